@@ -2,6 +2,7 @@
 //! before a program runs on the host's processor.
 
 use std::fs;
+use std::hint::black_box;
 
 use crate::RuntimeError;
 
@@ -54,6 +55,15 @@ pub(crate) fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     let mut zeros = room(what, bytes)?;
     zeros.resize(bytes, 0);
     Ok(zeros)
+}
+
+/// Bytes that XLA's kernels take for themselves, beside the arrays that a program is compiled with: the packed operands of products.
+pub(crate) const SCRATCH: u64 = 64 << 20;
+
+/// Asks for [`SCRATCH`] bytes and gives them back: where XLA does not get them, it ends the process.
+pub(crate) fn scratch() -> Result<(), RuntimeError> {
+    // What is not looked at is not allocated at all.
+    room("the work of XLA's kernels", SCRATCH as usize).map(|room| drop(black_box(room)))
 }
 
 /// The number of bytes as text for people, in GiB.

@@ -1,8 +1,7 @@
 //! A program loaded on devices: compiled here, or read back from its serialized form.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use podracer_compiler::TensorType;
 
@@ -24,8 +23,8 @@ pub struct Executable {
     pub(super) arguments: Vec<TensorType>,
     pub(super) results: Vec<TensorType>,
     pub(super) transfers: Arc<Transfers>,
-    /// True once there was memory for a launch.
-    pub(super) fits: AtomicBool,
+    /// Bytes that a launch takes beside its arguments, on all devices; set once so much was free.
+    pub(super) takes: OnceLock<u64>,
     pub(super) compiled: Compiled,
 }
 
@@ -139,7 +138,7 @@ impl Client {
             arguments: arguments.to_vec(),
             results: results.to_vec(),
             transfers: Arc::default(),
-            fits: AtomicBool::new(false),
+            takes: OnceLock::new(),
             compiled: compiled.ok_or_else(|| no_value("PJRT_LoadedExecutable_GetExecutable"))?,
         })
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ptr;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use super::api::{call, rest};
 use super::client::no_value;
@@ -136,25 +135,29 @@ impl Executable {
         self.check_memory()
     }
 
-    /// Checks before the first launch on the host's processor that there is memory for it. XLA itself reports a single
-    /// allocation that is more than the machine has; many smaller ones end in a SIGKILL.
+    /// Checks on the host's processor that there is memory for a launch. XLA itself reports a single allocation that is more than
+    /// the machine has; many smaller ones end in a SIGKILL, so they are added up before the first launch. And where its kernels
+    /// find no memory for themselves it ends the process, so a program of large arrays asks for that before every launch.
     fn check_memory(&self) -> Result<(), RuntimeError> {
-        if self.client.platform() != "cpu" || self.fits.load(Ordering::Relaxed) {
+        if self.client.platform() != "cpu" {
             return Ok(());
         }
-        if let (Ok(stats), Some(available)) = (self.compiled.memory_stats(), memory::available()) {
-            let each = u64::try_from(stats.beside_arguments()).unwrap_or(0);
-            let needed = each * self.devices.len() as u64;
-            if needed > available {
+        if self.takes.get().is_none() {
+            let each = self.compiled.memory_stats().map_or(0, |stats| stats.beside_arguments());
+            let takes = u64::try_from(each).unwrap_or(0) * self.devices.len() as u64;
+            if let Some(available) = memory::available().filter(|&available| takes > available) {
                 return Err(RuntimeError::OutOfMemory(format!(
                     "beside its arguments the program takes {} in all on {} device(s), and {} are free",
-                    memory::size(needed),
+                    memory::size(takes),
                     self.devices.len(),
                     memory::size(available)
                 )));
             }
+            self.takes.get_or_init(|| takes);
         }
-        self.fits.store(true, Ordering::Relaxed);
+        if self.takes.get().is_some_and(|&takes| takes >= memory::SCRATCH) {
+            memory::scratch()?;
+        }
         Ok(())
     }
 

@@ -1,8 +1,13 @@
 //! What does not fit is an error, before the machine runs out of memory.
 
+use std::env;
+use std::process::Command;
+
 use podracer_runtime::{CompileOptions, Module, RuntimeError};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::programs::{client, compile, f32s};
+use crate::skip::skip;
 
 /// Numbers of four terabytes.
 const NUMBERS: &str = "func.func public @main() -> tensor<1099511627776xf32> {
@@ -54,4 +59,37 @@ fn a_program_that_was_loaded_is_asked_too() {
     let failed = client().load(&bytes.unwrap()).unwrap();
     let failed = failed.execute(vec![vec![]]).unwrap_err();
     assert!(failed.to_string().contains("not enough memory"), "{failed}");
+}
+
+const CHILD: &str = "PODRACER_TEST_MEMORY_CHILD";
+
+/// Not a test of itself: launches a program of 256 MB of results twice when another test starts it, the second time with no more
+/// memory to be had from the system.
+#[test]
+fn child() {
+    if env::var_os(CHILD).is_none() {
+        skip("no test of itself: a process that another test starts");
+        return;
+    }
+    let text = "func.func public @main() -> tensor<67108864xf32> {
+  %0 = stablehlo.iota dim = 0 : tensor<67108864xf32>
+  return %0 : tensor<67108864xf32>
+}";
+    let executable = compile(&Module::new(text, vec![], vec![f32s(&[1 << 26])]));
+    let results = executable.execute(vec![vec![]]).unwrap();
+    results[0][0].to_host().unwrap();
+    setrlimit(Resource::As, Rlimit { current: Some(1 << 20), maximum: None }).unwrap();
+    println!("RESULT {}", executable.execute(vec![vec![]]).unwrap_err());
+}
+
+/// Where the memory goes to others between two launches, the kernels would find none for themselves, and XLA ends the process then.
+#[test]
+fn a_process_is_not_ended_where_kernels_find_no_memory_for_themselves() {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "memory::child", "--nocapture", "--test-threads=1"]);
+    let output = command.env(CHILD, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.lines().next());
+    let expected = "not enough memory: the work of XLA's kernels takes 0.06 GiB on the host; ";
+    assert!(result.is_some_and(|result| result.starts_with(expected)), "{output:?}");
 }
