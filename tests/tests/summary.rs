@@ -20,6 +20,7 @@ fn summary(log: &str, skipped: &str) -> (String, bool) {
 }
 
 const NEXTEST: &str = "
+    Finished `test` profile [optimized] target(s) in 5m 30s
     Starting 4 tests across 2 binaries
         PASS [   0.012s] (1/4) podracer-dsl::it keys::split
         SLOW [> 60.000s] (─────) podracer-dsl::it keys::slow
@@ -40,6 +41,7 @@ test keys::split ... ok
 test servers::mujoco ... ok
 test servers::atari ... ok
 test heavy ... ignored, takes 2 GB
+test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 3.05s
    Doc-tests podracer_dsl
 test dsl/src/lib.rs - a (line 3) ... ok
 test dsl/src/lib.rs - b (line 9) - compile fail ... ok
@@ -51,7 +53,8 @@ fn tests_that_skipped_themselves_are_not_among_those_that_passed() {
     let skipped = "main-4567\tservers::mujoco\tno mujoco\nmain-4567\tservers::mujoco\tno mujoco\n\
                    main-4567\tkeys::split\tno mujoco\n";
     let expected = "\n5 passed, 0 failed, 3 skipped\n  skipped 1: marked `ignore`, takes 2 GB\n  skipped 2: no mujoco\n";
-    assert_eq!(summary(CARGO, skipped), (expected.to_owned(), true));
+    let (printed, success) = summary(CARGO, skipped);
+    assert!(printed.ends_with(expected) && success, "{printed}");
 }
 
 #[test]
@@ -59,7 +62,35 @@ fn a_test_that_failed_is_not_skipped() {
     let skipped = "podracer-tests::main\tservers::atari\tno atari\npodracer-dsl::it\tkeys::slow\tit is slow\n";
     let expected = "\n1 passed, 2 failed, 1 skipped\n  skipped 1: it is slow\n  \
                     FAILED podracer-tests::main servers::atari\n  FAILED podracer-tests::main servers::mujoco\n";
-    assert_eq!(summary(NEXTEST, skipped), (expected.to_owned(), false));
+    let (printed, success) = summary(NEXTEST, skipped);
+    assert!(printed.ends_with(expected) && !success, "{printed}");
+}
+
+#[test]
+fn where_the_time_went_is_printed() {
+    let expected = "
+slowest tests, in seconds
+     61.0  podracer-dsl::it keys::slow
+      0.1  podracer-tests::main servers::atari
+      0.1  podracer-tests::main servers::mujoco
+      0.0  podracer-dsl::it keys::split
+
+seconds by binary, of all its tests one after another
+     61.0  podracer-dsl::it
+      0.2  podracer-tests::main
+    330.0  compiling
+";
+    let (printed, _) = summary(NEXTEST, "");
+    assert!(printed.starts_with(expected), "{printed}");
+    let many: String = (1..=20).map(|n| format!("    PASS [ {n}.000s] a::b test_{n}\n")).collect();
+    let (printed, _) = summary(&many, "");
+    let slowest = printed.lines().filter(|line| line.contains("a::b test_"));
+    assert_eq!(slowest.clone().count(), 10, "{printed}");
+    assert_eq!(slowest.last().map(str::trim), Some("11.0  a::b test_11"));
+    // Tests of cargo have no times of their own.
+    let expected = "\nseconds by binary, of all its tests one after another\n      3.0  main-4567\n";
+    let (printed, _) = summary(CARGO, "");
+    assert!(printed.starts_with(expected), "{printed}");
 }
 
 #[test]
