@@ -326,7 +326,8 @@ impl Replay {
     /// negative, before the next [`Replay::add`] overwrites some of them. Windows of priority 0 are drawn where all have 0, and
     /// else not again. A replay without priorities stays as it is.
     ///
-    /// A priority that is negative, NaN or infinite fails a [`check`], and its window keeps the one that it has.
+    /// A negative priority fails a [`check`]. One that is NaN or infinite comes of an agent that diverges, which its metrics show. In
+    /// both cases the window keeps the priority that it has.
     ///
     /// Errors: not one priority for each index.
     #[must_use]
@@ -353,7 +354,7 @@ impl Replay {
             return Stored { priorities: Some(old), ..state };
         }
         let good = priorities.ge(0.0) & priorities.is_finite();
-        check(good, "expected priorities that are finite and 0 or more, got {}", priorities);
+        check(!priorities.lt(0.0), "expected priorities of 0 or more, got {}", priorities);
         // Their sum over all devices is finite, and it is 0 only where there are no windows.
         let most = f64::from(f32::MAX) / (2 * ring.leaves() * axes.members()) as f64;
         let values = pow(select(good, priorities, 0.0), settings.exponent);

@@ -144,17 +144,26 @@ fn after(exponent: f64, priorities: &[f64]) -> (Vec<f64>, f64, Vec<Report>) {
 }
 
 #[test]
-fn priorities_that_are_none_are_reported_and_their_windows_keep_theirs() {
+fn negative_priorities_are_reported_and_their_windows_keep_theirs() {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let (values, total, reports) = after(0.5, &[nan, -1.0, inf, -inf, 4.0, 9.0, 0.25, 1.0]);
     assert_eq!(values[..8], [1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 0.5, 1.0]);
     assert_eq!(values[8..], [3.0; 8]);
     assert_eq!(total, 34.5);
     let [report] = &reports[..] else { panic!("{reports:?}") };
-    let expected = "expected priorities that are finite and 0 or more, got [NaN, -1, inf, -inf, 4";
+    let expected = "expected priorities of 0 or more, got [NaN, -1, inf, -inf, 4";
     assert!(report.is_check && report.text.starts_with(expected), "{report}");
     let (.., reports) = after(0.5, &[0.0, 1e-30, 1e30, 4.0, 4.0, 9.0, 0.25, 1.0]);
     assert!(reports.is_empty(), "{reports:?}");
+}
+
+/// They come of an agent that diverges: its metrics are not finite either, and the run's reaction to that is a setting.
+#[test]
+fn priorities_that_are_not_finite_fail_no_check_and_their_windows_keep_theirs() {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let (values, total, reports) = after(0.5, &[nan, inf, nan, 4.0, 4.0, 9.0, 0.25, 1.0]);
+    assert!(reports.is_empty() && total.is_finite(), "{total} {reports:?}");
+    assert_eq!(values[..8], [1.0, 1.0, 1.0, 2.0, 2.0, 3.0, 0.5, 1.0]);
 }
 
 /// Powers of priorities and their sums stay finite, and so what comes after has a chance.
