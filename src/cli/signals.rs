@@ -49,6 +49,8 @@ pub(super) fn leaves(left: String) {
 
 /// Sets the flag at the first signal if a command polls it, and ends the process at any other.
 pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
+    // First: whoever sees that the process handles signals knows that it ends with its parent.
+    end_with_parent();
     let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
         .context("cannot listen for Ctrl-C")?;
@@ -57,7 +59,6 @@ pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
     let hear = move || signals.forever().for_each(|_| stop(flag));
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(hear).context("cannot listen for Ctrl-C")?;
-    end_with_parent();
     Ok(())
 }
 

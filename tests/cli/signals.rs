@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{command, text};
@@ -181,6 +182,14 @@ fn nohup_shields_from_a_hangup() {
     assert!(said.contains("` goes on"), "{said}");
 }
 
+/// True once a process has a handler for SIGTERM: before that, a trial has asked the kernel to end it with its parent.
+fn handles_sigterm(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask >> (Signal::TERM.as_raw() - 1) & 1 == 1)
+}
+
 /// The file of processes that `tune` has started: one trial at a time.
 fn trial(tune: &Child) -> Option<u32> {
     let id = tune.id();
@@ -202,8 +211,7 @@ fn while_it_tunes() {
             found = trial(&tune);
             found.is_some()
         });
-        // By now the trial asks the kernel for its end.
-        std::thread::sleep(Duration::from_millis(300));
+        wait_for("the trial's handlers", || found.is_some_and(handles_sigterm));
         if signal == "TERM" {
             let (_, said) = stopped(tune, signal);
             assert!(said.contains("stopped; nothing is written"), "{said}");

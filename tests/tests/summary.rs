@@ -88,7 +88,8 @@ seconds by binary, of all its tests one after another
     assert_eq!(slowest.clone().count(), 10, "{printed}");
     assert_eq!(slowest.last().map(str::trim), Some("11.0  a::b test_11"));
     // Tests of cargo have no times of their own.
-    let expected = "\nseconds by binary, of all its tests one after another\n      3.0  main-4567\n";
+    let expected =
+        "\nseconds by binary, of all its tests one after another\n      3.0  main-4567\n";
     let (printed, _) = summary(CARGO, "");
     assert!(printed.starts_with(expected), "{printed}");
 }

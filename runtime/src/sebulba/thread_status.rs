@@ -213,24 +213,30 @@ mod tests {
 
     #[test]
     fn every_moment_is_spent_in_one_activity() {
+        let outer = Instant::now();
         let status = ThreadStatus::new("actor thread 0".to_owned());
-        let began = Instant::now();
         status.begin(Activity::Environment, 0);
+        let inner = Instant::now();
         std::thread::sleep(Duration::from_millis(20));
         status.begin(Activity::WaitingForParameters, 7);
         let (_, doing) = status.doing().unwrap();
         assert!(
-            doing.starts_with("actor thread 0 waits for parameters 7 of the learner (for 0."),
+            doing.starts_with("actor thread 0 waits for parameters 7 of the learner (for "),
             "{doing}"
         );
         let earlier = status.times();
         assert!(earlier.of(Activity::Environment) >= Duration::from_millis(20));
+        let least = inner.elapsed();
         status.begin(Activity::Ended, 0);
+        let most = outer.elapsed();
         assert!(status.doing().is_none());
         let times = status.times();
         assert_eq!(times.since(&earlier).of(Activity::Environment), Duration::ZERO);
-        let unaccounted = began.elapsed().saturating_sub(times.total());
-        assert!(unaccounted < Duration::from_millis(10), "{unaccounted:?}");
+        assert!(
+            (least..=most).contains(&times.total()),
+            "{least:?}, {:?}, {most:?}",
+            times.total()
+        );
     }
 
     #[test]

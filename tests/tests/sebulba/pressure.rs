@@ -27,7 +27,7 @@ fn wait_for(what: &str, there: impl Fn() -> bool) {
 }
 
 /// Waits until both actor threads wait for room, and have done so for a while.
-fn full(run: &SebulbaRun) {
+pub fn full(run: &SebulbaRun) {
     let before = run.times();
     wait_for("a full queue", || {
         let spent = run.times().into_iter().zip(&before).take(2);
