@@ -198,21 +198,30 @@ impl QHead {
     #[track_caller]
     pub fn apply(&self, features: Tensor, noise: Option<Key>) -> Tensor {
         let _scope = scope("QHead::apply");
-        let keys = noise.map(|key| key.split_n(3));
-        let key = |stream: usize| keys.as_ref().map(|keys| keys.at(stream));
-        let x = self.stream(&self.shared, self.shared.len(), features, key(0));
+        let mut noise =
+            noise.map(|key| Normals { all: key.normal([self.noise_inputs()]), taken: 0 });
+        let x = self.stream(&self.shared, self.shared.len(), features, &mut noise);
         let of_actions = |outputs: Tensor| match self.values.outputs() {
             Some(n) => outputs.reshape([outputs.dim(0) / n, n]),
             None => outputs,
         };
-        let stream = |layers: &[QLayer], number: usize| {
-            of_actions(self.stream(layers, layers.len() - 1, x, key(number)))
-        };
-        let advantage = stream(&self.advantage, 1);
+        let mut stream =
+            |layers: &[QLayer]| of_actions(self.stream(layers, layers.len() - 1, x, &mut noise));
+        let advantage = stream(&self.advantage);
         match &self.value {
-            Some(value) => dueling(stream(value, 2), advantage),
+            Some(value) => dueling(stream(value), advantage),
             None => advantage,
         }
+    }
+
+    /// The number of normal draws that the noise of all layers is made of.
+    fn noise_inputs(&self) -> usize {
+        let layers = self.shared.iter().chain(&self.advantage).chain(self.value.iter().flatten());
+        let draws = layers.map(|layer| match &layer.dense {
+            QDense::Linear(_) => 0,
+            QDense::Noisy(layer) => layer.weight.dim(0) + layer.weight.dim(1),
+        });
+        draws.sum()
     }
 
     /// The expected return of each action by what [`QHead::apply`] gave. f32 `[A]`
@@ -228,13 +237,15 @@ impl QHead {
         layers: &[QLayer],
         hidden: usize,
         mut x: Tensor,
-        noise: Option<Key>,
+        noise: &mut Option<Normals>,
     ) -> Tensor {
-        let keys = noise.map(|key| key.split_n(layers.len().max(1)));
         for (i, QLayer { dense, norm }) in layers.iter().enumerate() {
-            x = match (dense, &keys) {
+            x = match (dense, &mut *noise) {
                 (QDense::Linear(layer), _) => layer.apply(x),
-                (QDense::Noisy(layer), Some(keys)) => layer.apply(x, keys.at(i)),
+                (QDense::Noisy(layer), Some(noise)) => {
+                    let [e_in, e_out] = [0, 1].map(|axis| noise.take(layer.weight.dim(axis)));
+                    layer.apply_with(x, e_in, e_out)
+                }
                 (QDense::Noisy(layer), None) => layer.mean().apply(x),
             };
             if let Some(norm) = norm {
@@ -245,5 +256,24 @@ impl QHead {
             }
         }
         x
+    }
+}
+
+/// Standard normal numbers for all layers of a head. They are drawn at once: with draws of their own for each layer, random bits were
+/// nine tenths of Rainbow's program.
+struct Normals {
+    /// f32 `[n]`
+    all: Tensor,
+    /// Number of those that layers have got.
+    taken: usize,
+}
+
+impl Normals {
+    /// The next numbers, f32 `[n]`.
+    #[track_caller]
+    fn take(&mut self, n: usize) -> Tensor {
+        let part = self.all.slice(self.taken..self.taken + n);
+        self.taken += n;
+        part
     }
 }

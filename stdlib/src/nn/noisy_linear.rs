@@ -42,13 +42,19 @@ impl NoisyLinear {
     /// noise of its own, without weights of its own; a key from outside (`key.again()`) gives all the same noise.
     #[track_caller]
     pub fn apply(&self, x: Tensor, key: Key) -> Tensor {
-        let _scope = scope("NoisyLinear::apply");
         let (of_in, of_out) = key.split();
+        let draw = |key: Key, axis: usize| key.normal([self.weight.dim(axis)]);
+        self.apply_with(x, draw(of_in, 0), draw(of_out, 1))
+    }
+
+    /// Applies the layer with these draws of `Normal(0, 1)`: `e_in` f32 `[in]`, `e_out` f32 `[out]`. For networks that draw for all
+    /// of their layers at once.
+    #[track_caller]
+    pub fn apply_with(&self, x: Tensor, e_in: Tensor, e_out: Tensor) -> Tensor {
+        let _scope = scope("NoisyLinear::apply");
         let spread = |e: Tensor| e.sign() * e.abs().sqrt();
-        let e_in = spread(of_in.normal([self.weight.dim(0)]));
-        let e_out = spread(of_out.normal([self.weight.dim(1)]));
-        let noise = dot(x * e_in, self.weight_sigma) + self.bias_sigma;
-        self.mean().apply(x) + noise * e_out
+        let noise = dot(x * spread(e_in), self.weight_sigma) + self.bias_sigma;
+        self.mean().apply(x) + noise * spread(e_out)
     }
 
     /// The layer without noise: what a greedy policy uses.
