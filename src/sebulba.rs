@@ -284,7 +284,8 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         let on_policy = self.schedule == Schedule::Deterministic { lag: 0 };
         if self.agent.is_on_policy() && !on_policy {
             return problem(
-                "this agent learns by the gradient of its own acting: it needs lag = 0".to_owned(),
+                "this agent learns only from what its present parameters acted: it needs lag = 0"
+                    .to_owned(),
             );
         }
         Ok(())

@@ -231,7 +231,7 @@ impl<A: Learn<Observation = Tensor>> SeedRl<A> {
         }
         if self.agent.is_on_policy() {
             return Err(UsageError::new(
-                "this agent learns by the gradient of its own acting, and with central inference the parameters may change within \
+                "this agent learns only from what its present parameters acted, and with central inference the parameters may change within \
                  an unroll: run it in Anakin, or in Sebulba with lag = 0",
             ));
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use podracer_dsl::Report;
 use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
 use serde::Serialize;
@@ -17,10 +17,11 @@ use super::summary::summary;
 use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
 use crate::evaluation::Play;
+use crate::format::plural;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Overrides, Settings, TrainSettings};
-use crate::training::{Evaluator, Run, Training};
+use crate::training::{CallMetrics, Evaluator, Run, Training};
 
 /// A training with its devices open.
 pub(super) struct Ready {
@@ -172,7 +173,10 @@ impl Session {
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
         let settings = &self.ready.settings;
         let plan = settings.plan();
-        let total = plan.calls * plan.steps_per_iteration * settings.shape().2 as u64;
+        let total = plan.steps(settings.shape().2);
+        if let Some(rounding) = settings.rounding() {
+            console.say(&rounding);
+        }
         let resumed = self.from.as_ref().map(|checkpoint| checkpoint.iterations);
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
@@ -191,6 +195,7 @@ impl Session {
         }
         let points = std::mem::take(&mut self.points);
         let mut totals = RunTotals::new(self.started, self.counters, points);
+        let mut warned_of_length = false;
         while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
             let before = totals.counters.iterations;
             let call = totals.call(&mut *run, &mut self.directory, interrupt)?;
@@ -200,13 +205,12 @@ impl Session {
             if let Some(exporter) = &self.exporter {
                 exporter.call(&call, &totals);
             }
-            tell(&call.reports, console).with_context(|| {
-                let way_back = self.directory.way_back();
-                format!(
-                    "the run ends in the {} iterations after {before} ({way_back})",
-                    call.iterations
-                )
-            })?;
+            let long = long_call(&self.ready.settings, totals.call_seconds);
+            if let Some(warning) = long.filter(|_| !warned_of_length) {
+                console.warn(&warning);
+                warned_of_length = true;
+            }
+            self.tell(&*run, &call, before, console)?;
             if let Some(evaluations) = &mut evaluations {
                 let to = (&self.ready, &mut self.directory);
                 evaluations.after_call(before, &mut *run, &mut totals, to, interrupt)?;
@@ -344,6 +348,31 @@ impl Session {
         Ok(false)
     }
 
+    /// Prints what the programs of a call said. A failed check ends the run; where parameters are not finite it follows from that, and
+    /// `train.on_nan` decides.
+    fn tell(
+        &mut self,
+        run: &dyn Run,
+        call: &CallMetrics,
+        before: u64,
+        console: &mut Console<'_>,
+    ) -> Result<()> {
+        let (failed, printed): (Vec<_>, Vec<_>) =
+            call.reports.iter().partition(|report| report.is_check);
+        show(&printed, console);
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let place = format!("in the {} iterations after {before}", call.iterations);
+        if not_finite(&run.parameters()?).is_some() {
+            self.check_finite(run, &place, console)?;
+            return Ok(());
+        }
+        let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        Err(anyhow!(failed.join("\n")))
+            .with_context(|| format!("the run ends {place} ({})", self.directory.way_back()))
+    }
+
     /// Writes a checkpoint, with or without the agent's store.
     fn checkpoint(
         &mut self,
@@ -371,24 +400,42 @@ impl Session {
     }
 }
 
+/// Seconds of a call after which the user is told what it means for a stop.
+const LONG: f64 = 60.0;
+
+/// A warning of a call that took so many seconds, if that is long.
+fn long_call(settings: &Settings, seconds: f64) -> Option<String> {
+    let section = settings.host_loop().map_or("anakin", |on_host| on_host.section);
+    let iterations = settings.shape().2;
+    let shorter = match iterations {
+        1 => format!(
+            "a smaller {section}.unroll, or less learning in an iteration, makes calls shorter"
+        ),
+        _ => format!(
+            "`--set {section}.iterations_per_call={}` makes calls shorter",
+            iterations.div_ceil(10)
+        ),
+    };
+    (seconds > LONG).then(|| {
+        format!(
+            "a call of {} took {seconds:.0} s: progress, checkpoints and a stop wait for its end (a second signal stops at once, and what \
+             came after the last checkpoint is lost); {shorter}",
+            plural(iterations, "iteration")
+        )
+    })
+}
+
 /// The greatest number of prints of a call that are shown.
 const SHOWN: usize = 20;
 
-/// Prints what the programs of a call said with `debug_print`.
-///
-/// # Errors
-/// The failed checks.
-fn tell(reports: &[Report], console: &mut Console<'_>) -> Result<()> {
-    let (failed, printed): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.is_check);
+/// Shows what the programs of a call printed with `debug_print`.
+fn show(printed: &[&Report], console: &mut Console<'_>) {
     for report in printed.iter().take(SHOWN) {
         console.say(&report.to_string());
     }
     if printed.len() > SHOWN {
         console.say(&format!("and {} more in this call", printed.len() - SHOWN));
     }
-    let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
-    ensure!(failed.is_empty(), failed.join("\n"));
-    Ok(())
 }
 
 #[cfg(test)]
@@ -398,9 +445,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_are_said_and_failed_checks_end_the_run() {
-        let report = |is_check, number: usize| Report {
-            is_check,
+    fn a_call_of_more_than_a_minute_is_warned_of() {
+        let settings = crate::settings::load("cartpole-ppo", &Overrides::default()).unwrap();
+        assert_eq!(long_call(&settings, 59.0), None);
+        let warning = long_call(&settings, 75.2).unwrap();
+        let iterations = settings.anakin.iterations_per_call;
+        assert!(
+            warning.starts_with(&format!("a call of {iterations} iterations took 75 s: ")),
+            "{warning}"
+        );
+        let shorter =
+            format!("`--set anakin.iterations_per_call={}` makes", iterations.div_ceil(10));
+        assert!(warning.contains(&shorter), "{warning}");
+    }
+
+    #[test]
+    fn prints_of_a_call_are_said() {
+        let report = |number: usize| Report {
+            is_check: false,
             text: format!("number {number}"),
             loc: Loc::NONE,
             at: vec![number],
@@ -408,10 +470,8 @@ mod tests {
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console { out: &mut out, err: &mut err, terminal: false };
-        let prints: Vec<Report> = (0..SHOWN + 3).map(|number| report(false, number)).collect();
-        tell(&prints, &mut console).unwrap();
-        let error = tell(&[report(true, 7)], &mut console).unwrap_err().to_string();
-        assert!(error.starts_with("check failed: number 7 (once, at [7])"), "{error}");
+        let prints: Vec<Report> = (0..SHOWN + 3).map(report).collect();
+        show(&prints.iter().collect::<Vec<_>>(), &mut console);
         let said = String::from_utf8(err).unwrap();
         assert!(said.starts_with("number 0\nnumber 1\n"), "{said}");
         assert!(said.ends_with("number 19\nand 3 more in this call\n"), "{said}");

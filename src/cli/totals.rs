@@ -19,6 +19,8 @@ pub(super) struct RunTotals {
     pub(super) first: Option<FirstCall>,
     pub(super) counters: Counters,
     pub(super) speed_now: f64,
+    /// Seconds of the last call.
+    pub(super) call_seconds: f64,
     pub(super) note: String,
     pub(super) points: Vec<Point>,
 }
@@ -43,6 +45,7 @@ impl RunTotals {
             first: None,
             counters,
             speed_now: 0.0,
+            call_seconds: 0.0,
             note: String::new(),
             points,
         }
@@ -74,6 +77,7 @@ impl RunTotals {
         self.counters.episodes += call.episodes;
         self.counters.mean_return = call.recent.mean_return();
         self.counters.mean_return_episodes = call.recent.episodes;
+        self.call_seconds = seconds;
         self.speed_now = call.env_steps as f64 / seconds.max(f64::MIN_POSITIVE);
         self.note.clone_from(&call.note);
         let env_steps = self.counters.env_steps;

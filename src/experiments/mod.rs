@@ -89,9 +89,10 @@ pub(crate) fn register(registry: &mut Registry) {
     }
 }
 
-/// Agents that learn as if what they learn from was acted with their present parameters. (V-trace corrects for older ones, and a
-/// replay is of older ones anyway.)
-const STALENESS_MATTERS: [&str; 3] = ["ppo", "a2c", "pqn"];
+/// Agents that learn as if what they learn from was acted with their present parameters, and bear that it was not quite. (V-trace
+/// corrects for older ones, and a replay is of older ones anyway; [`Learn::is_on_policy`](podracer_stdlib::agents::Learn::is_on_policy)
+/// says which agents bear none.)
+const STALENESS_MATTERS: [&str; 2] = ["ppo", "pqn"];
 
 /// The training loop that settings describe, in the program `podracer`.
 ///

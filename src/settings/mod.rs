@@ -36,6 +36,7 @@ pub use schema::{Key, Kind, Range, Schema};
 pub use sebulba::{ReplayMemory, Schedule, SebulbaSettings};
 pub use seed::SeedSettings;
 
+use crate::format::plural;
 use crate::registry::Registry;
 use problems::Problems;
 
@@ -191,6 +192,15 @@ pub struct Plan {
     pub calls: u64,
 }
 
+impl Plan {
+    /// Environment steps of all calls.
+    #[must_use]
+    pub fn steps(&self, iterations_per_call: usize) -> u64 {
+        let iterations = self.calls.saturating_mul(iterations_per_call as u64);
+        iterations.saturating_mul(self.steps_per_iteration)
+    }
+}
+
 impl Settings {
     /// The name of the agent: `agent.kind`.
     #[must_use]
@@ -212,6 +222,23 @@ impl Settings {
         let iterations = (self.train.steps / steps_per_iteration).max(1);
         let calls = iterations.div_ceil(iterations_per_call.max(1) as u64);
         Plan { steps_per_iteration, iterations, calls }
+    }
+
+    /// A sentence for the user where the run trains other than the steps that were asked for, since it consists of whole calls.
+    #[must_use]
+    pub fn rounding(&self) -> Option<String> {
+        let (plan, (_, _, iterations)) = (self.plan(), self.shape());
+        let (asked, trained) = (self.train.steps, plan.steps(iterations));
+        let section = self.host_loop().map_or("anakin", |on_host| on_host.section);
+        (trained != asked).then(|| {
+            format!(
+                "{trained} steps will be trained where train.steps = {asked}: a run is whole calls of the compiled program, here {} of \
+                 {}, each of {} steps ({section}.iterations_per_call = {iterations})",
+                plural(plan.calls as usize, "call"),
+                plural(iterations, "iteration"),
+                plan.steps_per_iteration
+            )
+        })
     }
 
     /// Lanes in all, steps of each in an iteration, iterations in a call.

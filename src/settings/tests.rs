@@ -39,6 +39,17 @@ fn every_built_in_experiment_is_complete_and_divides() {
 }
 
 #[test]
+fn steps_that_are_rounded_to_whole_calls_are_told_of() {
+    let set = |steps| Overrides { steps: Some(steps), ..Overrides::default() };
+    let rounding = |experiment, steps| load(experiment, &set(steps)).unwrap().rounding();
+    assert_eq!(rounding("cartpole-rainbow", 16_000), None);
+    let told = rounding("cartpole-rainbow", 4_000).unwrap();
+    let expected = "8000 steps will be trained where train.steps = 4000: a run is whole calls of the compiled program, here 1 call of 250 \
+                    iterations, each of 32 steps (anakin.iterations_per_call = 250)";
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn cartpole_is_as_published() {
     let settings = load("cartpole-ppo", &Overrides::default()).unwrap();
     let plan = Plan { steps_per_iteration: 512, iterations: 976, calls: 61 };
