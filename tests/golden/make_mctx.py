@@ -3,8 +3,8 @@
 A model is drawn from its seed by `tables`, whose numbers are exact, so that a record has the results alone. Half of the models have
 numbers of a few levels only, so that actions are equally good and noise decides between them.
 
-A record has the results of mctx on this processor, and where mctx finds others on a processor without fused multiply-add, which rounds a product
-before it is added, those as `without_fma`.
+A record has the results of mctx, and as `unstable` the trees that mctx itself does not find again when rewards, values and logits are scaled by
+factors within a few units of the last place from 1, or on a processor without fused multiply-add, which rounds a product before it is added.
 """
 
 import functools
@@ -36,6 +36,9 @@ QTRANSFORMS = {
     "completed_by_mix_value": mctx.qtransform_completed_by_mix_value,
 }
 POLICIES = ["muzero", "gumbel_muzero", "stochastic_muzero"]
+# What is scaled together: equal numbers stay equal.
+SCALED = [("reward",), ("value", "afterstate_value"), ("prior_logits", "chance_logits")]
+SCALINGS = 16
 
 
 def settings(model):
@@ -83,8 +86,9 @@ def found(output):
     }
 
 
-def search(policy, qtransform, actions, simulations, max_depth, seed, discount, levels, some_invalid):
+def search(policy, qtransform, actions, simulations, max_depth, factors, seed, discount, levels, some_invalid):
     model = tables(seed, discount, levels, actions, OUTCOMES if policy == "stochastic_muzero" else 1)
+    model |= {name: model[name] * factor for names, factor in zip(SCALED, factors) for name in names}
     state = jnp.arange(ROOTS)
     root = mctx.RootFnOutput(prior_logits=model["prior_logits"][state], value=model["value"][state], embedding=state)
     # Action 1 is always valid.
@@ -146,12 +150,14 @@ def models(number):
     return np.arange(MODELS) + MODELS * number, np.float32(discount), np.float32(levels), invalid
 
 
-def results():
-    """The outputs of all records."""
+def results(scalings):
+    """The outputs of all records: a list for each, the first of numbers as they are, then of scaled ones."""
+    ulps = np.random.default_rng(0).integers(-4, 5, (scalings, len(SCALED)))
+    factors = [np.ones(len(SCALED), np.float32), *np.float32(1 + ulps * 2.0**-23)]
     for policy, name, actions, simulations, max_depth, number in searches():
         run = functools.partial(search, policy, QTRANSFORMS[name], actions, simulations, max_depth)
-        yield {k: np.asarray(v) for k, v in jax.jit(jax.vmap(run))(*models(number)).items()}
-        print(policy, name, actions, simulations, flush=True)
+        run = jax.jit(jax.vmap(run, (None, 0, 0, 0, 0)))
+        yield [{k: np.asarray(v) for k, v in run(f, *models(number)).items()} for f in factors]
 
 
 def without_fma():
@@ -178,12 +184,13 @@ def apart(outputs, others):
 
 def main():
     if len(sys.argv) > 1:
-        named = {f"{i}/{k}": v for i, outputs in enumerate(results()) for k, v in outputs.items()}
+        named = {f"{i}/{k}": v for i, [outputs] in enumerate(results(0)) for k, v in outputs.items()}
         np.savez(sys.argv[1], **named)
         return
     about = "visits, actions and values of searches of random tabular models, whose tables are made of seeds"
     file = File("mctx", about, ["mctx", "jax", "jaxlib", "numpy"])
-    for (policy, name, actions, simulations, max_depth, number), outputs, others in zip(searches(), results(), without_fma()):
+    of_records = zip(searches(), results(SCALINGS), without_fma())
+    for (policy, name, actions, simulations, max_depth, number), (outputs, *others), rounded in of_records:
         seeds, discount, levels, invalid = models(number)
         attrs = {
             "qtransform": name, "actions": actions, "simulations": simulations, "max_depth": max_depth or 0,
@@ -191,10 +198,9 @@ def main():
             "invalid": invalid.tolist(), "seed": seeds.tolist(),
         }  # fmt: skip
         record = {"op": policy, "attrs": attrs, "outputs": {k: Array(v) for k, v in outputs.items()}}
-        trees = apart(outputs, others)
-        if len(trees):
-            of_trees = {k: Array(v.reshape(MODELS * ROOTS, *v.shape[2:])[trees]) for k, v in others.items()}
-            record["without_fma"] = {"trees": trees.tolist(), "outputs": of_trees}
+        unstable = set().union(*(apart(outputs, other).tolist() for other in [*others, rounded]))
+        record["unstable"] = sorted(unstable)
+        print(policy, name, actions, simulations, record["unstable"], apart(outputs, rounded).tolist(), flush=True)
         file.add_raw(record)
     file.write()
 

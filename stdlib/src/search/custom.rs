@@ -3,7 +3,7 @@
 use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::fold;
 use super::mistakes;
-use super::node::{Node, chosen, pick};
+use super::node::{Columns, Node, chosen, pick};
 use super::noise::Noise;
 use super::policies::{GumbelMuZeroOptions, MuZeroOptions, run};
 use super::selection::{GumbelSelection, Selection, Visit, puct_scores};
@@ -52,8 +52,10 @@ pub fn search<E: Tree>(
 /// 1e-7 decides between equal scores. i32 `[B]`
 #[track_caller]
 pub fn muzero_action_selection(key: Key, node: &Node, options: &MuZeroOptions) -> Tensor {
-    let scores = puct_scores(node, options.qtransform, options.pb_c_init, options.pb_c_base);
-    fold::argmax(scores + key.uniform(scores.shape()) * Noise::SCALE)
+    let (c_init, c_base) = (options.pb_c_init, options.pb_c_base);
+    let scores = puct_scores(&node.columns(), options.qtransform, c_init, c_base);
+    let noise = key.uniform(node.qvalues.shape()) * Noise::SCALE;
+    fold::argmax(scores + noise.swap_axes(0, 1))
 }
 
 /// The action whose visits lag most behind the improved policy (Danihelka et al. 2022, section 5), as Gumbel MuZero selects actions below
@@ -63,7 +65,7 @@ pub fn gumbel_muzero_interior_action_selection(
     node: &Node,
     options: &GumbelMuZeroOptions,
 ) -> Tensor {
-    fold::argmax(GumbelSelection::lag(node, options.qtransform))
+    fold::argmax(GumbelSelection::lag(&node.columns(), options.qtransform))
 }
 
 /// Selection by functions.
@@ -82,9 +84,10 @@ impl<R: Fn(Key, &Node, Tensor) -> Tensor, I: Fn(Key, &Node) -> Tensor> Selection
     }
 
     #[track_caller]
-    fn root(&self, node: &Node, simulation: Tensor, noise: &Noise) -> Tensor {
-        let action = (self.root)(noise.key.fold_in(0), node, simulation);
-        let action = mistakes::selected("root_action_selection_fn", action, node, None);
+    fn root(&self, node: &Columns, simulation: Tensor, noise: &Noise) -> Tensor {
+        let node = node.node();
+        let action = (self.root)(noise.key.fold_in(0), &node, simulation);
+        let action = mistakes::selected("root_action_selection_fn", action, &node, None);
         if let Some(invalid) = self.invalid_actions {
             let wrong = pick(invalid, action);
             check(!wrong, "the root_action_selection_fn of a search took an invalid action", ());
@@ -93,11 +96,12 @@ impl<R: Fn(Key, &Node, Tensor) -> Tensor, I: Fn(Key, &Node) -> Tensor> Selection
     }
 
     #[track_caller]
-    fn interior(&self, node: &Node, visit: &Visit<'_>) -> Tensor {
-        let action = (self.interior)((visit.key)(), node);
+    fn interior(&self, node: &Columns, visit: &Visit<'_>) -> Tensor {
+        let node = node.node();
+        let action = (self.interior)((visit.key)(), &node);
         let name = "interior_action_selection_fn";
-        let action = mistakes::selected(name, action, node, visit.live);
-        chosen(action, node.visit_counts.dim(1)).astype(F32)
+        let action = mistakes::selected(name, action, &node, visit.live);
+        chosen(action, node.visit_counts.dim(1)).astype(F32).swap_axes(0, 1)
     }
 
     fn noisy_actions(&self) -> Option<usize> {

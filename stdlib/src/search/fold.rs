@@ -1,65 +1,74 @@
-//! Reductions over the actions of nodes, `[B, A]` to `[B, 1]`, by halves: the first half of the actions with the second, and so on.
+//! Reductions over the actions of nodes, `[A, B]` to `[1, B]`, by halves: the first half of the actions with the second, and so on.
 //!
-//! XLA reduces a row on a CPU one element after another, each waiting for the one before. Halves do not wait: with 18 actions a
-//! level of the tree takes a fraction of the time, and with hundreds the halves are vectors.
+//! XLA reduces on a CPU one element after another, each waiting for the one before. Halves do not wait, and are vectors. The last
+//! few rows are a plain reduction: XLA would compute the halves anew for each action that is set beside the result.
 
 use podracer_dsl::prelude::*;
 
-/// Halves until one column is left. Columns in the middle may be taken twice: `f(x, x)` must be `x`.
+/// Rows that a plain reduction is left with.
+const LAST: usize = 3;
+
+/// Halves until a few rows are left. Rows in the middle may be taken twice: `f(x, x)` must be `x`.
 #[track_caller]
 fn halved(mut x: Tensor, f: impl Fn(Tensor, Tensor) -> Tensor) -> Tensor {
-    while x.dim(1) > 1 {
-        let (all, half) = (x.dim(1), x.dim(1).div_ceil(2));
-        x = f(x.slice((.., ..half)), x.slice((.., all - half..)));
+    while x.dim(0) > LAST {
+        let (all, half) = (x.dim(0), x.dim(0).div_ceil(2));
+        x = f(x.slice(..half), x.slice(all - half..));
     }
     x
 }
 
-/// The greatest number of each row; NaN if one of them is. `[B, 1]`
+/// The greatest number of each column; NaN if one of them is. `[1, B]`
 #[track_caller]
 pub(super) fn max(x: Tensor) -> Tensor {
-    halved(x, |a, b| maximum(a, b))
+    halved(x, |a, b| maximum(a, b)).max_axis(keepdims(0))
 }
 
-/// The least number of each row. `[B, 1]`
+/// The least number of each column. `[1, B]`
 #[track_caller]
 pub(super) fn min(x: Tensor) -> Tensor {
-    halved(x, |a, b| minimum(a, b))
+    halved(x, |a, b| minimum(a, b)).min_axis(keepdims(0))
 }
 
 /// Actions up to which sums are in the order of a plain reduction, as mctx's are: between two actions that are equally good but for
 /// rounding, the order decides.
 const IN_ORDER: usize = 64;
 
-/// The sum of each row. `[B, 1]`
+/// The sum of each column. `[1, B]`
 #[track_caller]
 pub(super) fn sum(x: Tensor) -> Tensor {
-    if x.dim(1) <= IN_ORDER { x.sum_axis(keepdims(-1)) } else { count(x) }
+    if x.dim(0) <= IN_ORDER { x.sum_axis(keepdims(0)) } else { count(x) }
 }
 
-/// The sum of each row of whole numbers, whose order makes no difference. `[B, 1]`
+/// The sum of each column of whole numbers, whose order makes no difference. `[1, B]`
 #[track_caller]
 pub(super) fn count(mut x: Tensor) -> Tensor {
-    let mut rest: Option<Tensor> = None;
-    while x.dim(1) > 1 {
-        let (all, half) = (x.dim(1), x.dim(1) / 2);
-        if all % 2 == 1 {
-            let last = x.slice((.., all - 1..));
-            rest = Some(rest.map_or(last, |rest| rest + last));
-        }
-        x = x.slice((.., ..half)) + x.slice((.., half..2 * half));
+    while x.dim(0) > LAST {
+        let half = x.dim(0).div_ceil(2);
+        let missing = (2 * half - x.dim(0)) as i64;
+        x = x.slice(..half) + x.slice(half..).pad(&[(0, missing), (0, 0)], 0);
     }
-    rest.map_or(x, |rest| x + rest)
+    x.sum_axis(keepdims(0))
 }
 
-/// The first position of each row's greatest number, i32 `[B]`. With a NaN in the row, some position.
+/// The first position of each column's greatest number, i32 `[B]`. With a NaN in the column, some position.
+///
+/// Positions go along with the numbers: a search of the greatest number for its position may find none, since XLA computes the numbers twice
+/// and need not round them alike.
 #[track_caller]
-pub(super) fn argmax(x: Tensor) -> Tensor {
-    let last = x.dim(1) as i32 - 1;
-    min(select(x.eq(max(x)), iota(I32, x.shape(), 1), last)).index_axis(1, 0)
+pub(super) fn argmax(mut x: Tensor) -> Tensor {
+    let mut at = iota(I32, x.shape(), 0);
+    while x.dim(0) > 1 {
+        let (all, half) = (x.dim(0), x.dim(0).div_ceil(2));
+        let (a, b) = (x.slice(..half), x.slice(all - half..));
+        let (at_a, at_b) = (at.slice(..half), at.slice(all - half..));
+        let first = a.gt(b) | (a.eq(b) & at_a.lt(at_b));
+        (x, at) = (select(first, a, b), select(first, at_a, at_b));
+    }
+    at.index(0)
 }
 
-/// The softmax of each row.
+/// The softmax of each column.
 #[track_caller]
 pub(super) fn softmax(x: Tensor) -> Tensor {
     let exp = (x - max(x)).exp();
@@ -73,19 +82,14 @@ mod tests {
     #[test]
     fn halves_give_what_a_reduction_gives() {
         for actions in [1, 2, 3, 7, 18, 33] {
-            let traced = trace(f32([4, actions]), |x| {
-                let greatest = (max(x).index_axis(1, 0), x.max_axis(-1));
-                let least = (min(x).index_axis(1, 0), x.min_axis(-1));
-                (
-                    greatest,
-                    least,
-                    (count(x).index_axis(1, 0), x.sum_axis(-1)),
-                    (argmax(x), x.argmax(-1)),
-                )
+            let traced = trace(f32([actions, 4]), |x| {
+                let greatest = (max(x).index(0), x.max_axis(0));
+                let least = (min(x).index(0), x.min_axis(0));
+                (greatest, least, (count(x).index(0), x.sum_axis(0)), (argmax(x), x.argmax(0)))
             });
             // Whole numbers, so that sums are exact; some are equal.
             let x: Vec<f64> = (0..4 * actions).map(|i| f64::from((i * 7919 % 11) as u32)).collect();
-            let results = traced.expect("it traces").eval(&[Array::floats(F32, [4, actions], &x)]);
+            let results = traced.expect("it traces").eval(&[Array::floats(F32, [actions, 4], &x)]);
             let results = results.expect("it runs");
             for pair in results.chunks(2) {
                 assert_eq!(pair[0], pair[1], "{actions} actions");

@@ -1,5 +1,7 @@
 //! One node of each tree: what action selection reads.
 
+use std::ops::Deref;
+
 use podracer_dsl::prelude::*;
 
 /// Statistics of one node of each of `B` trees. Everything is f32; counts are whole numbers.
@@ -28,6 +30,42 @@ impl Node {
     #[track_caller]
     pub fn visited(&self) -> Tensor {
         self.visit_counts.gt(0.0)
+    }
+
+    #[track_caller]
+    pub(super) fn columns(&self) -> Columns {
+        Columns(self.turned())
+    }
+
+    #[track_caller]
+    fn turned(&self) -> Node {
+        let turn = |x: Tensor| x.swap_axes(0, 1);
+        Node {
+            prior_logits: turn(self.prior_logits),
+            prior_probs: turn(self.prior_probs),
+            qvalues: turn(self.qvalues),
+            visit_counts: turn(self.visit_counts),
+            ..self.clone()
+        }
+    }
+}
+
+/// A [`Node`] with the actions along the first axis, `[A, B]`. What is computed of a node is computed of it: loops of a CPU go
+/// along the trees, sixteen at a time, and a value of each node, `[B]`, stands beside those of its actions as it is.
+pub(super) struct Columns(pub(super) Node);
+
+impl Columns {
+    #[track_caller]
+    pub(super) fn node(&self) -> Node {
+        self.0.turned()
+    }
+}
+
+impl Deref for Columns {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        &self.0
     }
 }
 

@@ -15,20 +15,20 @@ pub(super) struct Noise {
     pub(super) actions: Option<usize>,
 }
 
-/// True where noise may decide which of the scores `[B, A]` is greatest. bool `[B]`
+/// True where noise may decide which of the scores `[A, B]` is greatest. bool `[B]`
 #[track_caller]
 pub(super) fn ties(scores: Tensor) -> Tensor {
     // The margin is wider than the noise: scores may be rounded differently where they are computed again.
     let most = fold::max(scores);
     let near = most - 1.5e-7 - most.abs() * 4e-7;
-    fold::count(scores.ge(near).astype(I32)).index_axis(1, 0).gt(1)
+    fold::count(scores.ge(near).astype(I32)).index(0).gt(1)
 }
 
 impl Noise {
     /// Greatest noise that is added to a score.
     pub(super) const SCALE: f64 = 1e-7;
 
-    /// The actions of the greatest scores `[B, A]` with the noise of a level, i32 `[]`. i32 `[B]`
+    /// The actions of the greatest scores `[A, B]` with the noise of a level, i32 `[]`. i32 `[B]`
     #[track_caller]
     pub(super) fn argmax(&self, scores: Tensor, depth: Tensor) -> Tensor {
         let without = fold::argmax(scores);
@@ -58,7 +58,7 @@ impl Noise {
         );
         let noise =
             vmap(Keys::from_words(words), |key| key.split().1.uniform([drawn])) * Noise::SCALE;
-        let rest = (scores.dim(1) - drawn) as i64;
-        fold::argmax(scores + noise.pad(&[(0, 0), (0, rest)], 0.0))
+        let rest = (scores.dim(0) - drawn) as i64;
+        fold::argmax(scores + noise.swap_axes(0, 1).pad(&[(0, rest), (0, 0)], 0.0))
     }
 }

@@ -168,7 +168,7 @@ pub fn gumbel_muzero_policy<E: Tree>(
     let extents = Extents::new(NAME, &prior_logits, num_simulations, options.max_depth, 0);
     let selection = GumbelSelection {
         qtransform: options.qtransform,
-        gumbel,
+        gumbel: gumbel.swap_axes(0, 1),
         num_simulations: extents.num_simulations,
         max_num_considered_actions: options.max_num_considered_actions,
         invalid_actions,
@@ -176,7 +176,7 @@ pub fn gumbel_muzero_policy<E: Tree>(
     let forest = run(NAME, extents, &selection, search_key, &root, None, recurrent_fn);
     let node = Search { extents, selection: &selection }.root_node(&root, &forest.roots);
     let most = node.visit_counts.max_axis(-1);
-    let action = selection.score_considered(&node, most).argmax(-1);
+    let action = selection.score_considered(&node.columns(), most).argmax(0);
     let improved = prior_logits + options.qtransform.apply(&node);
     let action_weights = mask_invalid_actions(improved, invalid_actions).softmax(-1);
     let search_tree = SearchTree::new(extents, &root, forest, invalid_actions);

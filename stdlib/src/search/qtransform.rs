@@ -1,7 +1,7 @@
 //! Monotonic transformations of action values, which bring them to the scale of the policy.
 
 use super::fold;
-use super::node::{Node, column};
+use super::node::{Columns, Node};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
@@ -67,6 +67,12 @@ impl QTransform {
     /// The transformed values of all actions, f32 `[B, A]`.
     #[track_caller]
     pub fn apply(&self, node: &Node) -> Tensor {
+        self.of(&node.columns()).swap_axes(0, 1)
+    }
+
+    /// The transformed values of all actions, f32 `[A, B]`.
+    #[track_caller]
+    pub(super) fn of(&self, node: &Columns) -> Tensor {
         match *self {
             QTransform::ByMinMax { min_value, max_value } => {
                 let q = select(node.visited(), node.qvalues, min_value);
@@ -80,8 +86,7 @@ impl QTransform {
                 use_mixed_value,
                 epsilon,
             } => {
-                let value =
-                    if use_mixed_value { mixed_value(node) } else { column(node.raw_value) };
+                let value = if use_mixed_value { mixed_value(node) } else { node.raw_value };
                 let mut q = select(node.visited(), node.qvalues, value);
                 if rescale_values {
                     let (low, high) = (fold::min(q), fold::max(q));
@@ -95,18 +100,17 @@ impl QTransform {
 }
 
 #[track_caller]
-fn by_parent_and_siblings(node: &Node, epsilon: Number) -> Tensor {
-    let value = column(node.value);
-    let q = select(node.visited(), node.qvalues, value);
-    let low = minimum(value, fold::min(q));
-    let high = maximum(value, fold::max(q));
+fn by_parent_and_siblings(node: &Columns, epsilon: Number) -> Tensor {
+    let q = select(node.visited(), node.qvalues, node.value);
+    let low = minimum(node.value, fold::min(q));
+    let high = maximum(node.value, fold::max(q));
     let q = select(node.visited(), node.qvalues, low);
     (q - low) / maximum(high - low, epsilon)
 }
 
-/// The model's value, and the values of the actions that were taken in proportion to their prior probabilities. f32 `[B, 1]`
+/// The model's value, and the values of the actions that were taken in proportion to their prior probabilities. f32 `[1, B]`
 #[track_caller]
-fn mixed_value(node: &Node) -> Tensor {
+fn mixed_value(node: &Columns) -> Tensor {
     let count = fold::count(node.visit_counts);
     // An action that was taken counts, though its prior probability be 0.
     let probs = maximum(node.prior_probs, f64::from(f32::MIN_POSITIVE));
@@ -114,5 +118,5 @@ fn mixed_value(node: &Node) -> Tensor {
     let total = fold::sum(probs);
     let weighted =
         select(node.visited(), probs * node.qvalues / select(node.visited(), total, 1.0), 0.0);
-    (column(node.raw_value) + count * fold::sum(weighted)) / (count + 1.0)
+    (node.raw_value + count * fold::sum(weighted)) / (count + 1.0)
 }

@@ -1,7 +1,7 @@
 //! How a node's next action is selected: pUCT, and sequential halving with Gumbel noise.
 
 use super::fold;
-use super::node::{Node, column};
+use super::node::Columns;
 use super::noise::Noise;
 use super::qtransform::QTransform;
 use super::seq_halving::considered_visits;
@@ -23,16 +23,16 @@ pub(super) trait Selection {
         false
     }
 
-    /// The probabilities that nodes keep, of logits `[B, A]`.
+    /// The probabilities that nodes keep, `[B, A]`, of logits `[B, A]`.
     fn prior_probs(&self, logits: Tensor) -> Tensor {
-        fold::softmax(logits)
+        fold::softmax(logits.swap_axes(0, 1)).swap_axes(0, 1)
     }
 
     /// The roots' actions in a simulation, i32 `[B]`. `simulation` is i32 `[]`.
-    fn root(&self, node: &Node, simulation: Tensor, noise: &Noise) -> Tensor;
+    fn root(&self, node: &Columns, simulation: Tensor, noise: &Noise) -> Tensor;
 
-    /// The scores of the actions of a node below the root, f32 `[B, A]`: the greatest is selected.
-    fn interior(&self, node: &Node, visit: &Visit<'_>) -> Tensor;
+    /// The scores of the actions of a node below the root, f32 `[A, B]`: the greatest is selected.
+    fn interior(&self, node: &Columns, visit: &Visit<'_>) -> Tensor;
 
     /// The number of actions for which noise is drawn that decides between equal scores; `None` without noise.
     fn noisy_actions(&self) -> Option<usize>;
@@ -49,35 +49,35 @@ pub(super) struct MuZeroSelection {
     pub(super) invalid_actions: Option<Tensor>,
 }
 
-/// The scores of pUCT, f32 `[B, A]`: the action with the greatest is selected.
+/// The scores of pUCT, f32 `[A, B]`: the action with the greatest is selected.
 #[track_caller]
 pub(super) fn puct_scores(
-    node: &Node,
+    node: &Columns,
     qtransform: QTransform,
     pb_c_init: Number,
     pb_c_base: Number,
 ) -> Tensor {
     let pb_c = pb_c_init.into_tensor() + ((node.visits + pb_c_base + 1.0) / pb_c_base).log();
-    let policy = column(node.visits.sqrt() * pb_c) * node.prior_probs / (node.visit_counts + 1.0);
-    qtransform.apply(node) + policy
+    let policy = node.visits.sqrt() * pb_c * node.prior_probs / (node.visit_counts + 1.0);
+    qtransform.of(node) + policy
 }
 
 impl MuZeroSelection {
     #[track_caller]
-    pub(super) fn scores(&self, node: &Node) -> Tensor {
+    pub(super) fn scores(&self, node: &Columns) -> Tensor {
         puct_scores(node, self.qtransform, self.pb_c_init, self.pb_c_base)
     }
 }
 
 impl Selection for MuZeroSelection {
     #[track_caller]
-    fn root(&self, node: &Node, _: Tensor, noise: &Noise) -> Tensor {
+    fn root(&self, node: &Columns, _: Tensor, noise: &Noise) -> Tensor {
         let scores = masked(self.scores(node), self.invalid_actions);
         noise.argmax(scores, scalar(0))
     }
 
     #[track_caller]
-    fn interior(&self, node: &Node, _: &Visit<'_>) -> Tensor {
+    fn interior(&self, node: &Columns, _: &Visit<'_>) -> Tensor {
         self.scores(node)
     }
 
@@ -91,7 +91,7 @@ impl Selection for MuZeroSelection {
 #[derive(Clone)]
 pub(super) struct GumbelSelection {
     pub(super) qtransform: QTransform,
-    /// Gumbel noise of the root's actions. f32 `[B, A]`
+    /// Gumbel noise of the root's actions. f32 `[A, B]`
     pub(super) gumbel: Tensor,
     pub(super) num_simulations: usize,
     pub(super) max_num_considered_actions: usize,
@@ -100,19 +100,19 @@ pub(super) struct GumbelSelection {
 }
 
 impl GumbelSelection {
-    /// The improved policy minus the share of visits that each action has, f32 `[B, A]`.
+    /// The improved policy minus the share of visits that each action has, f32 `[A, B]`.
     #[track_caller]
-    pub(super) fn lag(node: &Node, qtransform: QTransform) -> Tensor {
-        let probs = fold::softmax(node.prior_logits + qtransform.apply(node));
+    pub(super) fn lag(node: &Columns, qtransform: QTransform) -> Tensor {
+        let probs = fold::softmax(node.prior_logits + qtransform.of(node));
         probs - node.visit_counts / (1.0 + fold::count(node.visit_counts))
     }
 
-    /// The score of the root's actions that were visited as often as `considered`, f32 `[B]`; -inf for others. f32 `[B, A]`
+    /// The score of the root's actions that were visited as often as `considered`, f32 `[B]`; -inf for others. f32 `[A, B]`
     #[track_caller]
-    pub(super) fn score_considered(&self, node: &Node, considered: Tensor) -> Tensor {
+    pub(super) fn score_considered(&self, node: &Columns, considered: Tensor) -> Tensor {
         let logits = node.prior_logits - fold::max(node.prior_logits);
-        let score = maximum(self.gumbel + logits + self.qtransform.apply(node), -1e9);
-        let score = select(node.visit_counts.eq(column(considered)), score, f64::NEG_INFINITY);
+        let score = maximum(self.gumbel + logits + self.qtransform.of(node), -1e9);
+        let score = select(node.visit_counts.eq(considered), score, f64::NEG_INFINITY);
         masked(score, self.invalid_actions)
     }
 }
@@ -123,8 +123,8 @@ impl Selection for GumbelSelection {
     }
 
     #[track_caller]
-    fn root(&self, node: &Node, simulation: Tensor, _: &Noise) -> Tensor {
-        let (batch, actions) = (node.value.len(), node.qvalues.dim(1));
+    fn root(&self, node: &Columns, simulation: Tensor, _: &Noise) -> Tensor {
+        let (batch, actions) = (node.value.len(), node.qvalues.dim(0));
         let most = self.max_num_considered_actions;
         let visits = considered_visits(most, self.num_simulations);
         let considered = match self.invalid_actions {
@@ -139,7 +139,7 @@ impl Selection for GumbelSelection {
     }
 
     #[track_caller]
-    fn interior(&self, node: &Node, _: &Visit<'_>) -> Tensor {
+    fn interior(&self, node: &Columns, _: &Visit<'_>) -> Tensor {
         GumbelSelection::lag(node, self.qtransform)
     }
 
@@ -148,11 +148,11 @@ impl Selection for GumbelSelection {
     }
 }
 
-/// The scores with -inf for invalid actions.
+/// The scores, `[A, B]`, with -inf for invalid actions, bool `[B, A]`.
 #[track_caller]
 pub(super) fn masked(scores: Tensor, invalid_actions: Option<Tensor>) -> Tensor {
     match invalid_actions {
-        Some(invalid) => select(invalid, f64::NEG_INFINITY, scores),
+        Some(invalid) => select(invalid.swap_axes(0, 1), f64::NEG_INFINITY, scores),
         None => scores,
     }
 }

@@ -185,7 +185,8 @@ impl<S: Selection> Search<'_, S> {
     ) -> Leaf {
         let Extents { batch, max_depth, .. } = self.extents;
         let rows = &forest.rows;
-        let action = self.selection.root(&self.root_node(root, &forest.roots), simulation, noise);
+        let action =
+            self.selection.root(&self.root_node(root, &forest.roots).columns(), simulation, noise);
         let next = pick(forest.roots.children, action).astype(I32);
         let goes_on = |next: Tensor, depth: Tensor| next.ge(0) & depth.lt(max_depth as i32);
         let going = goes_on(next, scalar(1));
@@ -204,7 +205,7 @@ impl<S: Selection> Search<'_, S> {
                         let draw = || {
                             let row = rows.read(node);
                             let visit = Visit { key: &|| noise.key.again(), live: Some(tie) };
-                            let scores = self.selection.interior(&row.node(), &visit);
+                            let scores = self.selection.interior(&row.node().columns(), &visit);
                             let drawn = noise.always(scores, level);
                             let there = pick(row.children, drawn).astype(I32);
                             (select(tie, drawn, best), select(tie, there, child))
@@ -379,7 +380,7 @@ impl<S: Selection> Search<'_, S> {
     /// Computes the action that the node takes next.
     #[track_caller]
     pub(super) fn select_next(&self, row: &mut Row, visit: &Visit<'_>) {
-        let scores = self.selection.interior(&row.node(), visit);
+        let scores = self.selection.interior(&row.node().columns(), visit);
         let best = fold::argmax(scores);
         row.set(Head::Best, best.astype(F32));
         row.set(Head::Next, pick(row.children, best));

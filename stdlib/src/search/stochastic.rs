@@ -3,7 +3,7 @@
 use super::base::{PolicyOutput, RecurrentFnOutput, RootFnOutput};
 use super::fold;
 use super::mistakes;
-use super::node::{Node, column};
+use super::node::{Columns, Node, column};
 use super::noise::Noise;
 use super::policies::{MuZeroOptions, draw, noisy, run};
 use super::selection::{MuZeroSelection, Selection, Visit, masked};
@@ -52,15 +52,15 @@ struct StochasticSelection {
 impl StochasticSelection {
     /// The node with its actions alone.
     #[track_caller]
-    fn decision_node(&self, node: &Node) -> Node {
-        let actions = |x: Tensor| x.slice((.., ..self.decision.actions));
-        Node {
+    fn decision_node(&self, node: &Columns) -> Columns {
+        let actions = |x: Tensor| x.slice(..self.decision.actions);
+        Columns(Node {
             prior_logits: actions(node.prior_logits),
             prior_probs: actions(node.prior_probs),
             qvalues: actions(node.qvalues),
             visit_counts: actions(node.visit_counts),
-            ..node.clone()
-        }
+            ..(**node).clone()
+        })
     }
 }
 
@@ -68,26 +68,26 @@ impl Selection for StochasticSelection {
     #[track_caller]
     fn prior_probs(&self, logits: Tensor) -> Tensor {
         // The half that a node has no use for is -inf: of finite numbers a softmax gives no NaN.
-        let finite = maximum(logits, f64::from(f32::MIN));
+        let finite = maximum(logits, f64::from(f32::MIN)).swap_axes(0, 1);
         let actions = self.decision.actions;
-        let (actions, chance) = (finite.slice((.., ..actions)), finite.slice((.., actions..)));
-        concatenate(&[fold::softmax(actions), fold::softmax(chance)], 1)
+        let (actions, chance) = (finite.slice(..actions), finite.slice(actions..));
+        concatenate(&[fold::softmax(actions), fold::softmax(chance)], 0).swap_axes(0, 1)
     }
 
     #[track_caller]
-    fn root(&self, node: &Node, _: Tensor, noise: &Noise) -> Tensor {
+    fn root(&self, node: &Columns, _: Tensor, noise: &Noise) -> Tensor {
         let scores = self.decision.scores(&self.decision_node(node));
         noise.argmax(masked(scores, self.decision.invalid_actions), scalar(0))
     }
 
     #[track_caller]
-    fn interior(&self, node: &Node, _: &Visit<'_>) -> Tensor {
-        let decides = column(node.depth.rem(2.0).eq(0.0));
+    fn interior(&self, node: &Columns, _: &Visit<'_>) -> Tensor {
+        let decides = node.depth.rem(2.0).eq(0.0);
         let decision = self.decision.scores(&self.decision_node(node));
-        let outcomes = |x: Tensor| x.slice((.., self.decision.actions..));
+        let outcomes = |x: Tensor| x.slice(self.decision.actions..);
         let chance = outcomes(node.prior_probs) / (outcomes(node.visit_counts) + 1.0);
         let decision = select(decides, decision, f64::NEG_INFINITY);
-        concatenate(&[decision, select(decides, f64::NEG_INFINITY, chance)], 1)
+        concatenate(&[decision, select(decides, f64::NEG_INFINITY, chance)], 0)
     }
 
     fn noisy_actions(&self) -> Option<usize> {

@@ -1,7 +1,6 @@
 //! The tree of a finished search, in mctx's fields.
 
 use super::base::RootFnOutput;
-use super::fold;
 use super::rows::{Block, Head, Rows};
 use super::simulate::{Extents, Forest};
 use podracer_dsl::prelude::*;
@@ -157,7 +156,7 @@ impl SearchSummary {
     /// Of roots with these visits, values and action values.
     #[track_caller]
     pub(super) fn new(visit_counts: Tensor, value: Tensor, qvalues: Tensor) -> SearchSummary {
-        let total = fold::count(visit_counts);
+        let total = visit_counts.sum_axis(keepdims(-1));
         let even = 1.0 / visit_counts.dim(1) as f64;
         let visit_probs = select(total.gt(0.0), visit_counts / maximum(total, 1.0), even);
         SearchSummary { visit_counts, visit_probs, value, qvalues }
