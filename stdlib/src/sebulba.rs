@@ -83,7 +83,7 @@ pub struct TrajectoryShard<M: Tree, X: Tree> {
 /// An agent, split into acting and learning.
 #[derive(Clone)]
 pub struct ActorLearner<A: Learn<Observation = Tensor>> {
-    /// The agent.
+    /// The agent that acts and learns.
     pub agent: A,
     /// The environments of one actor thread.
     pub environments: HostSpec,

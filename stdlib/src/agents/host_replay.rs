@@ -15,17 +15,17 @@ use std::rc::Rc;
 /// Iterations from the draw of windows to the gradient steps that learn from them.
 const AHEAD: usize = 2;
 
-/// What is kept of a rollout (steps `[T, N, ..]`, starts `[N, ..]`), or windows of it (steps `[G, L, B, ..]`, starts
+/// The replay's part of a rollout (steps `[T, N, ..]`, starts `[N, ..]`), or windows of it (steps `[G, L, B, ..]`, starts
 /// `[G, B, ..]`).
 #[derive(Tree, Clone)]
 pub struct Kept<I: Tree, S: Tree> {
-    /// The steps.
+    /// The steps, as the replay keeps them.
     pub steps: I,
-    /// What is kept with the starts of windows.
+    /// Data that is kept once for the start of each window, such as a recurrent memory.
     pub starts: S,
 }
 
-/// What a learner device keeps where the steps are on the host.
+/// A learner device's part of a replay whose steps are on the host.
 #[derive(Tree, Clone)]
 pub struct HostStore<M: Tree> {
     /// Positions and priorities of a ring whose steps and starts take no memory here.
@@ -49,7 +49,7 @@ pub struct Draws {
     pub ages: Tensor,
 }
 
-/// What an iteration asks the host for: the windows of a [`Draws`].
+/// An iteration's request to the host: the windows of a [`Draws`].
 #[derive(Tree, Clone, Copy)]
 pub struct Requests {
     /// Gradient steps that need windows, the first ones of `G`. i32 `[1]`
@@ -268,7 +268,7 @@ impl<O: Tree> AnyHostReplay<O> {
         AnyHostReplay(Rc::new(agent))
     }
 
-    /// What the host keeps of a rollout, or of any of its lanes.
+    /// The part of a rollout, or of any of its lanes, that the host keeps.
     #[track_caller]
     pub fn keep(&self, rollout: AnyRollout<O>) -> Kept<AnyTree, AnyTree> {
         self.0.keep(rollout)

@@ -7,7 +7,7 @@ use podracer_dsl::prelude::*;
 /// Values equal those of `jax.nn.initializers` for the same key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initializer {
-    /// Zeros.
+    /// Zeros everywhere.
     Zeros,
     /// One number everywhere.
     Constant(f64),

@@ -29,19 +29,19 @@ pub struct Replay {
     pub priorities: Option<Priorities>,
 }
 
-/// How windows are drawn by priority: Schaul et al. 2016, "Prioritized experience replay".
+/// Settings of draws by priority: Schaul et al. 2016, "Prioritized experience replay".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Priorities {
     /// The power `alpha` of priorities to which draws are in proportion; 0 draws all alike.
     pub exponent: Number,
 }
 
-/// What a [`Replay`] keeps on one device, in rings of `C` steps of `N` lanes.
+/// A [`Replay`]'s data on one device, in rings of `C` steps of `N` lanes.
 #[derive(Tree, Clone)]
 pub struct Stored<I: Tree, S: Tree = ()> {
     /// Steps. `[C, N, ..]`
     pub steps: I,
-    /// What belongs to the starts of windows, such as the memory of a recurrent network. `[C / period, N, ..]`
+    /// Data of the starts of windows, such as the memory of a recurrent network. `[C / period, N, ..]`
     pub starts: S,
     /// The place of the next step. i32 `[1]`
     pub position: Tensor,
@@ -65,7 +65,7 @@ pub struct StoredPriorities {
 pub struct Sample<I: Tree, S: Tree = ()> {
     /// Steps of the windows. `[L, B, ..]`
     pub steps: I,
-    /// What was kept with the starts of the windows. `[B, ..]`
+    /// Data that was kept for the starts of the windows. `[B, ..]`
     pub starts: S,
     /// The windows, over all devices, for [`Replay::set_priorities`]: those of a device follow those of the one before. i32 `[B]`
     pub indices: Tensor,
@@ -132,7 +132,7 @@ impl Replay {
         self.capacity.div_ceil(shape.lanes.max(1)).max(1).checked_next_multiple_of(unit)
     }
 
-    /// What is wrong with these settings for rings of so many steps (`None` is too many to count) of so many leaves.
+    /// Mistakes in these settings for rings of so many steps (`None` is too many to count) of so many leaves.
     fn mistakes(
         &self,
         steps: Option<usize>,

@@ -21,7 +21,7 @@ pub struct MuZeroLoss {
 /// Metrics of a gradient step: means over the states that the model is unrolled from.
 #[derive(Tree, Clone, Copy)]
 pub struct MuZeroMetrics {
-    /// The loss.
+    /// The loss that the gradient step minimises, [`MuZeroLoss::loss`].
     pub loss: Tensor,
     /// Cross-entropy of the policy and the search's, at the first state and, divided by their number, at those that the model made.
     pub policy_loss: Tensor,

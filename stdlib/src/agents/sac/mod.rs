@@ -77,7 +77,7 @@ pub struct SacParams {
 /// State of [`Sac`], with the states `A`, `C` and `T` of its optimizers.
 #[derive(Tree, Clone)]
 pub struct SacState<A: Tree, C: Tree, T: Tree> {
-    /// The policy.
+    /// The policy's network and its optimizer.
     pub actor: Optimized<TorsoMlp, A>,
     /// Soft values of actions: of one continuous action, or of each discrete one.
     pub critics: Optimized<Ensemble<TorsoMlp>, C>,
