@@ -21,7 +21,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::servers::spec;
 use crate::{PER_WORKER, Result, cpu_seconds, wait};
 
-/// What all threads of this process count.
+/// Counters of all threads of this process.
 #[derive(Default)]
 struct Counts {
     measuring: AtomicBool,
