@@ -48,13 +48,13 @@ pub struct Board {
 /// The tiles, and whether the game is over.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// The tiles.
+    /// The tiles on the board.
     pub board: Board,
     /// True if the game is over. `bool[]`
     pub over: Tensor,
 }
 
-/// What a slide does, before the new tile comes.
+/// Result of a slide, before the new tile comes.
 #[derive(Tree, Clone, Copy)]
 pub struct Slide {
     /// The board after the slide: the afterstate.

@@ -90,7 +90,7 @@ pub trait HostEnvironment: Send {
         0
     }
 
-    /// What the environments said with `check` and `debug_print` in the steps since the last call. The places begin with the
+    /// Takes the reports of `check` and `debug_print` in the environments' steps since the last call. The places begin with the
     /// environment's index.
     fn reports(&mut self) -> Vec<Report> {
         Vec::new()
