@@ -34,7 +34,7 @@ pub(super) struct WorkStream {
     /// Time until which the worker must have said something; `None` while it waits for the learner.
     due: Option<Instant>,
     alarm: Alarm,
-    /// What there is of a worker that was taken in; `None` before its `Hello`, and after its end.
+    /// The worker that was taken in; `None` before its `Hello`, and after its end.
     member: Option<Member>,
     name: String,
 }
@@ -160,7 +160,7 @@ impl WorkStream {
         sent.map_err(|_| stopped())
     }
 
-    /// What the worker is told for a reply of the learner.
+    /// The message to the worker for a reply of the learner.
     fn tell(&mut self, reply: Option<Reply>) -> Result<Option<Told>, Status> {
         match (reply, self.phase) {
             (Some(Reply::Admit { first_lane, seed }), Phase::Joined) => {

@@ -22,7 +22,7 @@ use crate::{PACKED, RunDescription};
 /// Steps that take longer run on a thread of their own, so that pings are answered meanwhile.
 const LONG_STEP: Duration = Duration::from_millis(5);
 
-/// How a session ended.
+/// Ends of a session.
 pub(super) enum End {
     /// The run is complete.
     Complete,

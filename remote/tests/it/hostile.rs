@@ -11,7 +11,7 @@ use tonic::Code;
 use crate::raw;
 use crate::support::{Client, Learner, Place, Working, cartpole_run, connect, hello, step, zeros};
 
-/// What an HTTP/2 client sends first: the preface and empty settings.
+/// The opening of an HTTP/2 client: the preface and empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Numbers that look random.

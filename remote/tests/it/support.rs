@@ -49,7 +49,7 @@ pub fn cartpole_run() -> RunDescription {
     run_of("cartpole", Pool::new(&cartpole(), 64).spec().clone())
 }
 
-/// What the stand-in saw.
+/// Record of the stand-in's events.
 #[derive(Default)]
 pub struct Seen {
     pub joined: usize,
@@ -131,7 +131,7 @@ impl Learner {
         at(&self.seen.0.lock().expect("no thread panicked"))
     }
 
-    /// Ends the run.
+    /// Ends the run as complete.
     pub fn complete(mut self) {
         if let Some(server) = self.server.take() {
             server.complete();
@@ -364,7 +364,7 @@ impl Client {
         }
     }
 
-    /// Says goodbye.
+    /// Closes the stream from this side.
     pub fn close(&mut self) {
         self.say = None;
     }
