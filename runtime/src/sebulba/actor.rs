@@ -29,7 +29,7 @@ pub(crate) struct ActorPrograms {
     pub(super) nets: usize,
     /// Indices of the leaves of an actor's state that the next trajectory depends on.
     pub(super) carried: Vec<usize>,
-    /// What `act` says: its results after action and state.
+    /// Types of the reports of `act`: its results after action and state.
     pub(super) log: Spec<Log>,
 }
 
@@ -60,7 +60,7 @@ struct Acting {
     /// The actor's state, on the device.
     state: Vec<Buffer>,
     running: Vec<Episode>,
-    /// What agent and environments have said in the present trajectory.
+    /// Reports of agent and environments in the present trajectory.
     reports: Vec<Report>,
 }
 

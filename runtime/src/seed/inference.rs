@@ -27,7 +27,7 @@ use crate::{Argument, Array, Buffer};
 
 /// Longest time between two looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
-/// What the numbers of admissions are multiplied by, so that their bits are everywhere in a seed.
+/// Factor of the numbers of admissions, which spreads their bits over all of a seed.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// An inference thread.

@@ -13,7 +13,7 @@ pub(super) struct Lanes {
     workers: BTreeMap<WorkerId, Held>,
 }
 
-/// What the host knows of a lane.
+/// The host's record of a lane.
 #[derive(Clone, Default)]
 pub(super) struct Lane {
     /// True if a worker has the lane.

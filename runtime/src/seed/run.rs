@@ -169,7 +169,7 @@ impl SeedRun {
         self.run.run(iterations, Some(interrupt))
     }
 
-    /// What was counted since the run began.
+    /// The counts since the run began.
     #[must_use]
     pub fn measures(&self) -> SeedMeasures {
         self.measured.read()
