@@ -25,7 +25,7 @@ impl Used {
 /// A training's use of machines, and its speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// The machines.
+    /// Machines in use.
     pub used: Vec<Used>,
     /// Frames of the environments in a second.
     pub frames_per_second: f64,

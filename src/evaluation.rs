@@ -61,7 +61,7 @@ pub fn play<A: Learn<Observation = Tensor>>(
     player.play(checkpoint, environments, play, interrupt, &mut |_| Ok(()))
 }
 
-/// What is called after the first reset and after each step, with the outcome. An error ends the episodes.
+/// A function that is called after the first reset and after each step, with the outcome. An error ends the episodes.
 pub type Watch<'a> = &'a mut dyn FnMut(&StepMemory) -> Result<()>;
 
 /// Memory and last action of each lane.

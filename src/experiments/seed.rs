@@ -244,7 +244,7 @@ struct TrainingRun {
     run: SeedRun,
     /// Times of the threads at the end of the last call; empty before the first.
     times: Vec<ThreadTimes>,
-    /// What was counted by the end of the last call.
+    /// Counts by the end of the last call.
     measures: SeedMeasures,
     /// A reading of what crosses the network for workers elsewhere, and what had by the end of the last call.
     traffic: Option<(Box<dyn Fn() -> Traffic>, Traffic)>,
@@ -373,7 +373,7 @@ impl Run for TrainingRun {
 }
 
 impl TrainingRun {
-    /// What a call did, for the progress bar.
+    /// A summary of a call for the progress bar.
     fn note(
         &self,
         spent: &[ThreadTimes],
@@ -410,7 +410,7 @@ impl TrainingRun {
     }
 }
 
-/// What was counted in a call.
+/// Counts of a call: those at its end beside those at its beginning.
 struct Measured<'a> {
     now: &'a SeedMeasures,
     before: &'a SeedMeasures,

@@ -38,7 +38,7 @@ pub(super) fn seconds(times: &[ThreadTimes]) -> Vec<(String, f64)> {
     seconds
 }
 
-/// What each thread spent since an earlier reading, which is empty before the first.
+/// Time of each thread since an earlier reading, which is empty before the first.
 pub(super) fn since(now: &[ThreadTimes], earlier: &[ThreadTimes]) -> Vec<ThreadTimes> {
     let before = |thread| earlier.get(thread);
     let since = |(thread, now): (usize, &ThreadTimes)| {
@@ -56,7 +56,7 @@ pub(super) fn percent(threads: &[ThreadTimes], activities: &[Activity]) -> f64 {
     100.0 * part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
-/// What the iterations of a call said. Where there are several, places begin with the iteration.
+/// Reports of the iterations of a call. Where there are several, places begin with the iteration.
 pub(super) fn said(reports: &[IterationReport]) -> Vec<Report> {
     let several = reports.len() > 1;
     let said = reports.iter().enumerate().flat_map(|(iteration, report)| {

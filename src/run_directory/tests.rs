@@ -162,7 +162,7 @@ impl Recording {
     }
 }
 
-/// Of a loop with thousands of iterations a second, hundreds of megabytes an hour were written.
+/// A loop with thousands of iterations a second wrote hundreds of megabytes an hour.
 #[test]
 fn after_the_first_minute_there_is_at_most_one_line_a_second() {
     let mut recording = Recording::new(MetricsEvery::Second);
