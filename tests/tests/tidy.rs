@@ -176,7 +176,7 @@ fn files_are_short() {
     check_all(&complaints);
 }
 
-/// Those would be left out without a reason in the summary of `make test`.
+/// Ignored tests would be left out without a reason in the summary of `make test`.
 #[test]
 fn tests_that_cannot_run_skip_themselves() {
     // Taken apart, so that this file does not hold it itself.
