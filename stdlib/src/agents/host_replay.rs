@@ -80,12 +80,14 @@ impl HostReplayShape {
     #[must_use]
     pub fn windows<I: Tree, S: Tree>(&self, kept: &Spec<Kept<I, S>>) -> Spec<Kept<I, S>> {
         let HostReplayShape { gradient_steps, length, batch, .. } = *self;
-        let of = |leaf: Tensor, axes: usize, first: &[usize]| {
+        let windows_of = |leaf: Tensor, axes: usize, first: &[usize]| {
             zeros(leaf.dtype(), [first, &leaf.shape()[axes..]].concat())
         };
         let windows = eval_shape(kept, |kept| Kept {
-            steps: tree_map(&kept.steps, |leaf| of(leaf, 2, &[gradient_steps, length, batch])),
-            starts: tree_map(&kept.starts, |leaf| of(leaf, 1, &[gradient_steps, batch])),
+            steps: tree_map(&kept.steps, |leaf| {
+                windows_of(leaf, 2, &[gradient_steps, length, batch])
+            }),
+            starts: tree_map(&kept.starts, |leaf| windows_of(leaf, 1, &[gradient_steps, batch])),
         });
         windows.expect("zeros of any shape can be made")
     }
@@ -186,14 +188,14 @@ impl<A: LearnFromReplay> Replayed<A> {
         let count = now.count.index(0);
         let taken =
             self.take(count, start, &before.learning, &cx, |step, state, priorities, cx| {
-                let of = |all: Tensor| all.take(step.reshape([1]), 0).index(0);
+                let of_step = |all: Tensor| all.take(step.reshape([1]), 0).index(0);
                 let Draws { indices, weights, ages, .. } = tree_map(&now, |all| match all.rank() {
                     1 => all,
-                    _ => of(all),
+                    _ => of_step(all),
                 });
                 let windows = Windows {
-                    steps: tree_map(&windows.steps, of),
-                    starts: tree_map(&windows.starts, of),
+                    steps: tree_map(&windows.steps, of_step),
+                    starts: tree_map(&windows.starts, of_step),
                     weights,
                 };
                 let (state, errors, metrics) = self.gradient_step(state, windows, cx);

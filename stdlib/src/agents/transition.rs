@@ -87,14 +87,14 @@ impl Step {
         let NStep { reward, discount, last } =
             n_step(rewards, first(self.terminated), first(truncated), discount);
         // A gather is not needed for one step.
-        let at = |all: Tensor, i: usize| match n {
+        let at_step = |all: Tensor, i: usize| match n {
             1 => all.index(i as isize),
             _ => all.take((last + i as i32).reshape([1]), 0).index(0),
         };
-        let (ended, cut) = (at(self.terminated, 0), at(truncated, 0));
+        let (ended, cut) = (at_step(self.terminated, 0), at_step(truncated, 0));
         let (next_observation, known) = match self.next_observation {
-            Some(next) => (at(next, 0), constant(true)),
-            None => (at(self.observation, 1), !cut | ended),
+            Some(next) => (at_step(next, 0), constant(true)),
+            None => (at_step(self.observation, 1), !cut | ended),
         };
         let skipped = self.skipped.map_or(constant(false), |skipped| skipped.index(0));
         Transition {
@@ -104,7 +104,7 @@ impl Step {
             reward,
             discount,
             next_observation,
-            next_legal_actions: self.legal_actions.map(|legal| at(legal, 1)),
+            next_legal_actions: self.legal_actions.map(|legal| at_step(legal, 1)),
             counts: known & !skipped,
         }
     }

@@ -83,8 +83,8 @@ impl<I: Tree, S: Tree> Sample<I, S> {
     #[track_caller]
     pub fn importance_weights(&self, exponent: impl Into<Number>, axes: &Axes) -> Tensor {
         // Nothing was drawn from an empty store: its probability of 0 has a power that is infinite.
-        let each = (self.windows * self.probabilities).maximum(f64::from(f32::MIN_POSITIVE));
-        let weights = pow(each, -exponent.into());
+        let ratios = (self.windows * self.probabilities).maximum(f64::from(f32::MIN_POSITIVE));
+        let weights = pow(ratios, -exponent.into());
         weights / axes.max(weights.max())
     }
 }
@@ -208,17 +208,17 @@ impl Replay {
             return state;
         }
         let Stored { position, size, priorities, .. } = state;
-        let at = position.index(0);
-        let row = at / ring.period as i32;
-        let begins = at.rem(ring.period as i32).eq(0);
-        let kept = state.steps.zip_with(&steps, |all, new| write(all, new, at));
+        let first = position.index(0);
+        let row = first / ring.period as i32;
+        let begins = first.rem(ring.period as i32).eq(0);
+        let kept = state.steps.zip_with(&steps, |all, new| write(all, new, first));
         let kept_starts = state.starts.zip_with(&starts, |all, new| {
             let new = new.expand_dims(0);
             write(all, select(begins, new, all.take(row.reshape([1]), 0)), row)
         });
         let size = (size + unroll as i32).minimum(ring.steps as i32);
         let next = Ring {
-            position: (at + unroll as i32).rem(ring.steps as i32),
+            position: (first + unroll as i32).rem(ring.steps as i32),
             size: size.index(0),
             ..ring
         };
@@ -227,7 +227,7 @@ impl Replay {
             starts: kept_starts,
             position: next.position.reshape([1]),
             size,
-            priorities: priorities.map(|old| next.refreshed(old, at, unroll)),
+            priorities: priorities.map(|old| next.refreshed(old, first, unroll)),
         }
     }
 
@@ -371,11 +371,11 @@ impl Replay {
     }
 }
 
-/// Replaces rows from `at` on, i32 `[]`.
+/// Replaces rows from `first` on, i32 `[]`.
 #[track_caller]
-fn write(all: Tensor, rows: Tensor, at: Tensor) -> Tensor {
+fn write(all: Tensor, rows: Tensor, first: Tensor) -> Tensor {
     let mut starts = vec![scalar(0); all.rank()];
-    starts[0] = at;
+    starts[0] = first;
     dynamic_update_slice(all, rows, &starts)
 }
 

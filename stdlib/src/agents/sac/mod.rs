@@ -248,8 +248,8 @@ impl<O: Optimizer> Sac<O> {
             true => {
                 let optimizer = &self.optimizers.temperature;
                 let step = |log_temperature| {
-                    let each = (losses.log_prob, losses.target_entropy);
-                    let losses = vmap(each, |(log_prob, target)| {
+                    let terms = (losses.log_prob, losses.target_entropy);
+                    let losses = vmap(terms, |(log_prob, target)| {
                         temperature_loss(log_temperature, log_prob, target)
                     });
                     (batch.mean(losses), ())
