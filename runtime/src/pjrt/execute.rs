@@ -143,8 +143,8 @@ impl Executable {
             return Ok(());
         }
         if let (Ok(stats), Some(available)) = (self.compiled.memory_stats(), memory::available()) {
-            let each = u64::try_from(stats.beside_arguments()).unwrap_or(0);
-            let needed = each * self.devices.len() as u64;
+            let per_device = u64::try_from(stats.beside_arguments()).unwrap_or(0);
+            let needed = per_device * self.devices.len() as u64;
             if needed > available {
                 return Err(RuntimeError::OutOfMemory(format!(
                     "beside its arguments the program takes {} in all on {} device(s), and {} are free",

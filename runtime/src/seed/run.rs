@@ -95,7 +95,7 @@ impl SeedRun {
         let shared = Arc::new(Shared::new(
             statuses,
             Parameters::new([version], 1),
-            ReplaySupply::or(learning, &learn, folder, room, queues)?,
+            ReplaySupply::or_queues(learning, &learn, folder, room, queues)?,
             Boundaries::new(0, 0),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {
