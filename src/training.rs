@@ -314,8 +314,8 @@ impl CallMetrics {
     pub fn not_finite(&self) -> Option<(&str, u64)> {
         let agent = self.per_iteration.iter().filter(|(name, _)| !name.starts_with("episode_"));
         let wrong = agent.filter_map(|(name, values)| {
-            let at = values.iter().position(|value| !value.is_finite())?;
-            Some((name.as_str(), at as u64 + 1))
+            let index = values.iter().position(|value| !value.is_finite())?;
+            Some((name.as_str(), index as u64 + 1))
         });
         wrong.min_by_key(|(_, iteration)| *iteration)
     }
@@ -339,8 +339,8 @@ impl Ended {
 }
 
 impl Sum for Ended {
-    fn sum<I: Iterator<Item = Ended>>(each: I) -> Ended {
-        each.fold(Ended::default(), |sum, one| Ended {
+    fn sum<I: Iterator<Item = Ended>>(parts: I) -> Ended {
+        parts.fold(Ended::default(), |sum, one| Ended {
             episodes: sum.episodes + one.episodes,
             return_sum: sum.return_sum + one.return_sum,
         })

@@ -98,15 +98,16 @@ pub(super) fn per_iteration(
     reports: &[IterationReport],
     names: &[String],
 ) -> Vec<(String, Vec<f32>)> {
-    let series =
-        |of: &dyn Fn(&IterationReport) -> f32| reports.iter().map(of).collect::<Vec<f32>>();
+    let series = |number_of: &dyn Fn(&IterationReport) -> f32| {
+        reports.iter().map(number_of).collect::<Vec<f32>>()
+    };
     let mut all: Vec<(String, Vec<f32>)> = names
         .iter()
         .enumerate()
         .map(|(i, name)| (name.clone(), series(&|report| report.metrics[i])))
         .collect();
-    let mean = |report: &IterationReport, of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
-        report.episodes.iter().map(of).sum::<f32>() / report.episodes.len() as f32
+    let mean = |report: &IterationReport, number_of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
+        report.episodes.iter().map(number_of).sum::<f32>() / report.episodes.len() as f32
     };
     let returns = series(&|report| mean(report, &|episode| episode.episode_return));
     let lengths = series(&|report| mean(report, &|episode| episode.length as f32));
