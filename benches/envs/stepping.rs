@@ -22,7 +22,7 @@ pub struct Shape {
     pub steps: usize,
 }
 
-/// Sums over the environments of a device, so that no step can be left out.
+/// Sums over all environments and steps of a device.
 #[derive(Tree, Clone)]
 pub struct Totals {
     /// All observations. f32 `[1]`
@@ -55,9 +55,9 @@ pub struct Stepping {
 
 /// Result of one run.
 pub struct Run {
-    /// From the dispatch to the arrival of the totals.
+    /// Seconds from the dispatch to the arrival of the totals.
     pub seconds: f64,
-    /// Over all episodes.
+    /// Mean return over all episodes.
     pub mean_return: f64,
 }
 

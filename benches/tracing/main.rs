@@ -30,7 +30,7 @@ struct Options {
     /// Environments of a device.
     #[arg(long, default_value_t = 64)]
     environments: usize,
-    /// Number of measurements of each kind.
+    /// Number of times that everything is measured.
     #[arg(long, default_value_t = 10)]
     rounds: usize,
     /// Equations of the chains.
