@@ -116,7 +116,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         Anakin { scope: false, ..self }
     }
 
-    /// The agent.
+    /// The agent of the loop.
     pub fn agent(&self) -> &A {
         &self.agent
     }

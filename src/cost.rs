@@ -25,7 +25,7 @@ impl Used {
 /// A training's use of machines, and its speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// The machines.
+    /// Machines in use.
     pub used: Vec<Used>,
     /// Frames of the environments in a second.
     pub frames_per_second: f64,
@@ -87,12 +87,12 @@ mod tests {
     /// of the speed gives either: the paper's figures are of different runs, and the arithmetic is not at fault.
     #[test]
     fn one_entry_of_table_4_is_not_of_its_own_speed() {
-        let at = |speed: f64| dollars(TPU, 104.0, speed);
+        let dollars_at = |speed: f64| dollars(TPU, 104.0, speed);
         assert_eq!(
-            format!("{:.2} {:.2} {:.2}", at(74.5e3), at(74e3), at(73.5e3)),
+            format!("{:.2} {:.2} {:.2}", dollars_at(74.5e3), dollars_at(74e3), dollars_at(73.5e3)),
             "25.88 26.05 26.23"
         );
-        assert_eq!(format!("{:.1}", at(77.1e3)), "25.0");
+        assert_eq!(format!("{:.1}", dollars_at(77.1e3)), "25.0");
         let [actors, learner] = [(0.0, 104.0), (2.0, 0.0)]
             .map(|(cores, cpus)| dollars(("tpu-v3-core", cores), cpus, 68.15e3));
         assert_eq!(format!("{actors:.1} {learner:.1}"), "20.1 8.2");

@@ -61,7 +61,7 @@ pub fn play<A: Learn<Observation = Tensor>>(
     player.play(checkpoint, environments, play, interrupt, &mut |_| Ok(()))
 }
 
-/// What is called after the first reset and after each step, with the outcome. An error ends the episodes.
+/// A function that is called after the first reset and after each step, with the outcome. An error ends the episodes.
 pub type Watch<'a> = &'a mut dyn FnMut(&StepMemory) -> Result<()>;
 
 /// Memory and last action of each lane.
@@ -105,14 +105,14 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
             })
         })?;
         let lanes = first.results().clone();
-        let each = |dtype| Spec(TensorType::new(dtype, [n]));
+        let per_lane = |dtype| Spec(TensorType::new(dtype, [n]));
         let words = Spec(TensorType::new(DType::U32, [2]));
         let masks = environments.masks_actions().then(|| Spec(spec.legal_actions_type()));
         let seen: Spec<Seen> = Spec(SeenOf {
             observation: Spec(spec.observation_type()),
             legal_actions: Spec(masks),
-            reward: each(DType::F32),
-            done: each(DType::Bool),
+            reward: per_lane(DType::F32),
+            done: per_lane(DType::Bool),
             words,
         });
         let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {

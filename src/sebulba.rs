@@ -139,7 +139,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         self
     }
 
-    /// The agent.
+    /// The agent of the loop.
     pub fn agent(&self) -> &A {
         &self.agent
     }
@@ -330,6 +330,8 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
 pub(crate) struct Functions<A: Learn<Observation = Tensor>>(pub(crate) ActorLearner<A>);
 
 impl<A: Learn<Observation = Tensor>> Functions<A> {
+    /// Traces the agent for these environments, and checks it.
+    ///
     /// # Errors
     /// Mistakes of the agent, with the user's lines.
     #[track_caller]
@@ -405,6 +407,8 @@ pub(crate) struct ReplayFunctions {
 }
 
 impl ReplayFunctions {
+    /// Traces the agent and its replay for these environments, and checks both.
+    ///
     /// # Errors
     /// [`UsageError`] for an agent that has no replay; mistakes of the agent, with the user's lines.
     #[track_caller]

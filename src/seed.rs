@@ -139,7 +139,7 @@ impl<A: Learn<Observation = Tensor>> SeedRl<A> {
         self
     }
 
-    /// The agent.
+    /// The agent of the loop.
     pub fn agent(&self) -> &A {
         &self.agent
     }

@@ -136,13 +136,13 @@ pub struct Suspect<'a> {
     pub folder: &'a Path,
     /// The state before; `None` for that at the start of the run.
     pub from: Option<&'a Checkpoint<'a>>,
-    /// What is not finite.
+    /// The symptom to explain.
     pub symptom: &'a Symptom,
     /// Number of iterations, at most, in which it is looked for.
     pub iterations: u64,
 }
 
-/// What is not finite in a training that went wrong.
+/// Kind of number that is not finite in a training that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Symptom {
     /// A metric of the agent, or a parameter.
@@ -160,7 +160,7 @@ pub type Evaluate<'a> = dyn FnMut(u64, &Func, &[Array]) -> Option<Watched> + 'a;
 pub struct Explanation {
     /// Number of the iteration, from 1.
     pub iteration: u64,
-    /// What is not finite after it: a metric, parameters, or a leaf of the state.
+    /// The name of what is not finite after it: a metric, parameters, or a leaf of the state.
     pub symptom: String,
     /// Where it came from.
     pub cause: Cause,
@@ -271,12 +271,12 @@ pub trait Run {
     }
 }
 
-/// What has crossed the network for workers elsewhere since the start.
+/// Network traffic with workers elsewhere since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes received.
     pub received: u64,
-    /// Bytes sent.
+    /// Bytes sent to workers.
     pub sent: u64,
     /// Workers and connections that were refused or sent nonsense.
     pub refused: u64,
@@ -314,8 +314,8 @@ impl CallMetrics {
     pub fn not_finite(&self) -> Option<(&str, u64)> {
         let agent = self.per_iteration.iter().filter(|(name, _)| !name.starts_with("episode_"));
         let wrong = agent.filter_map(|(name, values)| {
-            let at = values.iter().position(|value| !value.is_finite())?;
-            Some((name.as_str(), at as u64 + 1))
+            let index = values.iter().position(|value| !value.is_finite())?;
+            Some((name.as_str(), index as u64 + 1))
         });
         wrong.min_by_key(|(_, iteration)| *iteration)
     }
@@ -339,8 +339,8 @@ impl Ended {
 }
 
 impl Sum for Ended {
-    fn sum<I: Iterator<Item = Ended>>(each: I) -> Ended {
-        each.fold(Ended::default(), |sum, one| Ended {
+    fn sum<I: Iterator<Item = Ended>>(parts: I) -> Ended {
+        parts.fold(Ended::default(), |sum, one| Ended {
             episodes: sum.episodes + one.episodes,
             return_sum: sum.return_sum + one.return_sum,
         })

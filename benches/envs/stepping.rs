@@ -13,7 +13,7 @@ use podracer_runtime::{
 /// Steps whose actions and keys are drawn together.
 const BLOCK: usize = 32;
 
-/// How many, and for how long.
+/// Size of a measurement: environments and steps.
 #[derive(Clone, Copy)]
 pub struct Shape {
     /// Environments in all.
@@ -22,7 +22,7 @@ pub struct Shape {
     pub steps: usize,
 }
 
-/// What the environments of a device add up to.
+/// Sums over all environments and steps of a device.
 #[derive(Tree, Clone)]
 pub struct Totals {
     /// All observations. f32 `[1]`
@@ -53,11 +53,11 @@ pub struct Stepping {
     compile_seconds: f64,
 }
 
-/// A run.
+/// Result of one run.
 pub struct Run {
-    /// From the dispatch to the arrival of the totals.
+    /// Seconds from the dispatch to the arrival of the totals.
     pub seconds: f64,
-    /// Over all episodes.
+    /// Mean return over all episodes.
     pub mean_return: f64,
 }
 
@@ -99,7 +99,7 @@ impl Stepping {
         self.program.executable().devices().len()
     }
 
-    /// Of all environments in a run.
+    /// Environment steps of a run: those of all environments together.
     pub fn env_steps(&self) -> usize {
         self.shape.environments / self.devices() * self.devices() * self.steps()
     }
@@ -114,7 +114,7 @@ impl Stepping {
         self.program.executable().compiled()
     }
 
-    /// What XLA made of it.
+    /// The program as XLA optimized it.
     pub fn hlo(&self) -> Result<HloModule> {
         Ok(self.compiled().optimized()?)
     }

@@ -25,7 +25,7 @@ const TARGET: f64 = 2.0;
 /// Times adding to a replay, drawing from it and setting priorities, beside flashbax; and training beside JAX.
 #[derive(Parser)]
 struct Options {
-    /// What is measured: `replay`, `sac`, `dqn`, `pqn`.
+    /// Parts to measure: `replay`, `sac`, `dqn`, `pqn`.
     #[arg(long, value_delimiter = ',', default_values_t = ["replay", "sac", "dqn", "pqn"].map(str::to_owned))]
     only: Vec<String>,
     /// Settings for our trainings of DQN, as `podracer train --set`.

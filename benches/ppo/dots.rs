@@ -26,7 +26,7 @@ const CHAIN: usize = 64;
 /// The best of so many runs counts.
 const RUNS: usize = 5;
 
-/// What the plugin's dots allow.
+/// Upper bound of the speed: that of the plugin's matrix products alone.
 pub struct Limit {
     environments: usize,
     /// Rows of a minibatch on one device.

@@ -74,7 +74,7 @@ impl Task {
     }
 }
 
-/// How much is run on what.
+/// Size of a run: the experiment, its environments and devices.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// The experiment.

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::experiment::{Cost, Experiment, Stopwatch};
 use crate::support::{Figures, Table, judged, say, si, time};
 
-/// What the speed must be, of the predicted one.
+/// Lowest share of the predicted speed that is good enough.
 const TARGET: f64 = 0.9;
 
 #[derive(Args)]
@@ -132,7 +132,7 @@ impl Games {
         Ok(Games((0..shape.threads).map(start).collect::<Result<_>>()?))
     }
 
-    /// What a step of one environment takes.
+    /// Cost of a step of one environment.
     fn play(&mut self, seconds: f64) -> Result<Cost> {
         let watch = Stopwatch::start()?;
         let steps = thread::scope(|scope| {

@@ -13,7 +13,7 @@ use crate::support::{
     Figures, Peer, Table, judged, number, program, run as run_to_end, say, si, speeds,
 };
 
-/// What the speed must be, in the peer's.
+/// Lowest speed that is good enough, as a multiple of the peer's.
 const TARGET: f64 = 1.5;
 
 #[derive(Args)]

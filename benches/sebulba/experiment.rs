@@ -14,19 +14,19 @@ use podracer_runtime::{
     Module, OptionValue,
 };
 
-/// Seconds.
+/// Time that something takes, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// By the clock.
+    /// Seconds by the clock.
     pub wall: f64,
-    /// By the processors, of this process and those that it started.
+    /// Processor seconds of this process and of those that it started.
     pub processor: f64,
-    /// That the processors were taken from a virtual machine which had work for them.
+    /// Seconds for which the host took the processors from a virtual machine that had work for them.
     pub stolen: f64,
 }
 
 impl Cost {
-    /// Of so many that `self` is the cost of.
+    /// The cost of one of `count` equal parts of this cost.
     pub fn each(self, count: usize) -> Self {
         Cost {
             wall: self.wall / count as f64,
@@ -36,7 +36,7 @@ impl Cost {
     }
 }
 
-/// What is measured from here on.
+/// A measurement of time, processor time and stolen time that begins when it is made.
 pub struct Stopwatch {
     began: Instant,
     spent: f64,
@@ -100,7 +100,7 @@ pub struct Experiment {
     devices: usize,
 }
 
-/// What a run did.
+/// Result of a run.
 pub struct Ran {
     pub steps: usize,
     pub cost: Cost,
@@ -269,7 +269,7 @@ impl Calls {
         Ok(())
     }
 
-    /// What a call takes, of as many as fit into so many seconds.
+    /// Mean cost of a call, over as many calls as fit into so many seconds.
     pub fn time(&mut self, seconds: f64) -> Result<Cost> {
         let (watch, mut calls) = (Stopwatch::start()?, 0);
         while watch.wall() < seconds {

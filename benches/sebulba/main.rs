@@ -18,10 +18,10 @@ use support::{machine, say};
 /// Times Sebulba.
 #[derive(Parser)]
 struct Options {
-    /// What to measure; all of it by default.
+    /// Parts to measure; all of them by default.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// How often everything is measured.
+    /// Number of times that everything is measured.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     #[command(flatten)]

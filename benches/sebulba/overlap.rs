@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::experiment::Stopwatch;
 use crate::support::{Figures, Table, judged, say, si, time};
 
-/// What two threads must do, of one.
+/// Lowest speed of two actor threads that is good enough, as a multiple of the speed of one.
 const TARGET: f64 = 1.6;
 /// Which share of the actor threads' time may be neither environment, nor device, nor waiting.
 const HOST_TARGET: f64 = 0.03;
@@ -70,7 +70,7 @@ impl<H: HostEnvironment> HostEnvironment for Late<H> {
     }
 }
 
-/// What a run does.
+/// Measurements of a run.
 struct Measured {
     steps_per_second: f64,
     /// Seconds of one inference, seen from its thread.
@@ -79,7 +79,7 @@ struct Measured {
     host: f64,
     /// The share of its time that the learner waits.
     learner_waits: f64,
-    /// How many were busy.
+    /// Mean number of busy processors.
     processors: f64,
 }
 

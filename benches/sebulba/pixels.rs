@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::experiment::{Experiment, Stopwatch};
 use crate::support::{Figures, Peer, Table, judged, number, root, say, si};
 
-/// What a step may cost outside of the programs, in the peer's.
+/// Greatest processor time of a step outside of the programs that is good enough, as a multiple of the peer's.
 const TARGET: f64 = 0.5;
 /// The peer's environments, as Gymnasium calls them.
 const ID: &str = "pixel_catch:PixelCatch-v0";
@@ -42,9 +42,9 @@ pub struct PixelOptions {
 
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Of each actor thread.
+    /// Environments of each actor thread.
     environments: usize,
-    /// Of the network's first layer.
+    /// Channels of the network's first layer.
     channels: usize,
 }
 
@@ -191,7 +191,7 @@ fn peers(measured: &mut Measured, line: &Value, shape: Shape) -> Result<()> {
     Ok(())
 }
 
-/// What a step of one environment of a batch takes.
+/// Seconds that a step of one environment of a batch takes.
 fn play(mut batch: impl HostEnvironment) -> Result<f64> {
     const SECONDS: f64 = 1.0;
     let environments = batch.spec().environments;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::seed_client::SeedClient;
 use podracer_remote::proto::{FromWorker, Hello, Step};
 use podracer_remote::worker::{WorkerOptions, work};
@@ -21,7 +21,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::servers::spec;
 use crate::{PER_WORKER, Result, cpu_seconds, wait};
 
-/// What all threads of this process count.
+/// Counters of all threads of this process.
 #[derive(Default)]
 struct Counts {
     measuring: AtomicBool,
@@ -182,7 +182,7 @@ fn echo(address: &Address, spec: &HostSpec, counts: &Arc<Counts>) -> Result<()> 
     runtime.block_on(async {
         let (say, said) = mpsc::channel(2);
         let hello = Hello { protocol: 1, environments: n as u32, ..Hello::default() };
-        say.send(FromWorker { message: Some(Said::Hello(hello)) }).await?;
+        say.send(FromWorker { message: Some(WorkerMessage::Hello(hello)) }).await?;
         let mut told = SeedClient::new(channel).work(ReceiverStream::new(said)).await?.into_inner();
         let mut sequence = 0;
         while told.message().await?.is_some() {
@@ -199,7 +199,7 @@ fn echo(address: &Address, spec: &HostSpec, counts: &Arc<Counts>) -> Result<()> 
                 final_observations: Bytes::new(),
             };
             sequence += 1;
-            say.send(FromWorker { message: Some(Said::Step(step)) }).await?;
+            say.send(FromWorker { message: Some(WorkerMessage::Step(step)) }).await?;
         }
         Ok(())
     })

@@ -28,7 +28,7 @@ pub const PER_WORKER: usize = 16;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What answers the workers, and how they reach it.
+/// Kinds of server, and of connection to it.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Unix,

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use podracer_envs::Space;
 use podracer_envs::host::{HostSpec, WorkerEvent, WorkerId, Workers};
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::seed_server::{Seed, SeedServer};
-use podracer_remote::proto::to_worker::Message as Told;
+use podracer_remote::proto::to_worker::Message as LearnerMessage;
 use podracer_remote::proto::{Actions, DescribeRequest, FromWorker, Run, ToWorker, Welcome};
 use podracer_remote::server::{Server, ServerOptions};
 use podracer_remote::{Address, RunDescription, Security};
@@ -145,12 +145,18 @@ impl Seed for Echo {
         tokio::spawn(async move {
             while let Ok(Some(message)) = said.message().await {
                 let told = match message.message {
-                    Some(Said::Hello(_)) => {
-                        Told::Welcome(Welcome { run: Some(run.clone()), first_lane: 0, seed: 0 })
-                    }
-                    Some(Said::Step(step)) => {
+                    Some(WorkerMessage::Hello(_)) => LearnerMessage::Welcome(Welcome {
+                        run: Some(run.clone()),
+                        first_lane: 0,
+                        seed: 0,
+                    }),
+                    Some(WorkerMessage::Step(step)) => {
                         let actions = vec![0; 4 * step.terminated.len()].into();
-                        Told::Actions(Actions { sequence: step.sequence, actions, version: 0 })
+                        LearnerMessage::Actions(Actions {
+                            sequence: step.sequence,
+                            actions,
+                            version: 0,
+                        })
                     }
                     None => return,
                 };

@@ -21,13 +21,13 @@ use support::{Figures, Table, machine, say, time};
 /// Measures the simplifications on training loops.
 #[derive(Parser)]
 struct Arguments {
-    /// Which loops.
+    /// Names of the loops to measure.
     #[arg(long, value_delimiter = ',', default_values = programs::NAMES, value_parser = programs::NAMES)]
     programs: Vec<String>,
-    /// How often each variant is compiled.
+    /// Number of times that each variant is compiled.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How often each is run after it is compiled; 0 to compile only.
+    /// Number of runs after each compilation; 0 to compile only.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// Which groups, alone and left out, beside none and all; `--groups=` for no more than these.

@@ -12,11 +12,11 @@ use podracer_runtime::{AnakinLoop, Client, CompileOptions, ExecutableCache, Prog
 use podracer_stdlib::agents::{Impala, Learn, OnlineActorCritic, Ppo, Torso};
 use podracer_stdlib::anakin::AgentLoop;
 
-/// What one compiling and its runs took.
+/// Times of one compilation and of the runs after it.
 pub struct Measured {
     /// From the traced functions to the executables: the loop, and beside it the program that makes the first state.
     pub compile_seconds: f64,
-    /// Each call.
+    /// Seconds of each call.
     pub run_seconds: Vec<f64>,
 }
 

@@ -183,8 +183,8 @@ pub fn say(line: &Value) {
     println!("{line}");
 }
 
-/// How many programs want a core, averaged over the last minute, beside how many cores there are: a figure means little
-/// where the former is not well below the latter.
+/// Number of cores, and of programs that want one, averaged over the last minute: a figure means little where the latter is
+/// not well below the former.
 pub fn machine() -> Value {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = text.split(' ').next().and_then(|first| first.parse().ok());
@@ -204,7 +204,7 @@ impl Table {
         Table { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row to the table.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }

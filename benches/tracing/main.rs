@@ -30,7 +30,7 @@ struct Options {
     /// Environments of a device.
     #[arg(long, default_value_t = 64)]
     environments: usize,
-    /// How often.
+    /// Number of times that everything is measured.
     #[arg(long, default_value_t = 10)]
     rounds: usize,
     /// Equations of the chains.
@@ -39,7 +39,7 @@ struct Options {
     /// Without the peer.
     #[arg(long)]
     alone: bool,
-    /// Devices.
+    /// Number of devices.
     #[arg(long, default_value_t = 1)]
     devices: usize,
     /// Cargo passes it.

@@ -37,7 +37,7 @@ pub struct State {
 }
 
 impl SimpleBandit {
-    /// What each arm pays, `f32[arms]`.
+    /// The reward of each arm, `f32[arms]`.
     #[track_caller]
     pub fn rewards(&self) -> Tensor {
         let order = Key::new(self.mapping_seed).permutation(self.arms);
@@ -68,7 +68,7 @@ impl Environment for SimpleBandit {
         Space::bounded([1, 1], 1.0, 1.0).described("always 1")
     }
 
-    /// The arm.
+    /// The number of the arm to pull.
     fn action_space(&self) -> Space {
         Space::discrete(self.arms)
     }

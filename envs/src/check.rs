@@ -15,7 +15,7 @@ pub enum EnvironmentError {
         /// The method that gives the space, `observation_space` or `action_space`, with the leaf's key path in a tree:
         /// `observation_space.position`.
         space: String,
-        /// The mistake.
+        /// The mistake in the space.
         error: SpaceError,
     },
     /// Mistakes of the other methods: results of wrong types, and those that tracing found.

@@ -17,7 +17,7 @@ const LEFT: f64 = -1.2;
 const RIGHT: f64 = 0.6;
 /// Greatest speed, per step.
 const MAX_SPEED: f64 = 0.07;
-/// What the slope takes of the speed where it is steepest, per step.
+/// Gravity: the speed that the slope takes off in a step where it is steepest.
 const GRAVITY: f64 = 0.0025;
 
 /// MountainCar: each step costs 1 until the car reaches the goal on the hill to the right, where the episode is terminated. It is

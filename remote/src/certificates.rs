@@ -38,7 +38,7 @@ pub enum CertificateError {
     Io {
         /// The file or folder.
         file: PathBuf,
-        /// The problem.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -5,7 +5,7 @@ use podracer_envs::host::HostSpec;
 use crate::proto;
 use crate::spaces::{spaces_from_wire, spaces_to_wire};
 
-/// What is being trained, and on what.
+/// Description of a run for workers: its identity, environment and spaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunDescription {
     /// Identity of the run: the same after a restart from a checkpoint, another for another run.

@@ -15,10 +15,10 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::Address;
 use crate::certificates::{AUTHORITY, Files, LEARNER, LEARNER_NAME, WORKER};
 
-/// How the two sides of a TCP connection know each other.
+/// Ways in which the two sides of a TCP connection know each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Security {
-    /// By certificates of one authority, in a folder that `podracer certificates new` wrote: mutual TLS.
+    /// Mutual TLS by certificates of one authority, in a folder that `podracer certificates new` wrote.
     Certificates(PathBuf),
     /// Not at all: whoever reaches the port is let in, and everything can be read on the way.
     Insecure,
@@ -51,17 +51,17 @@ pub enum SecurityError {
     /// A file that cannot be read.
     #[error("{}: {problem}", .file.display())]
     File {
-        /// The file.
+        /// The file's path.
         file: PathBuf,
-        /// The problem.
+        /// The problem with the file.
         problem: String,
     },
     /// Certificates that do not fit each other.
     #[error("the certificates in {}: {problem}", folder.display())]
     Certificates {
-        /// The folder.
+        /// The folder of the certificates.
         folder: PathBuf,
-        /// The problem.
+        /// The problem with the certificates.
         problem: String,
     },
 }

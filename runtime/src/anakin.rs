@@ -90,7 +90,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         &self.run
     }
 
-    /// What works and is likely not what was meant, with the user's lines.
+    /// Warnings of the programs: mistakes that do not stop them, with the user's lines.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         let warnings = self.init.warnings().iter();
         warnings.chain(self.run.warnings().iter().filter(|one| !self.init.warnings().contains(one)))
@@ -112,7 +112,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         lower_with(&self.name, &self.run, self.replicas, simplify)
     }
 
-    /// What the loop takes at least on so many devices: the state, and what its largest loop makes.
+    /// Least memory of the loop on so many devices: the state, and the results of its largest loop.
     fn needed(&self, devices: usize) -> Needed {
         let mut needed = Needed::default();
         for (path, ty) in self.init.results().leaves() {

@@ -21,10 +21,10 @@ pub struct CompiledEnvironments {
     legal_actions: Option<usize>,
     /// The step that was sent.
     under_way: Option<Vec<Buffer>>,
-    /// What `step` says with `check` and `debug_print`, and how many leaves of the outcome are before it.
+    /// Types of the reports of `check` and `debug_print` in `step`; `outcome` leaves of the results are before them.
     log: Spec<Log>,
     outcome: usize,
-    /// What was said and nobody has taken.
+    /// Reports of `check` and `debug_print` that nobody has taken yet.
     reports: Vec<Report>,
 }
 

@@ -260,8 +260,8 @@ impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
         Ok(results.to_host()?)
     }
 
-    /// What works in the programs so far and is likely not what was meant, such as a `cond` of which a batch runs both
-    /// branches, with the user's lines. It is logged, too, at the level of warnings.
+    /// Warnings of the programs so far: mistakes that do not stop them, such as a `cond` of which a batch runs both
+    /// branches, with the user's lines. They are logged, too, at the level of warnings.
     pub fn warnings(&self) -> Vec<Warning> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

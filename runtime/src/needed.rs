@@ -47,10 +47,11 @@ impl Needed {
 
     fn check_against(mut self, available: u64) -> Result<(), RuntimeError> {
         let bytes = |(_, ty, copies): &(String, TensorType, usize)| {
-            let each = ty.shape.iter().try_fold(ty.dtype.size() as u64, |bytes, &extent| {
-                bytes.checked_mul(extent as u64)
-            });
-            each.unwrap_or(u64::MAX).saturating_mul(*copies as u64)
+            let bytes_of_one =
+                ty.shape.iter().try_fold(ty.dtype.size() as u64, |bytes, &extent| {
+                    bytes.checked_mul(extent as u64)
+                });
+            bytes_of_one.unwrap_or(u64::MAX).saturating_mul(*copies as u64)
         };
         let needed = self.parts.iter().map(bytes).fold(0, u64::saturating_add);
         if needed <= available {

@@ -66,7 +66,7 @@ pub(super) enum Command {
     Diff {
         /// A file; `-` for standard input
         left: String,
-        /// Another
+        /// The file to compare it with; `-` for standard input
         right: String,
     },
     /// Train with different settings for some seconds each, and say which are fastest

@@ -182,7 +182,8 @@ fn describe(report: &Report) -> String {
     add("environments", report.environments.to_string());
     add("modules", report.modules.to_string());
     let several = report.one.is_none();
-    let each = |number: i64| format!("{} per device", bytes(u64::try_from(number).unwrap_or(0)));
+    let per_device =
+        |number: i64| format!("{} per device", bytes(u64::try_from(number).unwrap_or(0)));
     for program in report.one.iter().chain(&report.programs) {
         if several {
             let devices = plural(program.replicas, "device");
@@ -192,9 +193,9 @@ fn describe(report: &Report) -> String {
         add("while loops", program.while_loops.to_string());
         add("fusions", program.fusions.to_string());
         add("donated inputs", program.donated_inputs.to_string());
-        add("peak memory", each(program.peak_bytes));
+        add("peak memory", per_device(program.peak_bytes));
         if several {
-            add("of all threads", each(program.bytes_per_device));
+            add("of all threads", per_device(program.bytes_per_device));
         }
         add("compile time", format!("{:.2} s", program.compile_seconds));
         for one in &program.collectives {

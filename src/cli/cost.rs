@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn the_text_has_the_dollars_of_each_part() {
-        let of = |name: &str, count, price| Used { name: name.to_owned(), count, price };
-        let used = vec![of("cpu", 44.0, 0.0475), of("p100", 1.0, 1.46)];
+        let machines = |name: &str, count, price| Used { name: name.to_owned(), count, price };
+        let used = vec![machines("cpu", 44.0, 0.0475), machines("p100", 1.0, 1.46)];
         let cost = Cost { used, frames_per_second: 19e3 };
         let text = as_text(&cost, 1e9);
         assert!(text.contains("44 cpu") && text.contains("$30.56"), "{text}");

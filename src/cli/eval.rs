@@ -155,7 +155,9 @@ pub(super) fn eval(
             (played, None)
         }
     };
-    let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
+    let spread = |number_of: fn(&Played) -> f64| {
+        Spread::of(&played.iter().map(number_of).collect::<Vec<_>>())
+    };
     let outcome = Outcome {
         run_dir: args.run.display().to_string(),
         iterations: found.checkpoint.iterations,

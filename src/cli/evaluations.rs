@@ -58,8 +58,9 @@ impl Evaluations {
             return Ok(());
         }
         let counters = &mut totals.counters;
-        let mean =
-            |of: fn(&Played) -> f64| played.iter().map(of).sum::<f64>() / played.len() as f64;
+        let mean = |number_of: fn(&Played) -> f64| {
+            played.iter().map(number_of).sum::<f64>() / played.len() as f64
+        };
         let mean_return = mean(|episode| f64::from(episode.episode_return));
         let mean_length = mean(|episode| f64::from(episode.length));
         let values = [("eval_return", mean_return), ("eval_length", mean_length)];

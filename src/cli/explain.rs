@@ -206,7 +206,7 @@ enum Outcome {
     Explained(Explanation),
     /// The state to begin with has the symptom already.
     WrongBefore,
-    /// By the user.
+    /// The user stopped it.
     Stopped,
 }
 

@@ -266,8 +266,8 @@ fn log(terminal: bool) -> Result<()> {
 }
 
 #[cfg(test)]
+mod environment_reports;
+#[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod told;

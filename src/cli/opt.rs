@@ -23,7 +23,7 @@ pub(super) enum Print {
     Ir,
     /// The IR with the places in the source
     Located,
-    /// StableHLO
+    /// The program as StableHLO
     Stablehlo,
 }
 

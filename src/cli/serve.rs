@@ -121,7 +121,7 @@ fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usiz
     Ok((server, all))
 }
 
-/// What a worker is told of the run.
+/// The run's description for workers.
 fn description(settings: &Settings, spec: HostSpec, folder: &Path) -> Result<RunDescription> {
     let mut environment: Value = serde_json::to_value(&settings.environment)?;
     if let Some(table) = environment.as_object_mut() {

@@ -168,14 +168,15 @@ fn cause_of_learning(
 
 /// An array of which devices have parts along one axis, or all the same.
 fn joined(ty: &TensorType, parts: &[Array]) -> Array {
-    let of = |part: &Array| part.ty().shape.clone();
-    let Some(axis) = (0..ty.rank()).find(|&axis| of(&parts[0])[axis] != ty.shape[axis]) else {
+    let shape_of = |part: &Array| part.ty().shape.clone();
+    let Some(axis) = (0..ty.rank()).find(|&axis| shape_of(&parts[0])[axis] != ty.shape[axis])
+    else {
         return parts[0].clone();
     };
-    let each = parts[0].ty().shape[axis];
+    let extent = parts[0].ty().shape[axis];
     Array::from_fn(ty.clone(), |index| {
         let mut within = index.to_vec();
-        within[axis] %= each;
-        parts[index[axis] / each].at(&within)
+        within[axis] %= extent;
+        parts[index[axis] / extent].at(&within)
     })
 }

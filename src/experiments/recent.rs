@@ -27,8 +27,8 @@ impl RecentReturns {
         let [episodes, return_sums] = NAMES.map(|name| checkpoint.array(name));
         let (episodes, return_sums) = (episodes?.to_vec()?, return_sums?.to_vec()?);
         let groups = episodes.into_iter().zip(return_sums);
-        let of = |(episodes, return_sum)| Ended { episodes, return_sum };
-        Ok(RecentReturns(groups.map(of).collect()))
+        let group = |(episodes, return_sum)| Ended { episodes, return_sum };
+        Ok(RecentReturns(groups.map(group).collect()))
     }
 
     /// Adds the last episodes to a checkpoint.
@@ -73,7 +73,7 @@ mod tests {
         // 99 without the first: it stays.
         assert_eq!(recent.with([ended(99, 0.0)]), ended(159, 60.0));
         assert_eq!(recent.with([ended(1, 5.0)]), ended(100, 5.0));
-        let singles = recent.with((0..130).map(|each| ended(1, f64::from(each))));
+        let singles = recent.with((0..130).map(|number| ended(1, f64::from(number))));
         assert_eq!(singles, ended(100, (30..130).map(f64::from).sum()));
         assert_eq!(recent.with([ended(4000, 2.0)]), ended(4000, 2.0));
     }

@@ -49,14 +49,14 @@ impl SebulbaTraining {
             settings::Schedule::Deterministic => Schedule::Deterministic { lag: shape.lag },
         };
         // Before devices are picked the programs can be looked at, for one device each.
-        let or = |named: &[usize], one: usize| match named {
+        let named_or = |named: &[usize], one: usize| match named {
             [] => vec![one],
             named => named.to_vec(),
         };
         let sebulba = Sebulba::new(agent)
             .named(experiment)
-            .actors(&or(&shape.actors, 0))
-            .learners(&or(&shape.learners, 1))
+            .actors(&named_or(&shape.actors, 0))
+            .learners(&named_or(&shape.learners, 1))
             .threads(shape.threads)
             .unroll(shape.unroll)
             .schedule(schedule)
@@ -297,8 +297,8 @@ fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> St
     let (actors, others) = spent.split_at(actors.min(spent.len()));
     let learner = &others[..others.len().min(1)];
     let waiting = [Activity::WaitingForParameters, Activity::WaitingForRoom];
-    let mean = |of: &dyn Fn(&IterationReport) -> f64| {
-        reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64
+    let mean = |number_of: &dyn Fn(&IterationReport) -> f64| {
+        reports.iter().map(number_of).sum::<f64>() / reports.len().max(1) as f64
     };
     format!(
         "actors: {:.0}% environment, {:.0}% inference, {:.0}% waiting; learner: {:.0}% iteration, {:.0}% waiting; \

@@ -59,7 +59,7 @@ impl SeedTraining {
         frames_per_step: usize,
     ) -> Self {
         // Before devices are picked the programs can be looked at, for one device each.
-        let or = |named: &[usize], one: usize| match named {
+        let named_or = |named: &[usize], one: usize| match named {
             [] => vec![one],
             named => named.to_vec(),
         };
@@ -69,8 +69,8 @@ impl SeedTraining {
             .flatten();
         let seed = SeedRl::new(agent.clone())
             .named(experiment)
-            .inference(&or(&shape.inference, 0))
-            .learners(&or(&shape.learners, 1))
+            .inference(&named_or(&shape.inference, 0))
+            .learners(&named_or(&shape.learners, 1))
             .unroll(shape.unroll)
             .lag(shape.lag)
             .capacity(positive(shape.capacity))
@@ -244,7 +244,7 @@ struct TrainingRun {
     run: SeedRun,
     /// Times of the threads at the end of the last call; empty before the first.
     times: Vec<ThreadTimes>,
-    /// What was counted by the end of the last call.
+    /// Counts by the end of the last call.
     measures: SeedMeasures,
     /// A reading of what crosses the network for workers elsewhere, and what had by the end of the last call.
     traffic: Option<(Box<dyn Fn() -> Traffic>, Traffic)>,
@@ -373,7 +373,7 @@ impl Run for TrainingRun {
 }
 
 impl TrainingRun {
-    /// What a call did, for the progress bar.
+    /// A summary of a call for the progress bar.
     fn note(
         &self,
         spent: &[ThreadTimes],
@@ -382,8 +382,8 @@ impl TrainingRun {
     ) -> String {
         let (inference, others) = spent.split_at(self.inference.min(spent.len()));
         let learner = &others[..others.len().min(1)];
-        let mean = |of: &dyn Fn(&IterationReport) -> f64| {
-            reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64
+        let mean = |number_of: &dyn Fn(&IterationReport) -> f64| {
+            reports.iter().map(number_of).sum::<f64>() / reports.len().max(1) as f64
         };
         let held = [Activity::WaitingForParameters, Activity::WaitingForRoom];
         format!(
@@ -410,7 +410,7 @@ impl TrainingRun {
     }
 }
 
-/// What was counted in a call.
+/// Counts of a call: those at its end beside those at its beginning.
 struct Measured<'a> {
     now: &'a SeedMeasures,
     before: &'a SeedMeasures,
@@ -419,12 +419,16 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    fn of(&self, count: impl Fn(&SeedMeasures) -> u64) -> f64 {
+    fn counted(&self, count: impl Fn(&SeedMeasures) -> u64) -> f64 {
         (count(self.now) - count(self.before)) as f64
     }
 
-    fn ratio(&self, of: impl Fn(&SeedMeasures) -> u64, to: impl Fn(&SeedMeasures) -> u64) -> f64 {
-        self.of(of) / self.of(to).max(1.0)
+    fn ratio(
+        &self,
+        part: impl Fn(&SeedMeasures) -> u64,
+        whole: impl Fn(&SeedMeasures) -> u64,
+    ) -> f64 {
+        self.counted(part) / self.counted(whole).max(1.0)
     }
 
     /// Share of the environments that batches had room for.
@@ -448,7 +452,7 @@ impl Measured<'_> {
         let all = [
             ("workers", Some(self.now.workers as f64)),
             ("lanes_taken", Some(self.now.lanes as f64)),
-            ("observations_per_second", Some(self.of(|one| one.observations) / seconds)),
+            ("observations_per_second", Some(self.counted(|one| one.observations) / seconds)),
             ("batch_size", Some(self.ratio(|one| one.observations, |one| one.batches))),
             ("batch_fill", Some(self.fill())),
             ("batches_by_timeout", Some(self.by_timeout())),

@@ -38,7 +38,7 @@ pub(super) fn seconds(times: &[ThreadTimes]) -> Vec<(String, f64)> {
     seconds
 }
 
-/// What each thread spent since an earlier reading, which is empty before the first.
+/// Time of each thread since an earlier reading, which is empty before the first.
 pub(super) fn since(now: &[ThreadTimes], earlier: &[ThreadTimes]) -> Vec<ThreadTimes> {
     let before = |thread| earlier.get(thread);
     let since = |(thread, now): (usize, &ThreadTimes)| {
@@ -56,7 +56,7 @@ pub(super) fn percent(threads: &[ThreadTimes], activities: &[Activity]) -> f64 {
     100.0 * part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
-/// What the iterations of a call said. Where there are several, places begin with the iteration.
+/// Reports of the iterations of a call. Where there are several, places begin with the iteration.
 pub(super) fn said(reports: &[IterationReport]) -> Vec<Report> {
     let several = reports.len() > 1;
     let said = reports.iter().enumerate().flat_map(|(iteration, report)| {
@@ -98,15 +98,16 @@ pub(super) fn per_iteration(
     reports: &[IterationReport],
     names: &[String],
 ) -> Vec<(String, Vec<f32>)> {
-    let series =
-        |of: &dyn Fn(&IterationReport) -> f32| reports.iter().map(of).collect::<Vec<f32>>();
+    let series = |number_of: &dyn Fn(&IterationReport) -> f32| {
+        reports.iter().map(number_of).collect::<Vec<f32>>()
+    };
     let mut all: Vec<(String, Vec<f32>)> = names
         .iter()
         .enumerate()
         .map(|(i, name)| (name.clone(), series(&|report| report.metrics[i])))
         .collect();
-    let mean = |report: &IterationReport, of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
-        report.episodes.iter().map(of).sum::<f32>() / report.episodes.len() as f32
+    let mean = |report: &IterationReport, number_of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
+        report.episodes.iter().map(number_of).sum::<f32>() / report.episodes.len() as f32
     };
     let returns = series(&|report| mean(report, &|episode| episode.episode_return));
     let lengths = series(&|report| mean(report, &|episode| episode.length as f32));

@@ -115,11 +115,11 @@ pub(crate) fn policy<A: Learn>(
         agent.init_memory(LaneId { index: scalar(0), lanes: batch.unwrap_or(1) })
     })?;
     let feedback = eval_shape((), |()| Feedback::begin(action))?;
-    let (memory, observation, feedback, of) = match batch {
+    let (memory, observation, feedback, seen_count) = match batch {
         None => (memory, observation.clone(), feedback, "one observation".to_owned()),
         Some(n) => {
-            let of = format!("{n} observations");
-            (memory.stacked(n), observation.stacked(n), feedback.stacked(n), of)
+            let seen_count = format!("{n} observations");
+            (memory.stacked(n), observation.stacked(n), feedback.stacked(n), seen_count)
         }
     };
     type Acted<A> = (Tensor, <A as Agent>::Memory);
@@ -167,8 +167,8 @@ pub(crate) fn policy<A: Learn>(
         };
         Ok(Portable::new(program, about, lowered, taken, &["action", "memory"]))
     };
-    let drawn = format!("an action drawn from the policy, for {of}");
-    let best = format!("the action that the policy takes to be best, for {of}");
+    let drawn = format!("an action drawn from the policy, for {seen_count}");
+    let best = format!("the action that the policy takes to be best, for {seen_count}");
     Ok([program("act", drawn, Mode::Explore)?, program("act_greedily", best, Mode::Greedy)?])
 }
 

@@ -87,7 +87,7 @@ impl Picture {
     }
 
     /// The pixel at a row and column, which are both in the picture.
-    fn at(&self, row: usize, column: usize) -> [u8; 3] {
+    fn pixel(&self, row: usize, column: usize) -> [u8; 3] {
         self.pixels[row * self.width + column]
     }
 
@@ -97,7 +97,7 @@ impl Picture {
         let (height, width) = (self.height * scale, self.width * scale);
         let pixels = (0..height)
             .flat_map(|row| (0..width).map(move |column| (row / scale, column / scale)))
-            .map(|(row, column)| self.at(row, column));
+            .map(|(row, column)| self.pixel(row, column));
         Picture { height, width, pixels: pixels.collect() }
     }
 
@@ -106,7 +106,7 @@ impl Picture {
         let (height, width) = (self.height.div_ceil(step), self.width.div_ceil(step));
         let pixels = (0..height)
             .flat_map(|row| (0..width).map(move |column| (row * step, column * step)))
-            .map(|(row, column)| self.at(row, column));
+            .map(|(row, column)| self.pixel(row, column));
         Picture { height, width, pixels: pixels.collect() }
     }
 
@@ -127,8 +127,8 @@ impl Picture {
         let mut text = String::new();
         for row in (0..picture.height).step_by(2) {
             for column in 0..picture.width {
-                let upper = picture.at(row, column);
-                let lower = picture.at((row + 1).min(picture.height - 1), column);
+                let upper = picture.pixel(row, column);
+                let lower = picture.pixel((row + 1).min(picture.height - 1), column);
                 match colours {
                     Colours::None => text.push(brightness(upper, lower)),
                     Colours::Indexed => {

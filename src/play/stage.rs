@@ -157,7 +157,7 @@ struct Drawn {
     picture: Range<usize>,
     /// Bytes of the last episode's last picture in a snapshot.
     ended: Range<usize>,
-    /// Type of both.
+    /// Type of both pictures.
     ty: TensorType,
     pictures: Pictures,
 }

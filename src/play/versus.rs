@@ -73,7 +73,7 @@ impl Versus {
         Versus { echoes, ..self }
     }
 
-    /// How the games end, which is known after they are played.
+    /// Results of the games, which are complete after they are played.
     #[must_use]
     pub fn tally(&self) -> Arc<Mutex<Tally>> {
         Arc::clone(&self.tally)
@@ -251,7 +251,7 @@ impl HostEnvironment for Versus {
     }
 }
 
-/// How a person writes moves: a column, a cell, or the number of an action, by how many actions a board has.
+/// Notation of moves for a person: a column, a cell, or the number of an action, by how many actions a board has.
 struct Notation {
     actions: usize,
     rows: usize,

@@ -23,8 +23,8 @@ pub(super) fn shortest_paths(
     let starts = grid.layout.starts();
     let columns = grid.layout.columns();
     let limit = grid.layout.greatest_distance() + 1;
-    let places = |of: &dyn Fn(usize) -> usize| {
-        let values: Vec<i128> = starts.iter().map(|&cell| of(cell) as i128).collect();
+    let places = |coordinate: &dyn Fn(usize) -> usize| {
+        let values: Vec<i128> = starts.iter().map(|&cell| coordinate(cell) as i128).collect();
         Array::ints(DType::I32, [starts.len()], &values)
     };
     let (rows, columns) = (places(&|cell| cell / columns), places(&|cell| cell % columns));

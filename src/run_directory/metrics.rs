@@ -119,22 +119,22 @@ pub(super) fn synchronised(file: &mut BufWriter<File>) -> io::Result<u64> {
 }
 
 /// A line as JSON. A number that JSON does not have (NaN, infinity) becomes `null`.
-fn object(of: &Line) -> Map<String, Value> {
-    let mut line = Map::new();
-    line.insert("iteration".to_owned(), of.iteration.into());
-    line.insert("env_steps".to_owned(), of.env_steps.into());
-    if of.iterations > 1 {
-        line.insert("iterations".to_owned(), of.iterations.into());
+fn object(line: &Line) -> Map<String, Value> {
+    let mut members = Map::new();
+    members.insert("iteration".to_owned(), line.iteration.into());
+    members.insert("env_steps".to_owned(), line.env_steps.into());
+    if line.iterations > 1 {
+        members.insert("iterations".to_owned(), line.iterations.into());
     }
-    line.extend(of.series.iter().map(|(name, series)| (name.clone(), number(series.mean()))));
-    if let Some(calls) = &of.calls {
-        line.insert("episodes".to_owned(), calls.episodes.into());
-        line.insert("mean_return".to_owned(), calls.mean_return.into());
-        line.insert("seconds".to_owned(), calls.seconds.into());
-        line.extend(calls.values.iter().map(|(name, value)| (name.clone(), (*value).into())));
-        line.extend(calls.counts.iter().map(|(name, count)| (name.clone(), (*count).into())));
+    members.extend(line.series.iter().map(|(name, series)| (name.clone(), number(series.mean()))));
+    if let Some(calls) = &line.calls {
+        members.insert("episodes".to_owned(), calls.episodes.into());
+        members.insert("mean_return".to_owned(), calls.mean_return.into());
+        members.insert("seconds".to_owned(), calls.seconds.into());
+        members.extend(calls.values.iter().map(|(name, value)| (name.clone(), (*value).into())));
+        members.extend(calls.counts.iter().map(|(name, count)| (name.clone(), (*count).into())));
     }
-    line
+    members
 }
 
 /// The shortest decimal that reads back as this f32.

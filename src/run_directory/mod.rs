@@ -296,9 +296,13 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Where the folder cannot be written.
-    pub fn record_evaluation(&mut self, at: (u64, u64), values: &[(&str, f64)]) -> Result<()> {
-        self.metrics.evaluation(at, values)?;
-        self.events.evaluation(at.1, values)
+    pub fn record_evaluation(
+        &mut self,
+        progress: (u64, u64),
+        values: &[(&str, f64)],
+    ) -> Result<()> {
+        self.metrics.evaluation(progress, values)?;
+        self.events.evaluation(progress.1, values)
     }
 
     /// Writes `learning_curve.svg`, if the program has the feature `plots`.

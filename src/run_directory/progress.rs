@@ -172,7 +172,7 @@ impl RunProgress {
         });
         let devices = match learners {
             [Some(before), Some(now)] => [before, now],
-            _ => [&self.recorded, recorded].map(|of| of.devices.len()),
+            _ => [&self.recorded, recorded].map(|record| record.devices.len()),
         };
         let mut warnings = Vec::new();
         if let [before, now] = devices

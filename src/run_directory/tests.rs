@@ -145,12 +145,15 @@ impl Recording {
     /// Checks that every iteration is in one line, and every call.
     fn complete(&self) {
         let lines = self.lines();
-        let mut at = 0;
+        let mut iteration = 0;
         for line in &lines {
-            at += line["iterations"].as_u64().unwrap_or(1);
-            assert_eq!((&line["iteration"], &line["env_steps"]), (&at.into(), &(10 * at).into()));
+            iteration += line["iterations"].as_u64().unwrap_or(1);
+            assert_eq!(
+                (&line["iteration"], &line["env_steps"]),
+                (&iteration.into(), &(10 * iteration).into())
+            );
         }
-        assert_eq!(at, self.before.0);
+        assert_eq!(iteration, self.before.0);
         let sum = |name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();
         let calls = self.before.0 / 4;
         assert_eq!((sum("episodes"), sum("environment_restarts")), (2 * calls, calls));
@@ -162,7 +165,7 @@ impl Recording {
     }
 }
 
-/// Of a loop with thousands of iterations a second, hundreds of megabytes an hour were written.
+/// A loop with thousands of iterations a second wrote hundreds of megabytes an hour.
 #[test]
 fn after_the_first_minute_there_is_at_most_one_line_a_second() {
     let mut recording = Recording::new(MetricsEvery::Second);

@@ -142,13 +142,13 @@ impl Thinning {
             line.env_steps = steps + call.env_steps * done / call.iterations.max(1);
             line.iterations += 1;
             for (name, values) in &call.per_iteration {
-                let value = usize::try_from(iteration).ok().and_then(|at| values.get(at));
-                let at = line.series.iter().position(|(other, _)| other == name);
-                let at = at.unwrap_or_else(|| {
+                let value = usize::try_from(iteration).ok().and_then(|index| values.get(index));
+                let place = line.series.iter().position(|(other, _)| other == name);
+                let place = place.unwrap_or_else(|| {
                     line.series.push((name.clone(), Series::default()));
                     line.series.len() - 1
                 });
-                line.series[at].1.add(value.copied().unwrap_or(f32::NAN));
+                line.series[place].1.add(value.copied().unwrap_or(f32::NAN));
             }
             if done == call.iterations {
                 line.calls.get_or_insert_default().add(call, seconds);

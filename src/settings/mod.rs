@@ -328,12 +328,12 @@ fn check_server(server: &ServerSettings, on_host: &HostLoop<'_>, problems: &mut 
         ));
     }
     if servers > batch {
-        let of = if section == "seed" {
+        let limit = if section == "seed" {
             "seed.environments / seed.workers"
         } else {
             "sebulba.environments"
         };
         problems
-            .add(format!("environment.servers is {servers} and must be at most {of} = {batch}"));
+            .add(format!("environment.servers is {servers} and must be at most {limit} = {batch}"));
     }
 }

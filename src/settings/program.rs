@@ -4,7 +4,7 @@ use podracer_compiler::simplify::{Group, Options};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// What is done to the program before XLA.
+/// Settings of the program's preparation before XLA compiles it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ProgramSettings {

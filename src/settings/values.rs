@@ -106,14 +106,13 @@ fn of_elements(mistake: Mistake) -> Mistake {
 impl Range {
     /// `noun` comes before the bound in the message: `a number ` of at least 0.
     fn check(&self, number: f64, noun: &str) -> Result<(), Mistake> {
-        let of = if noun.is_empty() { "at least" } else { "of at least" };
+        let of_at_least = if noun.is_empty() { "at least" } else { "of at least" };
         let must = match *self {
             Range { least: Some(least), most: Some(most), .. } => {
                 (!(least..=most).contains(&number)).then(|| format!("between {least} and {most}"))
             }
-            Range { least: Some(least), .. } => {
-                (!(number.is_finite() && number >= least)).then(|| format!("{noun}{of} {least}"))
-            }
+            Range { least: Some(least), .. } => (!(number.is_finite() && number >= least))
+                .then(|| format!("{noun}{of_at_least} {least}")),
             Range { above: Some(above), most, .. } => {
                 let wrong = !(number.is_finite() && number > above)
                     || most.is_some_and(|most| number > most);

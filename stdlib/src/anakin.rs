@@ -186,7 +186,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             memory,
             extras,
         };
-        let episodes = tree_map(&ended, |each| each.sum().reshape([1]));
+        let episodes = tree_map(&ended, |numbers| numbers.sum().reshape([1]));
         (rollout, (lanes, episodes))
     }
 

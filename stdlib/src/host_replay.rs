@@ -17,7 +17,7 @@ pub struct HostReplayLearner {
     replay: AnyHostReplay<Tensor>,
 }
 
-/// What the host keeps of an actor thread's rollout, or the windows that a learner device learns from.
+/// The host's part of an actor thread's rollout, or the windows that a learner device learns from.
 pub type KeptTrees = Kept<AnyTree, AnyTree>;
 
 impl HostReplayLearner {
@@ -44,7 +44,7 @@ impl HostReplayLearner {
         self.kept(self.acting.finish(state, outcome))
     }
 
-    /// What the host keeps of the shards of the learner devices.
+    /// The parts of the learner devices' shards that the host keeps.
     #[track_caller]
     pub fn kept(&self, shards: Vec<ShardFor<AnyAgent>>) -> Vec<KeptTrees> {
         let rollouts = shards.into_iter().map(|shard| self.acting.rollout(shard));

@@ -83,7 +83,7 @@ pub struct TrajectoryShard<M: Tree, X: Tree> {
 /// An agent, split into acting and learning.
 #[derive(Clone)]
 pub struct ActorLearner<A: Learn<Observation = Tensor>> {
-    /// The agent.
+    /// The agent that acts and learns.
     pub agent: A,
     /// The environments of one actor thread.
     pub environments: HostSpec,
@@ -161,13 +161,13 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let input = feedback.input(observation, None);
         let Act { action, extras, .. } =
             self.act_once(&params, memory.clone(), input, carry.keys, carry.time);
-        let each = |dtype| zeros(dtype, [self.lanes()]);
+        let per_lane = |dtype| zeros(dtype, [self.lanes()]);
         let steps = Steps {
             observation,
             action,
-            reward: each(F32),
-            terminated: each(BOOL),
-            truncated: each(BOOL),
+            reward: per_lane(F32),
+            terminated: per_lane(BOOL),
+            truncated: per_lane(BOOL),
             next_observation: self.environments.truncates.then_some(observation),
             extras,
         };
@@ -190,18 +190,18 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         outcome: StepOutcome,
         lanes: Option<Tensor>,
     ) -> (Tensor, ActorFor<A>) {
-        let of = |all: Tensor| match lanes {
+        let of_lanes = |all: Tensor| match lanes {
             Some(lanes) => all.take(lanes, 0),
             None => all,
         };
-        let ActorCarry { memory, last_action, keys, time } = tree_map(&state.carry, of);
+        let ActorCarry { memory, last_action, keys, time } = tree_map(&state.carry, of_lanes);
         // At a lane's first step there is no outcome to take up. What is written then is overwritten by the next.
         let steps = close(state.steps, time - 1, &outcome, lanes);
         let over = time.ge(self.unroll);
         let first = outcome.terminated | outcome.truncated | time.eq(0);
         let time = select(over, 0, time);
-        let taken_over = state.taken_over.map(of);
-        let start = tree_map(&state.start, of);
+        let taken_over = state.taken_over.map(of_lanes);
+        let start = tree_map(&state.start, of_lanes);
         let ended = (memory, last_action, outcome.reward, first);
         let rollout = (over, keys, time, taken_over, start);
         let (start, keys) =
@@ -227,14 +227,14 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             ..steps
         };
         let carry = ActorCarry { memory, last_action: action, keys, time: time + 1 };
-        let back = |all: Tensor, some: Tensor| match lanes {
+        let put_back = |all: Tensor, some: Tensor| match lanes {
             Some(lanes) => all.set(lanes, some),
             None => some,
         };
         let state = ActorState {
-            carry: state.carry.zip_with(&carry, back),
-            taken_over: state.taken_over.map(|all| back(all, zeros(BOOL, time.shape()))),
-            start: state.start.zip_with(&start, back),
+            carry: state.carry.zip_with(&carry, put_back),
+            taken_over: state.taken_over.map(|all| put_back(all, zeros(BOOL, time.shape()))),
+            start: state.start.zip_with(&start, put_back),
             steps,
         };
         (action, state)
@@ -392,15 +392,15 @@ fn put_tree<X: Tree>(steps: &X, step: &X, time: Tensor, lanes: Option<Tensor>) -
 fn put(steps: Tensor, step: Tensor, time: Tensor, lanes: Option<Tensor>) -> Tensor {
     let Some(lanes) = lanes else {
         // All lanes are at the same time: one slice of memory is written.
-        let mut at = vec![scalar(0); steps.rank()];
-        at[0] = time.index(0);
-        return dynamic_update_slice(steps, step.expand_dims(0), &at);
+        let mut starts = vec![scalar(0); steps.rank()];
+        starts[0] = time.index(0);
+        return dynamic_update_slice(steps, step.expand_dims(0), &starts);
     };
     let shape = steps.shape();
     let (all, n) = (shape[0] * shape[1], shape[1] as i32);
     let rows = steps.reshape([&[all], &shape[2..]].concat());
-    let at = select(lanes.lt(n), time.maximum(0) * n + lanes, all as i32);
-    rows.set(at, step).reshape(shape)
+    let places = select(lanes.lt(n), time.maximum(0) * n + lanes, all as i32);
+    rows.set(places, step).reshape(shape)
 }
 
 /// A batch of environments of the DSL, for a program that steps them on the host.

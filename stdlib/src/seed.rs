@@ -39,8 +39,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     ) -> ActorFor<A> {
         let fresh = self.start(key, first, constant(false));
         let pick = |old: Tensor, new: Tensor| {
-            let each = [&[self.lanes()], &vec![1; new.rank() - 1][..]].concat();
-            select(lanes.reshape(each).broadcast_to(new.shape()), new, old)
+            let shape = [&[self.lanes()], &vec![1; new.rank() - 1][..]].concat();
+            select(lanes.reshape(shape).broadcast_to(new.shape()), new, old)
         };
         ActorState {
             carry: state.carry.zip_with(&fresh.carry, pick),

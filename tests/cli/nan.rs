@@ -5,7 +5,7 @@ use std::path::Path;
 use super::resume::{has_checkpoint, result, resume, train};
 use super::{command, text};
 
-/// What a command said, and its exit code.
+/// A command's standard error, and its exit code.
 fn said(arguments: &[impl AsRef<std::ffi::OsStr>]) -> (String, Option<i32>) {
     let output = command(arguments).output().expect("the program runs");
     (text(&output.stderr), output.status.code())
@@ -71,7 +71,7 @@ fn parameters_that_are_not_finite_are_refused() {
     assert!(refused.contains("in the checkpoint: "), "{refused}");
 }
 
-/// What `explain` prints of a run that was trained with these settings and has ended with an error.
+/// Output of `explain` for a run that was trained with these settings and has ended with an error.
 fn explained(experiment: &[&str]) -> (String, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");

@@ -38,7 +38,7 @@ fn learner(
     Server::start(&options, run, 1).expect("the server starts").0
 }
 
-/// What a worker says that ends as a mistake of the user.
+/// Message of a worker that ends as a mistake of the user.
 #[track_caller]
 fn mistaken(arguments: &[&str]) -> String {
     let arguments = [&["work", "--environments", "2"], arguments].concat();

@@ -45,7 +45,7 @@ pub fn one_op(op: &OpRef, params: &[TensorType]) -> Func {
 /// A case with the results it should have.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// Case to run.
+    /// The case to run.
     pub case: Case,
     /// Results that it should have.
     pub results: Vec<Array>,

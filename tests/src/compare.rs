@@ -31,8 +31,8 @@ pub fn differences(expected: &[Array], got: &[Array], tolerance: f64) -> Option<
     expected.iter().zip(got).enumerate().find_map(one)
 }
 
-/// How far an f32 is from the one that is expected, in units in the last place of the latter. Denormal numbers are 0, as
-/// XLA has them; numbers that are equal, and two NaN, are 0 apart, and a number is infinitely far from NaN and infinity.
+/// Distance of an f32 from the expected one, in units in the last place of the latter. Denormal numbers are 0, as XLA has
+/// them; numbers that are equal, and two NaN, are 0 apart, and a number is infinitely far from NaN and infinity.
 pub fn ulps(expected: f64, got: f64) -> f64 {
     let flushed = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
     let (a, b) = (flushed(expected), flushed(got));

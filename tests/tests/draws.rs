@@ -37,7 +37,7 @@ const DRAWS: &[(&str, Draw)] = &[
     ("permutation", |key, _| key.permutation(12)),
 ];
 
-/// How many of the keys the reference semantics draw with.
+/// Number of the keys that the reference semantics draw with, too.
 const REFERENCE_KEYS: usize = 8;
 
 /// The rows of the table: units in the last place by the method's name, compiled and by the reference semantics.

@@ -24,7 +24,7 @@ pub type Compiled<E, A> =
 /// Size of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Devices.
+    /// Number of devices.
     pub replicas: usize,
     /// Environments of all devices together.
     pub environments: usize,

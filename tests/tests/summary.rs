@@ -4,7 +4,7 @@ use std::process::Command;
 
 use podracer_tests::workspace;
 
-/// What `scripts/test-summary` prints of this log and these records, and whether it succeeds.
+/// Output of `scripts/test-summary` for this log and these records, and true if it succeeds.
 fn summary(log: &str, skipped: &str) -> (String, bool) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {

@@ -20,7 +20,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "podracer-compiler",
             "podracer-mlir",
             "podracer-dsl",
-            "podracer-stdlib",
             "podracer-envs",
             "podracer-plugins",
         ],
@@ -38,6 +37,15 @@ const LONG: &[(&str, &str)] =
     &[("tests/golden/make_transforms.py", "a list of programs, each a few lines")];
 
 const MOST_LINES: usize = 500;
+
+/// First words of documentation that has to be solved: the thing comes after them, or not at all.
+const RIDDLES: &[&str] = &["What ", "How ", "Whether ", "Those ", "That ", "Of ", "By "];
+
+/// Least length of a first line of documentation that can name a thing, in characters.
+const SHORTEST_OPENING: usize = 14;
+
+/// Greatest number of first lines of documentation that name nothing.
+const MOST_RIDDLES: usize = 0;
 
 fn files_with(extensions: &[&str]) -> Vec<(PathBuf, String)> {
     let fits = |file: &Path| {
@@ -176,7 +184,7 @@ fn files_are_short() {
     check_all(&complaints);
 }
 
-/// Those would be left out without a reason in the summary of `make test`.
+/// Ignored tests would be left out without a reason in the summary of `make test`.
 #[test]
 fn tests_that_cannot_run_skip_themselves() {
     // Taken apart, so that this file does not hold it itself.
@@ -200,6 +208,31 @@ fn modules_say_what_they_are() {
         &silent
             .map(|(file, _)| format!("{} does not open with a `//!` line", file.display()))
             .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn documentation_opens_with_the_name_of_the_thing() {
+    let mut complaints = Vec::new();
+    for (file, text) in files_with(&["rs"]) {
+        for (number, opening) in openings(&text).filter(|(_, opening)| is_riddle(opening)) {
+            complaints.push(format!("{}:{number}: `{opening}` names nothing", file.display()));
+        }
+    }
+    if complaints.len() > MOST_RIDDLES {
+        check_all(&complaints);
+    }
+}
+
+#[test]
+fn openings_are_the_first_lines_of_documentation() {
+    let text = "/// What a run does.\n/// How it ends.\nfn run() {}\n\n    ///\n    /// Of all.\n    /// Zeros.\n\
+                \n    /// Zeros.\n    a: f32,\n    // What it is.\n    /// Number of devices.\n";
+    let found: Vec<_> = openings(text).collect();
+    assert_eq!(found, [(1, "What a run does."), (9, "Zeros."), (12, "Number of devices.")]);
+    assert_eq!(
+        found.iter().map(|(_, opening)| is_riddle(opening)).collect::<Vec<_>>(),
+        [true, true, false]
     );
 }
 
@@ -247,6 +280,24 @@ fn the_readme_shows_the_example() {
     for command in ["make train", "make test"] {
         assert!(readme.contains(command), "README.md does not name `{command}`");
     }
+}
+
+/// First lines of the blocks of documentation of a file's items, with their numbers from 1. A first line without text is none.
+fn openings(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut inside = false;
+    text.lines().zip(1..).filter_map(move |(line, number)| {
+        let documentation = line.trim_start_matches(' ').strip_prefix("///");
+        let continues = std::mem::replace(&mut inside, documentation.is_some());
+        let opening = documentation?;
+        let opening = opening.strip_prefix(' ').unwrap_or(opening);
+        (!continues && !opening.is_empty()).then_some((number, opening))
+    })
+}
+
+/// True if a first line of documentation names nothing.
+fn is_riddle(opening: &str) -> bool {
+    RIDDLES.iter().any(|riddle| opening.starts_with(riddle))
+        || opening.chars().count() < SHORTEST_OPENING
 }
 
 /// True if the path stands there as an absolute one, and not as the middle of another.

@@ -142,7 +142,7 @@ pub struct Watched {
     pub results: Vec<Array>,
     /// The first equation of all that gave a NaN and was given none, whether or not the results depend on it.
     pub first_nan: Option<NotFinite>,
-    /// Of each result: the order in which the sources were found, and the source.
+    /// For each result: the order in which the sources were found, and the source.
     sources: Vec<Option<(usize, Source)>>,
 }
 
@@ -171,7 +171,7 @@ struct Frame {
 
 struct Watch {
     watcher: Watcher,
-    /// What NaNs carry the number of, from 1.
+    /// Sources of the NaNs: a NaN carries the number of its source here, from 1.
     nans: Vec<Source>,
     /// The number of an equation that made a NaN.
     nan_of: BTreeMap<Path, usize>,

@@ -28,7 +28,7 @@ pub enum Form {
     Named,
     /// Fields without names: `(Tensor, Key)`.
     Tuple,
-    /// No fields.
+    /// No fields: `struct Empty;`.
     Unit,
 }
 

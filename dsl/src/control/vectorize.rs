@@ -55,7 +55,7 @@ pub fn vmap_named<X: Over, Y: IntoTree>(
     vectorize(Some(name), xs, f)
 }
 
-/// Whether `holds`, bool `[]`, is true in any example of all the batches around, one value for all of them; without a
+/// True if `holds`, bool `[]`, is true in any example of all the batches around, one value for all of them; without a
 /// [`vmap`] around, `holds` itself.
 ///
 /// It is for the condition of a [`while_loop`](crate::while_loop) with a large carry, which under `vmap` would be selected

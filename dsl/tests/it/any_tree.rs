@@ -19,7 +19,7 @@ struct Lane<S: Tree> {
     key: Key,
 }
 
-/// What a library does with a tree that it is generic over.
+/// Access of a library to a tree that it is generic over.
 trait Erased: Tree {
     fn ball(&self) -> Ball;
     fn of(ball: Ball) -> Self;

@@ -35,7 +35,7 @@ fn stacked(func: &Func) -> Vec<String> {
     stacks.map(ToString::to_string).collect()
 }
 
-/// How often an op stands in a program, bodies included.
+/// Number of an op's equations in a program, bodies included.
 fn count(func: &Func, mnemonic: &str) -> usize {
     let one = |eqn: &podracer_compiler::Eqn| {
         let attributes = eqn.op.attributes();

@@ -5,7 +5,7 @@ use crate::helpers::run_on;
 use podracer_compiler::Scalar;
 use podracer_dsl::prelude::*;
 
-/// By how much a float may be off, relative to 1 and more: XLA keeps what lies between in f32 where it is smaller.
+/// Greatest error of a float, relative to 1 and more: XLA keeps intermediate values in f32 where it is smaller.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::BF16 => 8e-3,

@@ -9,9 +9,9 @@ use podracer_dsl::prelude::*;
 pub enum Statistics<P> {
     /// None are kept.
     Nothing,
-    /// One tree.
+    /// One tree: the momentum.
     Momentum(P, #[tree(fixed)] bool),
-    /// Two trees.
+    /// Two trees of moments.
     Moments {
         /// First moments.
         mu: P,

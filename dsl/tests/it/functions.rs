@@ -98,8 +98,8 @@ fn apply(record: &Value, x: &[Tensor]) -> Vec<Tensor> {
     vec![one]
 }
 
-/// What differs between `got` and `expected`, relative to the greatest finite magnitude for what is solved for, else to
-/// each number's own.
+/// The first difference between `got` and `expected`, relative to the greatest finite magnitude for what is solved for, else
+/// to each number's own.
 fn difference(got: &Array, expected: &Array, tolerance: f64, solved: bool) -> Option<String> {
     if got.ty() != expected.ty() {
         return Some(format!("{} in place of {}", got.ty(), expected.ty()));

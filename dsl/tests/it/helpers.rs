@@ -35,12 +35,12 @@ pub fn errors<S: ArgumentSpec, R: IntoTree>(spec: S, f: impl FnOnce(S::Tree) -> 
     }
 }
 
-/// An f32 array.
+/// An array of f32 numbers.
 pub fn f32s(shape: &[usize], values: &[f64]) -> Array {
     Array::floats(DType::F32, shape, values)
 }
 
-/// An i32 array.
+/// An array of i32 numbers.
 pub fn i32s(shape: &[usize], values: &[i128]) -> Array {
     Array::ints(DType::I32, shape, values)
 }

@@ -26,7 +26,7 @@ pub struct Wrapped(pub Tensor, #[tree(fixed)] pub usize);
 #[derive(Tree, Clone, Copy)]
 pub struct Nothing;
 
-/// What stands in agents: parameters that are named by a trait of another parameter.
+/// A trait as agents have it: a type parameter names another one by it.
 pub trait Environment: 'static {
     type State: Tree;
 }

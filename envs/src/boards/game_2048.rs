@@ -48,13 +48,13 @@ pub struct Board {
 /// The tiles, and whether the game is over.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// The tiles.
+    /// The tiles on the board.
     pub board: Board,
     /// True if the game is over. `bool[]`
     pub over: Tensor,
 }
 
-/// What a slide does, before the new tile comes.
+/// Result of a slide, before the new tile comes.
 #[derive(Tree, Clone, Copy)]
 pub struct Slide {
     /// The board after the slide: the afterstate.
@@ -216,8 +216,8 @@ impl Game2048 {
     #[track_caller]
     pub fn chance_probabilities(&self, afterstate: Board) -> Tensor {
         let free = afterstate.tiles().reshape([CELLS]).eq(0).astype(F32);
-        let each = free / free.sum().maximum(1.0);
-        concatenate(&[each * (1.0 - FOUR), each * FOUR], 0)
+        let per_cell = free / free.sum().maximum(1.0);
+        concatenate(&[per_cell * (1.0 - FOUR), per_cell * FOUR], 0)
     }
 
     /// The state after a slide and an outcome of chance, `i32[]`, as [`Game2048::chance_probabilities`] numbers them.

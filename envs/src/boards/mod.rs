@@ -58,7 +58,7 @@ pub struct Stones {
     pub over: Tensor,
 }
 
-/// How a move leaves a game.
+/// Result of a move.
 #[derive(Tree, Clone, Copy)]
 struct Outcome {
     /// True if the action was legal. `bool[]`
@@ -146,8 +146,8 @@ impl Stones {
     }
 }
 
-/// What `compute` gives where it is `wanted`, bool `[]`, and `otherwise` elsewhere. It is computed in a loop that runs once: outside of one,
-/// XLA would compute a move again for every cell of the observation that follows from it.
+/// The tree of `compute` where it is `wanted`, bool `[]`, and `otherwise` elsewhere. It is computed in a loop that runs once:
+/// outside of one, XLA would compute a move again for every cell of the observation that follows from it.
 #[track_caller]
 fn computed_if<T: Tree>(wanted: Tensor, otherwise: T, compute: impl FnOnce() -> T) -> T {
     while_loop((wanted, otherwise), |(wanted, _)| wanted, |_| (constant(false), compute())).1

@@ -62,7 +62,7 @@ impl Snake {
 
     /// True at a cell, `bool[cells]`; nowhere if the cell is outside.
     #[track_caller]
-    fn at(&self, row: Tensor, column: Tensor) -> Tensor {
+    fn cell_mask(&self, row: Tensor, column: Tensor) -> Tensor {
         let cell = row * self.columns as i32 + column;
         let inside =
             row.ge(0) & row.lt(self.rows as i32) & column.ge(0) & column.lt(self.columns as i32);
@@ -74,14 +74,14 @@ impl Snake {
     #[track_caller]
     fn head(&self, row: Tensor, column: Tensor) -> Tensor {
         let wrapped = |x: Tensor, extent: usize| select(x.lt(0), x + extent as i32, x);
-        self.at(wrapped(row, self.rows), wrapped(column, self.columns))
+        self.cell_mask(wrapped(row, self.rows), wrapped(column, self.columns))
     }
 
     /// True if the head may go there: inside of the board, and where the body will be gone. `bool[]`
     #[track_caller]
     fn free(&self, body: Tensor, row: Tensor, column: Tensor) -> Tensor {
         // The tail moves on.
-        (self.at(row, column) & body.le(1)).any()
+        (self.cell_mask(row, column) & body.le(1)).any()
     }
 
     /// A random free cell, `i32[]`; the first cell if there is none.
@@ -144,7 +144,7 @@ impl Snake {
     /// The state of a snake of one cell, and a fruit in another.
     #[track_caller]
     pub fn first_at(&self, row: Tensor, column: Tensor, fruit: Tensor) -> State {
-        let body = self.at(row, column).astype(I32);
+        let body = self.cell_mask(row, column).astype(I32);
         State { body, row, column, fruit, length: scalar(1), time: scalar(0) }
     }
 }
@@ -158,7 +158,7 @@ impl Environment for Snake {
         let [row, column, fruit] = key.split_into();
         let row = row.randint([], 0..self.rows as i32);
         let column = column.randint([], 0..self.columns as i32);
-        let body = self.at(row, column).astype(I32);
+        let body = self.cell_mask(row, column).astype(I32);
         self.first_at(row, column, self.draw_fruit(body, fruit))
     }
 

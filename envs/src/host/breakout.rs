@@ -75,7 +75,7 @@ impl State {
         if self.row == 0 {
             self.down = true;
         }
-        let next = |at: usize, forward: bool| if forward { at + 1 } else { at - 1 };
+        let next = |place: usize, forward: bool| if forward { place + 1 } else { place - 1 };
         (next(self.row, self.down), next(self.column, self.right))
     }
 

@@ -90,7 +90,7 @@ pub trait HostEnvironment: Send {
         0
     }
 
-    /// What the environments said with `check` and `debug_print` in the steps since the last call. The places begin with the
+    /// Takes the reports of `check` and `debug_print` in the environments' steps since the last call. The places begin with the
     /// environment's index.
     fn reports(&mut self) -> Vec<Report> {
         Vec::new()
@@ -187,12 +187,12 @@ impl HostSpec {
     /// Types of the tensors of a step.
     #[must_use]
     pub fn outcome(&self) -> Spec<StepOutcome> {
-        let each = |dtype| TensorType::new(dtype, [self.environments]);
+        let per_environment = |dtype| TensorType::new(dtype, [self.environments]);
         Spec(StepOutcomeOf {
             observation: Spec(self.observation_type()),
-            reward: Spec(each(DType::F32)),
-            terminated: Spec(each(DType::Bool)),
-            truncated: Spec(each(DType::Bool)),
+            reward: Spec(per_environment(DType::F32)),
+            terminated: Spec(per_environment(DType::Bool)),
+            truncated: Spec(per_environment(DType::Bool)),
             next_observation: Spec(self.truncates.then(|| Spec(self.observation_type()))),
         })
     }

@@ -39,7 +39,7 @@ pub trait Workers: Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u64);
 
-/// What a worker did.
+/// An event of a worker: it came, stepped, or left.
 #[derive(Clone, Debug)]
 pub enum WorkerEvent {
     /// A worker came whose environments have the run's spaces. It steps nothing before it is admitted.

@@ -151,7 +151,7 @@ impl State {
 
     /// The set of the lanes' cells in these columns. `u32[10]`
     #[track_caller]
-    fn at(&self, present: Tensor, columns: Tensor) -> Tensor {
+    fn cells_in(&self, present: Tensor, columns: Tensor) -> Tensor {
         select(present, bit(columns), 0u32).pad(&[(1, 1)], 0u32)
     }
 }
@@ -206,9 +206,9 @@ impl Environment for Asterix {
         let State { filled, gold, columns, .. } = state;
         observation(&[
             cell(state.row, state.column),
-            state.at(filled & !gold, columns),
-            state.at(filled, columns - select(state.right, 1, -1)),
-            state.at(filled & gold, columns),
+            state.cells_in(filled & !gold, columns),
+            state.cells_in(filled, columns - select(state.right, 1, -1)),
+            state.cells_in(filled & gold, columns),
         ])
     }
 
@@ -223,14 +223,14 @@ impl Environment for Asterix {
 
     fn render(&self, state: &State) -> Option<Tensor> {
         let State { filled, gold, columns, .. } = *state;
-        let trail = state.at(filled, columns - select(state.right, 1, -1));
+        let trail = state.cells_in(filled, columns - select(state.right, 1, -1));
         Some(planes(
             SIZE,
             SIZE,
             &[
                 (plane(trail), Colour::SKY),
-                (plane(state.at(filled & !gold, columns)), Colour::RED),
-                (plane(state.at(filled & gold, columns)), Colour::YELLOW),
+                (plane(state.cells_in(filled & !gold, columns)), Colour::RED),
+                (plane(state.cells_in(filled & gold, columns)), Colour::YELLOW),
                 (plane(cell(state.row, state.column)), Colour::GREEN),
             ],
         ))

@@ -113,7 +113,7 @@ fn plane(words: Tensor) -> Tensor {
     ((words >> iota(U32, [SIZE, SIZE], 1)) & 1u32).ne(0u32)
 }
 
-/// What `draw` gives of a key where it is `wanted` (bool `[]`), and `otherwise` elsewhere. Of a batch of environments the draws are
+/// The draw from a key where it is `wanted` (bool `[]`), and `otherwise` elsewhere. Of a batch of environments the draws are
 /// computed only in steps in which one wants them.
 #[track_caller]
 pub(crate) fn drawn_if<T: Tree>(

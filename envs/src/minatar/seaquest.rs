@@ -203,7 +203,7 @@ impl State {
 
     /// The cell behind the submarine's front. At the left edge it is the other end of the row, at the right edge there is none.
     #[track_caller]
-    fn back(&self) -> Tensor {
+    fn rear_cell(&self) -> Tensor {
         let column = self.column + select(self.right, -1, 1);
         cell(self.row, select(column.lt(0), 9, column))
     }
@@ -272,7 +272,7 @@ impl Environment for Seaquest {
         let rescued = column.ge(9 - state.rescued) & column.lt(9);
         observation(&[
             cell(state.row, state.column),
-            state.back(),
+            state.rear_cell(),
             cells(bullets.row, bullets.column, bullets.present),
             trail,
             state.right_shots | state.left_shots,
@@ -322,7 +322,7 @@ impl Environment for Seaquest {
                 (these(enemies.of_kind(true)), Colour::RED),
                 (plane(state.right_shots | state.left_shots), Colour::ORANGE),
                 (plane(cells(bullets.row, bullets.column, bullets.present)), Colour::WHITE),
-                (plane(state.back()), Colour::GREY),
+                (plane(state.rear_cell()), Colour::GREY),
                 (plane(cell(state.row, state.column)), Colour::YELLOW),
             ],
         ))

@@ -34,7 +34,7 @@ impl<E: Environment> FrameStack<E> {
         FrameStack { environment, frames, made: Loc::caller() }
     }
 
-    /// Whether each leaf of an observation is an image, whose frames are joined in the last axis.
+    /// For each leaf of an observation: true if it is an image, whose frames are joined in the last axis.
     fn images(&self) -> impl Iterator<Item = bool> + use<E> {
         let spaces = leaf_spaces::<E::Observation>(&self.environment.observation_space());
         spaces

@@ -48,7 +48,7 @@ fn equal(what: &str, got: &[f64], record: &Value, field: &str) {
     assert_eq!(place, None, "{note}: {what}: the first game and step that differ");
 }
 
-/// What is seen of a state: its observation and its mask.
+/// A state's observation and its mask of legal actions.
 fn seen<E: Environment<Observation = Tensor>>(env: &E, state: &E::State) -> (Tensor, Tensor) {
     (env.observe(state.clone()), env.legal_actions(state).expect("a mask"))
 }
@@ -155,7 +155,7 @@ fn game_2048_follows_pgx() {
     }
 }
 
-/// How unlikely counts are far from those expected: chi-squared, in standard deviations above its mean.
+/// Surprise of counts beside those expected: chi-squared, in standard deviations above its mean.
 fn surprise(counts: &[f64], expected: &[f64]) -> f64 {
     let possible = counts.iter().zip(expected).filter(|(_, expected)| **expected > 0.0);
     let chi: f64 = possible.clone().map(|(count, each)| (count - each).powi(2) / each).sum();

@@ -131,12 +131,13 @@ impl StepCheck {
 
     /// Checks that observations can be learnt from: no NaN, and discrete ones within their space.
     fn values(&self, observations: &[u8]) -> Result<(), (usize, String)> {
-        let each = (self.size / 4).max(1);
+        let elements_of_one = (self.size / 4).max(1);
         let check = |wrong: &dyn Fn(usize, [u8; 4]) -> Option<String>| {
             let elements = observations.as_chunks::<4>().0;
             let found = elements.iter().enumerate();
-            let mut found =
-                found.filter_map(|(i, &bytes)| Some((i / each, wrong(i % each, bytes)?)));
+            let mut found = found.filter_map(|(i, &bytes)| {
+                Some((i / elements_of_one, wrong(i % elements_of_one, bytes)?))
+            });
             found.next().map_or(Ok(()), Err)
         };
         let within = |value: [u8; 4], n: usize| {

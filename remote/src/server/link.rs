@@ -19,7 +19,7 @@ use super::Totals;
 use super::limits::{CREDIT_PER_SECOND, FIRST_CREDIT, LINGER, Limits};
 use crate::tls;
 
-/// What a connection and its streams know of each other.
+/// Shared state of a connection and its streams.
 pub(super) struct Link {
     /// Who is at the other end, for messages.
     pub(super) peer: String,

@@ -41,7 +41,7 @@ const MOST_STEP_BYTES: usize = 1 << 30;
 pub struct ServerOptions {
     /// The address to listen at.
     pub listen: Address,
-    /// How workers prove who they are; `None` for a Unix socket.
+    /// Security of the connections: how workers prove who they are; `None` for a Unix socket.
     pub security: Option<Security>,
     /// Bounds on what workers may take.
     pub limits: Limits,
@@ -82,7 +82,7 @@ pub enum ServerError {
     Threads(#[source] io::Error),
 }
 
-/// What all streams share.
+/// State that all streams share.
 struct Shared {
     run: RunDescription,
     limits: Limits,

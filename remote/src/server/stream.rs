@@ -16,8 +16,8 @@ use super::Shared;
 use super::check::StepCheck;
 use super::link::{Alarm, Link};
 use super::workers::{Event, REPLIES, Reply};
-use crate::proto::from_worker::Message as Said;
-use crate::proto::to_worker::Message as Told;
+use crate::proto::from_worker::Message as WorkerMessage;
+use crate::proto::to_worker::Message as LearnerMessage;
 use crate::proto::{Actions, FromWorker, Hello, ToWorker, Welcome};
 use crate::{PACKED, PROTOCOL, spaces};
 
@@ -34,7 +34,7 @@ pub(super) struct WorkStream {
     /// Time until which the worker must have said something; `None` while it waits for the learner.
     due: Option<Instant>,
     alarm: Alarm,
-    /// What there is of a worker that was taken in; `None` before its `Hello`, and after its end.
+    /// The worker that was taken in; `None` before its `Hello`, and after its end.
     member: Option<Member>,
     name: String,
 }
@@ -78,8 +78,8 @@ impl WorkStream {
     /// Takes in what the worker said.
     fn hear(&mut self, message: FromWorker) -> Result<(), Status> {
         match (message.message, self.phase) {
-            (Some(Said::Hello(hello)), Phase::Hello) => self.greet(hello),
-            (Some(Said::Step(step)), Phase::Stepping(sequence)) => {
+            (Some(WorkerMessage::Hello(hello)), Phase::Hello) => self.greet(hello),
+            (Some(WorkerMessage::Step(step)), Phase::Stepping(sequence)) => {
                 let Some(member) = &self.member else { return Ok(()) };
                 let step = member.check.step(step, sequence).map_err(Status::invalid_argument)?;
                 let event = Event::Stepped { worker: self.worker, sequence, step };
@@ -91,10 +91,10 @@ impl WorkStream {
                 Ok(())
             }
             (None, _) => Err(Status::invalid_argument("a message has neither `hello` nor `step`")),
-            (Some(Said::Step(_)), Phase::Hello) => {
+            (Some(WorkerMessage::Step(_)), Phase::Hello) => {
                 Err(Status::invalid_argument("the first message must be `hello` and is `step`"))
             }
-            (Some(Said::Step(step)), phase) => {
+            (Some(WorkerMessage::Step(step)), phase) => {
                 let before = match phase {
                     Phase::Answering(sequence) => format!("the answer to step {sequence}"),
                     _ => "`welcome`".to_owned(),
@@ -102,7 +102,9 @@ impl WorkStream {
                 let sequence = step.sequence;
                 Err(Status::invalid_argument(format!("step {sequence} came before {before}")))
             }
-            (Some(Said::Hello(_)), _) => Err(Status::invalid_argument("`hello` came twice")),
+            (Some(WorkerMessage::Hello(_)), _) => {
+                Err(Status::invalid_argument("`hello` came twice"))
+            }
         }
     }
 
@@ -160,15 +162,15 @@ impl WorkStream {
         sent.map_err(|_| stopped())
     }
 
-    /// What the worker is told for a reply of the learner.
-    fn tell(&mut self, reply: Option<Reply>) -> Result<Option<Told>, Status> {
+    /// The message to the worker for a reply of the learner.
+    fn tell(&mut self, reply: Option<Reply>) -> Result<Option<LearnerMessage>, Status> {
         match (reply, self.phase) {
             (Some(Reply::Admit { first_lane, seed }), Phase::Joined) => {
                 self.phase = Phase::Stepping(0);
                 self.expect(Some(self.shared.limits.begin));
                 let first_lane = first_lane as u64;
                 let run = Some(self.shared.run.to_wire());
-                Ok(Some(Told::Welcome(Welcome { run, first_lane, seed })))
+                Ok(Some(LearnerMessage::Welcome(Welcome { run, first_lane, seed })))
             }
             (Some(Reply::Actions { sequence, actions, version }), Phase::Answering(asked))
                 if sequence == asked =>
@@ -178,7 +180,7 @@ impl WorkStream {
                 if let Some(member) = &self.member {
                     self.link.grant(member.check.most_bytes() as i64);
                 }
-                Ok(Some(Told::Actions(Actions { sequence, actions, version })))
+                Ok(Some(LearnerMessage::Actions(Actions { sequence, actions, version })))
             }
             // An answer to another question is a mistake of the learner.
             (Some(Reply::Admit { .. } | Reply::Actions { .. }), phase) => {

@@ -33,7 +33,7 @@ pub struct ServerStatus {
     pub refused: u64,
     /// Bytes received, all layers above the socket included.
     pub received: u64,
-    /// Bytes sent.
+    /// Bytes sent, all layers above the socket included.
     pub sent: u64,
     /// Steps received, each counted once for each environment.
     pub environment_steps: u64,

@@ -8,14 +8,14 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use podracer_envs::host::{WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
 use tokio::sync::mpsc;
 
-/// What a stream tells the learner.
+/// A message from a stream to the learner.
 pub(super) enum Event {
     Joined { worker: WorkerId, environments: usize, replies: mpsc::Sender<Reply> },
     Stepped { worker: WorkerId, sequence: u64, step: WorkerStep },
     Left { worker: WorkerId, reason: String },
 }
 
-/// What the learner tells a stream.
+/// A message from the learner to a stream.
 pub(super) enum Reply {
     Admit {
         first_lane: usize,

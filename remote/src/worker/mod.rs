@@ -31,7 +31,7 @@ const DESCRIBE: Duration = Duration::from_secs(20);
 pub struct WorkerOptions {
     /// Addresses of learner hosts. Batches begin with different ones, and go on to the next after a failure.
     pub addresses: Vec<Address>,
-    /// How learners and this worker know each other; `None` for Unix sockets.
+    /// Security of the connections: how learners and this worker know each other; `None` for Unix sockets.
     pub security: Option<Security>,
     /// Environments of all batches together.
     pub environments: usize,
@@ -53,7 +53,7 @@ pub enum WorkerError {
     Refused {
         /// Where the learner is.
         address: Address,
-        /// What it said.
+        /// The learner's reason.
         reason: String,
     },
     /// The environments that the learner wants cannot be made here.
@@ -61,7 +61,7 @@ pub enum WorkerError {
     Environment {
         /// Where the learner is.
         address: Address,
-        /// The problem.
+        /// The reason why they cannot be made.
         problem: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The environments failed.
@@ -107,7 +107,7 @@ impl WorkerStatus {
     }
 }
 
-/// What makes a batch of environments by the learner's description.
+/// A function that makes a batch of environments by the learner's description.
 pub type MakeEnvironment<'a> = dyn Fn(
         &RunDescription,
         usize,

@@ -12,9 +12,9 @@ use tonic::{Status, Streaming};
 
 use super::Batch;
 use crate::packed::{pack_flags, pack_rewards};
-use crate::proto::from_worker::Message as Said;
+use crate::proto::from_worker::Message as WorkerMessage;
 use crate::proto::seed_client::SeedClient;
-use crate::proto::to_worker::Message as Told;
+use crate::proto::to_worker::Message as LearnerMessage;
 use crate::proto::{Actions, FromWorker, Hello, Step, ToWorker};
 use crate::spaces::spaces_to_wire;
 use crate::{PACKED, RunDescription};
@@ -22,7 +22,7 @@ use crate::{PACKED, RunDescription};
 /// Steps that take longer run on a thread of their own, so that pings are answered meanwhile.
 const LONG_STEP: Duration = Duration::from_millis(5);
 
-/// How a session ended.
+/// Ends of a session.
 pub(super) enum End {
     /// The run is complete.
     Complete,
@@ -158,7 +158,7 @@ pub(super) async fn session(
         run: run.id.clone(),
         name: batch.name(),
     };
-    let _ = say.try_send(FromWorker { message: Some(Said::Hello(hello)) });
+    let _ = say.try_send(FromWorker { message: Some(WorkerMessage::Hello(hello)) });
     let opening = client.work(ReceiverStream::new(said));
     let mut told = tokio::select! {
         opened = opening => match opened {
@@ -196,7 +196,7 @@ async fn talk(
             () = &mut stopped => return End::Stopped,
         };
         let (next, sequence) = match (message, expected) {
-            (Some(Told::Welcome(welcome)), None) => {
+            (Some(LearnerMessage::Welcome(welcome)), None) => {
                 let first_lane = welcome.first_lane as usize;
                 tracing::info!(
                     "{}: lanes {first_lane} to {}",
@@ -205,16 +205,19 @@ async fn talk(
                 );
                 (Next::Begin { seed: welcome.seed, first_lane }, 0)
             }
-            (Some(Told::Actions(Actions { sequence, actions, version })), Some(asked))
-                if sequence == asked =>
-            {
+            (
+                Some(LearnerMessage::Actions(Actions { sequence, actions, version })),
+                Some(asked),
+            ) if sequence == asked => {
                 batch.answered(version, spec.environments);
                 (Next::Step(actions), sequence + 1)
             }
             (message, _) => {
                 let got = match message {
-                    Some(Told::Welcome(_)) => "a second `welcome`".to_owned(),
-                    Some(Told::Actions(actions)) => format!("actions {}", actions.sequence),
+                    Some(LearnerMessage::Welcome(_)) => "a second `welcome`".to_owned(),
+                    Some(LearnerMessage::Actions(actions)) => {
+                        format!("actions {}", actions.sequence)
+                    }
                     None => "nothing".to_owned(),
                 };
                 let asked =
@@ -246,6 +249,6 @@ async fn talk(
         *stepper = Some(at_hand);
         expected = Some(sequence);
         // A stream that takes nothing has broken: the next message says why.
-        let _ = say.send(FromWorker { message: Some(Said::Step(step)) }).await;
+        let _ = say.send(FromWorker { message: Some(WorkerMessage::Step(step)) }).await;
     }
 }

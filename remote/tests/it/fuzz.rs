@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::{Hello, Step};
 use tonic::Code;
 
@@ -27,28 +27,37 @@ impl Random {
 fn corpus(random: &mut Random, sequence: u64) -> Bytes {
     let right = || step(2, sequence);
     let message = match random.below(17) {
-        0 => Said::Hello(Hello { protocol: random.below(4) as u32, ..hello(2) }),
-        1 => Said::Hello(Hello { environments: u32::MAX, ..hello(2) }),
-        2 => Said::Hello(Hello { spaces: None, ..hello(2) }),
-        3 => Said::Step(Step { sequence: u64::MAX, ..right() }),
-        4 => Said::Step(Step { observation: vec![0xff; 32].into(), ..right() }),
-        5 => Said::Step(Step { observation: vec![0; random.below(100)].into(), ..right() }),
-        6 => Said::Step(Step { reward: vec![0xff; 8].into(), ..right() }),
-        7 => Said::Step(Step { terminated: vec![random.below(3) as u8, 1].into(), ..right() }),
-        8 => Said::Step(Step { final_observations: vec![0; 16].into(), ..right() }),
-        9 => Said::Step(Step {
+        0 => WorkerMessage::Hello(Hello { protocol: random.below(4) as u32, ..hello(2) }),
+        1 => WorkerMessage::Hello(Hello { environments: u32::MAX, ..hello(2) }),
+        2 => WorkerMessage::Hello(Hello { spaces: None, ..hello(2) }),
+        3 => WorkerMessage::Step(Step { sequence: u64::MAX, ..right() }),
+        4 => WorkerMessage::Step(Step { observation: vec![0xff; 32].into(), ..right() }),
+        5 => {
+            WorkerMessage::Step(Step { observation: vec![0; random.below(100)].into(), ..right() })
+        }
+        6 => WorkerMessage::Step(Step { reward: vec![0xff; 8].into(), ..right() }),
+        7 => WorkerMessage::Step(Step {
+            terminated: vec![random.below(3) as u8, 1].into(),
+            ..right()
+        }),
+        8 => WorkerMessage::Step(Step { final_observations: vec![0; 16].into(), ..right() }),
+        9 => WorkerMessage::Step(Step {
             terminated: vec![1, 0].into(),
             final_observations: vec![0; 16].into(),
             ..right()
         }),
-        10 => Said::Step(Step { reward: vec![0; 4].into(), ..right() }),
-        11 => Said::Step(Step {
+        10 => WorkerMessage::Step(Step { reward: vec![0; 4].into(), ..right() }),
+        11 => WorkerMessage::Step(Step {
             terminated: vec![random.below(5) as u8].into(),
             truncated: Bytes::new(),
             ..right()
         }),
-        12 => Said::Step(Step { terminated: Bytes::new(), truncated: Bytes::new(), ..right() }),
-        _ => Said::Step(right()),
+        12 => WorkerMessage::Step(Step {
+            terminated: Bytes::new(),
+            truncated: Bytes::new(),
+            ..right()
+        }),
+        _ => WorkerMessage::Step(right()),
     };
     raw::encode(message)
 }
@@ -86,7 +95,7 @@ fn fuzzed_streams_end_with_a_reason() {
             let mut next = if random.below(8) == 0 {
                 corpus(&mut random, 0)
             } else {
-                raw::encode(Said::Hello(Hello { protocol: 1 + streams % 2, ..hello(2) }))
+                raw::encode(WorkerMessage::Hello(Hello { protocol: 1 + streams % 2, ..hello(2) }))
             };
             let mut sequence = 0;
             loop {
@@ -116,7 +125,7 @@ fn fuzzed_streams_end_with_a_reason() {
                         let right = corpus(&mut random, sequence);
                         mutate(&mut random, &right)
                     }
-                    _ => raw::encode(Said::Step(step(2, sequence))),
+                    _ => raw::encode(WorkerMessage::Step(step(2, sequence))),
                 };
                 sequence += 1;
             }

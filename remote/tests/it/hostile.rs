@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use tonic::Code;
 
 use crate::raw;
@@ -13,7 +13,7 @@ use crate::support::{
     Client, Learner, Place, Working, cartpole_run, connect, hello, never, step, zeros,
 };
 
-/// What an HTTP/2 client sends first: the preface and empty settings.
+/// The opening of an HTTP/2 client: the preface and empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Numbers that look random.
@@ -90,7 +90,7 @@ fn garbage_in_frames_ends_the_stream() {
     for seed in 0..50 {
         let (say, mut told) = runtime.block_on(raw::open(channel.clone())).expect("it opens");
         let status = runtime.block_on(async {
-            let _ = say.send(raw::encode(Said::Hello(hello(2)))).await;
+            let _ = say.send(raw::encode(WorkerMessage::Hello(hello(2)))).await;
             let welcome = told.message().await.expect("it is taken in");
             assert!(welcome.is_some());
             let _ = say.send(garbage(seed, 300).into()).await;
@@ -110,7 +110,7 @@ fn a_flood_is_cut_off() {
     let mut client = Client::open(&place);
     client.greet(8);
     for sequence in 0..200 {
-        client.say(Said::Step(step(8, sequence)));
+        client.say(WorkerMessage::Step(step(8, sequence)));
     }
     let status = client.end();
     assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
@@ -193,7 +193,7 @@ fn a_thousand_connects_leave_nothing_behind() {
         1 => {
             let _ = dial(&place).write_all(&garbage(number as u64, 100));
         }
-        2 => Client::open(&place).say(Said::Hello(hello(3))),
+        2 => Client::open(&place).say(WorkerMessage::Hello(hello(3))),
         _ => {
             let mut client = Client::open(&place);
             client.greet(3);

@@ -8,7 +8,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::{FromWorker, ToWorker};
 
 /// Messages that are bytes to the sender.
@@ -61,6 +61,6 @@ pub async fn open(channel: Channel) -> Result<Ends, Status> {
 }
 
 /// A message as its bytes.
-pub fn encode(message: Said) -> Bytes {
+pub fn encode(message: WorkerMessage) -> Bytes {
     FromWorker { message: Some(message) }.encode_to_vec().into()
 }

@@ -1,6 +1,6 @@
 //! Workers that do not fit: they are refused with a reason, and nobody else is disturbed.
 
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::{Hello, Step};
 use podracer_remote::worker::WorkerError;
 use podracer_remote::{RunDescription, worker};
@@ -23,7 +23,7 @@ fn workers_that_do_not_fit_are_refused() {
     good.wait_for_steps(5);
     let check = |code: Code, reason: &str, hello: Hello| {
         let mut client = Client::open(&place);
-        client.say(Said::Hello(hello));
+        client.say(WorkerMessage::Hello(hello));
         let status = client.end();
         assert_eq!((status.code(), status.message()), (code, reason));
     };
@@ -80,7 +80,7 @@ fn nonsense_ends_the_stream_that_it_came_on() {
             client.step(2, 1);
             let mut step = step(2, 2);
             change(&mut step);
-            client.say(Said::Step(step));
+            client.say(WorkerMessage::Step(step));
         }
     };
     let nan = later(|step| step.reward = [[0; 4], f32::NAN.to_le_bytes()].concat().into());
@@ -109,12 +109,12 @@ fn nonsense_ends_the_stream_that_it_came_on() {
         &ended,
     );
     check("the first message must be `hello` and is `step`", &|client| {
-        client.say(Said::Step(step(2, 0)));
+        client.say(WorkerMessage::Step(step(2, 0)));
     });
     check("a message has neither `hello` nor `step`", &|client| client.say_nothing_in_particular());
     check("`hello` came twice", &|client| {
         client.greet(2);
-        client.say(Said::Hello(hello(2)));
+        client.say(WorkerMessage::Hello(hello(2)));
     });
     good.wait_for_steps(good.status.steps() + 5);
     good.stop().expect("it was not disturbed");
@@ -126,8 +126,8 @@ fn a_step_that_comes_before_the_answer_to_the_last_one_ends_its_stream() {
     let learner = Learner::start(&place.options(), cartpole_run(), never, false);
     let mut client = Client::open(&place);
     client.greet(2);
-    client.say(Said::Step(step(2, 0)));
-    client.say(Said::Step(step(2, 1)));
+    client.say(WorkerMessage::Step(step(2, 0)));
+    client.say(WorkerMessage::Step(step(2, 1)));
     let reason = "step 1 came before the answer to step 0";
     let status = client.end();
     assert_eq!((status.code(), status.message()), (Code::InvalidArgument, reason));

@@ -128,7 +128,7 @@ fn a_worker_that_differs_from_its_learner_in_tls_ends_with_what_to_do() {
     ends(insecure, certified(folder), &["does not speak TLS", "--insecure"]);
 }
 
-/// What a client hears that trusts the authority and shows no certificate.
+/// The answer to a client that trusts the authority and shows no certificate.
 fn without_certificate(address: &Address, folder: &Path) -> String {
     use rustls::pki_types::pem::PemObject;
     use std::io::{Read, Write};

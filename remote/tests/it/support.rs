@@ -13,9 +13,9 @@ use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::{
     HostSpec, NativeCartPole, Pool, WorkerEvent, WorkerId, WorkerStep, Workers,
 };
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::seed_client::SeedClient;
-use podracer_remote::proto::to_worker::Message as Told;
+use podracer_remote::proto::to_worker::Message as LearnerMessage;
 use podracer_remote::proto::{FromWorker, Hello, Step, ToWorker};
 use podracer_remote::server::{Limits, Server, ServerOptions};
 use podracer_remote::worker::{WorkerError, WorkerOptions, WorkerStatus, work};
@@ -49,7 +49,7 @@ pub fn cartpole_run() -> RunDescription {
     run_of("cartpole", Pool::new(&cartpole(), 64).spec().clone())
 }
 
-/// What the stand-in saw.
+/// Record of the stand-in's events.
 #[derive(Default)]
 pub struct Seen {
     pub joined: usize,
@@ -134,7 +134,7 @@ impl Learner {
         at(&self.seen.0.lock().expect("no thread panicked"))
     }
 
-    /// Ends the run.
+    /// Ends the run as complete.
     pub fn complete(mut self) {
         if let Some(server) = self.server.take() {
             server.complete();
@@ -337,7 +337,7 @@ impl Client {
         Client { runtime, say: Some(say), told: Some(told.into_inner()) }
     }
 
-    pub fn say(&self, message: Said) {
+    pub fn say(&self, message: WorkerMessage) {
         let message = FromWorker { message: Some(message) };
         // The stream may have ended meanwhile.
         if let Some(say) = &self.say {
@@ -351,7 +351,7 @@ impl Client {
         }
     }
 
-    pub fn hear(&mut self) -> Result<Option<Told>, Status> {
+    pub fn hear(&mut self) -> Result<Option<LearnerMessage>, Status> {
         let told = self.told.as_mut().expect("it is open");
         let next = async { tokio::time::timeout(Duration::from_secs(20), told.message()).await };
         let message = self.runtime.block_on(next).expect("an answer in time")?;
@@ -369,23 +369,23 @@ impl Client {
         }
     }
 
-    /// Says goodbye.
+    /// Closes the stream from this side.
     pub fn close(&mut self) {
         self.say = None;
     }
 
     /// Says a proper hello, and hears a welcome.
     pub fn greet(&mut self, environments: u32) {
-        self.say(Said::Hello(hello(environments)));
+        self.say(WorkerMessage::Hello(hello(environments)));
         let welcome = self.hear().expect("it is taken in");
-        assert!(matches!(welcome, Some(Told::Welcome(_))), "{welcome:?}");
+        assert!(matches!(welcome, Some(LearnerMessage::Welcome(_))), "{welcome:?}");
     }
 
     /// Sends a proper step, and hears the answer.
     pub fn step(&mut self, environments: u32, sequence: u64) {
-        self.say(Said::Step(step(environments, sequence)));
+        self.say(WorkerMessage::Step(step(environments, sequence)));
         match self.hear().expect("it is answered") {
-            Some(Told::Actions(actions)) => {
+            Some(LearnerMessage::Actions(actions)) => {
                 assert_eq!(actions.sequence, sequence);
                 assert_eq!(actions.actions.len(), 4 * environments as usize);
             }

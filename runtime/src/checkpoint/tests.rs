@@ -66,7 +66,7 @@ fn a_run_goes_on_from_a_checkpoint_with_its_store() {
     assert_eq!(names(folder.path()), ["2-2", "3-3", "6-6-partial", "7-7-partial"]);
 }
 
-/// What a process that was killed half-way has left is neither read nor in the way.
+/// An unfinished folder, of a process that was killed half-way, is neither read nor in the way.
 #[test]
 fn what_is_unfinished_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before() {
     assert!(skipped.contains("`arrays.safetensors`: it is a device"), "{skipped}");
 }
 
-/// What cannot be written is named, and what was there stays.
+/// The error names the file, and the last checkpoint stays.
 #[test]
 fn a_checkpoint_that_cannot_be_written_leaves_the_last_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -37,6 +37,8 @@ macro_rules! call {
 pub(super) use call;
 
 impl Api {
+    /// Wraps the plugin's table of functions.
+    ///
     /// # Safety
     /// `table` is a complete table of this header's version or a later one of the same major version.
     pub(super) unsafe fn new(table: &'static ffi::PJRT_Api) -> Self {
@@ -47,6 +49,8 @@ impl Api {
         self.0
     }
 
+    /// Calls a function of the plugin; its error becomes a [`RuntimeError`].
+    ///
     /// # Safety
     /// `args` are valid for `function`: live handles of this plugin, and pointers to as much memory as the sizes beside them say.
     pub(super) unsafe fn call<A>(

@@ -75,6 +75,8 @@ impl Buffer {
             .ok_or_else(|| no_value("PJRT_Client_BufferFromHostBuffer"))
     }
 
+    /// Owns the plugin's buffer; `None` if it is null.
+    ///
     /// # Safety
     /// `raw` is null or a buffer of this type on this device that nobody else frees.
     pub(super) unsafe fn new(

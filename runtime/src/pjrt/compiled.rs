@@ -53,6 +53,8 @@ impl MemoryStats {
 }
 
 impl Compiled {
+    /// Owns the plugin's executable; `None` if it is null.
+    ///
     /// # Safety
     /// `raw` is null or an executable of this plugin that nobody else frees, and `made_by` is what it was made by.
     pub(super) unsafe fn new(

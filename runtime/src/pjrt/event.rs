@@ -19,6 +19,8 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
+    /// Owns the plugin's event; `None` if it is null.
+    ///
     /// # Safety
     /// `raw` is null or an event of this client's plugin that nobody else frees.
     pub(super) unsafe fn new(raw: *mut ffi::PJRT_Event, client: &Client) -> Option<Self> {

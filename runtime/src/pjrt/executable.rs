@@ -112,6 +112,8 @@ impl Client {
         placement.iter().map(|&index| self.inner.devices[index].id).collect()
     }
 
+    /// Owns the plugin's loaded executable.
+    ///
     /// # Safety
     /// `raw` is null or a loaded executable of this client that nobody else frees, with these types and devices.
     unsafe fn loaded(

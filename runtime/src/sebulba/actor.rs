@@ -29,7 +29,7 @@ pub(crate) struct ActorPrograms {
     pub(super) nets: usize,
     /// Indices of the leaves of an actor's state that the next trajectory depends on.
     pub(super) carried: Vec<usize>,
-    /// What `act` says: its results after action and state.
+    /// Types of the reports of `act`: its results after action and state.
     pub(super) log: Spec<Log>,
 }
 
@@ -60,7 +60,7 @@ struct Acting {
     /// The actor's state, on the device.
     state: Vec<Buffer>,
     running: Vec<Episode>,
-    /// What agent and environments have said in the present trajectory.
+    /// Reports of agent and environments in the present trajectory.
     reports: Vec<Report>,
 }
 
@@ -205,15 +205,15 @@ impl Actor {
     fn send(&self, acting: &Acting) -> Result<Vec<Vec<Buffer>>, ThreadFailure> {
         let arguments = acting.state.iter().chain(&acting.outcome).map(Argument::Kept).collect();
         let mut leaves = only(self.programs.finish.execute(vec![arguments])?);
-        let each = leaves.len() / self.learners.len();
+        let leaves_of_shard = leaves.len() / self.learners.len();
         if self.keeps_on_host {
-            let shards = self.learners.iter().map(|_| leaves.drain(..each).collect());
+            let shards = self.learners.iter().map(|_| leaves.drain(..leaves_of_shard).collect());
             return Ok(shards.collect());
         }
         let copies = |(part, learner): (&[Buffer], &Device)| {
             Ok(part.iter().map(|leaf| leaf.copy_to(learner)).collect::<Result<_, _>>()?)
         };
-        leaves.chunks(each).zip(self.learners.iter()).map(copies).collect()
+        leaves.chunks(leaves_of_shard).zip(self.learners.iter()).map(copies).collect()
     }
 
     /// Puts the last step on the device: the last arguments of `act`.

@@ -122,12 +122,12 @@ impl Boundary {
         let arrived: Vec<_> =
             arrived.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
         boundary.memory.fill(arrived.iter().map(|array| array.bytes()));
-        let each = |what, dtype| {
+        let array_of = |what, dtype| {
             let ty = TensorType::new(dtype, [spec.environments]);
             checkpoint.part(&part(thread, what), &[(String::new(), ty)])?[0].to_host()
         };
-        let returns = each(RETURNS, DType::F32)?.to_vec()?;
-        let lengths = each(LENGTHS, DType::U32)?.to_vec()?;
+        let returns = array_of(RETURNS, DType::F32)?.to_vec()?;
+        let lengths = array_of(LENGTHS, DType::U32)?.to_vec()?;
         let episode =
             |(episode_return, length)| Episode { episode_return, length, ..Episode::default() };
         boundary.running = returns.into_iter().zip(lengths).map(episode).collect();

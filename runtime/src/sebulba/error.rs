@@ -35,7 +35,7 @@ pub enum SebulbaError {
     Thread {
         /// The name of the thread.
         thread: String,
-        /// The reason.
+        /// The reason why the thread ended.
         failure: ThreadFailure,
     },
     /// No thread did anything for too long.

@@ -29,8 +29,8 @@ pub struct IterationReport {
     pub lag: f64,
     /// Number of trajectories that were waiting beside its own when it began.
     pub queued: usize,
-    /// What agent and environments said with `check` and `debug_print`. Places begin with the thread and the step where acting
-    /// and environments said it, and with the learner device, if there are several, where learning did.
+    /// Reports of `check` and `debug_print` in agent and environments. Places begin with the thread and the step for reports of
+    /// acting and environments, and with the learner device, if there are several, for those of learning.
     pub reports: Vec<Report>,
     /// The arguments of `learn`, of each learner device, where [`SebulbaRun::keep_arguments`](super::SebulbaRun::keep_arguments)
     /// asks for them.
@@ -60,7 +60,7 @@ pub(crate) struct Learner {
     pub(crate) placements: Vec<Placement>,
     /// Number of metrics.
     pub(crate) metrics: usize,
-    /// What `learn` says: its results after state and metrics.
+    /// Types of the reports of `learn`: its results after state and metrics.
     pub(crate) log: Spec<Log>,
     /// True if the arguments of every iteration are copied to the host.
     pub(crate) keeps_arguments: bool,

@@ -35,7 +35,7 @@ pub(crate) struct LearnerRun {
     pub(crate) compile_time: Duration,
 }
 
-/// What the learner thread begins with.
+/// State and settings that the learner thread begins with.
 pub(crate) struct LearnerStart {
     pub(crate) learn: Arc<Executable>,
     pub(crate) state: LearnerState,

@@ -30,12 +30,12 @@ pub trait SebulbaFunctions {
     type Carry: Tree;
     /// The part of a trajectory that goes to one learner device.
     type Shard: Tree;
-    /// What an iteration learns from: one shard of every actor thread in their order, as a `Vec`, or windows of a replay on the host.
+    /// Data of an iteration: one shard of every actor thread in their order, as a `Vec`, or windows of a replay on the host.
     type Data: Tree;
     /// Scalars of an iteration, f32 `[]`.
     type Metrics: Tree;
-    /// What an iteration asks a replay on the host for: the number of gradient steps that need windows, i32 `[1]`, and the windows over
-    /// all devices, i32 `[G, B]`. `()` where there is none.
+    /// An iteration's requests to a replay on the host: the number of gradient steps that need windows, i32 `[1]`, and the windows
+    /// over all devices, i32 `[G, B]`. `()` where there is none.
     type Requests: Tree;
 
     /// The learner at the start of a run, from the run's key.
@@ -113,7 +113,7 @@ pub struct SebulbaLoop {
     pub(crate) replay: Option<HostReplay>,
     /// Names of the metrics.
     pub(crate) metrics: Vec<String>,
-    /// What `act` says with `check` and `debug_print`: its last results.
+    /// Types of the reports of `check` and `debug_print` in `act`: its last results.
     pub(crate) act_log: Spec<Log>,
     /// The same of `learn`, on each learner device.
     pub(crate) learn_log: Spec<Log>,
@@ -240,7 +240,7 @@ impl SebulbaLoop {
         self.shape
     }
 
-    /// What works and is likely not what was meant, with the user's lines.
+    /// Warnings of the programs: mistakes that do not stop them, with the user's lines.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

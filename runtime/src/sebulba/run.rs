@@ -100,7 +100,7 @@ impl SebulbaRun {
         let shared = Arc::new(Shared::new(
             names.map(ThreadStatus::new).collect(),
             Parameters::new(versions, lag + 1),
-            ReplaySupply::or(programs, &learn, folder, options.queue, queues)?,
+            ReplaySupply::or_queues(programs, &learn, folder, options.queue, queues)?,
             Boundaries::new(shape.threads, kept_boundaries),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {
@@ -218,8 +218,8 @@ impl SebulbaRun {
     /// Transfers of the programs so far.
     #[must_use]
     pub fn transfers(&self) -> SebulbaTransfers {
-        let all = |of: fn(&ActorPrograms) -> &Executable| {
-            let counts = self.actors.iter().map(|device| of(device).transfers().counts());
+        let all = |program_of: fn(&ActorPrograms) -> &Executable| {
+            let counts = self.actors.iter().map(|device| program_of(device).transfers().counts());
             counts.fold(TransferCounts::default(), |sum, counts| sum + counts)
         };
         SebulbaTransfers {

@@ -30,7 +30,7 @@ pub(crate) struct Trajectory<S = Handles> {
     pub(crate) versions: u64,
     /// The episodes that ended in it, in order.
     pub(crate) episodes: Vec<Episode>,
-    /// What agent and environments said while it was acted.
+    /// Reports of agent and environments in the trajectory.
     pub(crate) reports: Vec<Report>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Batch {
     pub(crate) versions: u64,
     /// Episodes that ended since the last batch, in the order of their steps, then of the threads.
     pub(crate) episodes: Vec<Episode>,
-    /// What agent and environments said in the trajectories; places begin with the thread.
+    /// Reports of agent and environments in the trajectories; places begin with the thread.
     pub(crate) reports: Vec<Report>,
     /// Number of trajectories that were waiting beside those taken.
     pub(crate) queued: usize,

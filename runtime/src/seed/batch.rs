@@ -48,11 +48,11 @@ impl Waiting {
 
 /// All environments of some steps.
 pub(super) fn entries(batch: &[Waiting]) -> Vec<Entry> {
-    let of = |(waiting, one): (usize, &Waiting)| {
+    let entries_of = |(waiting, one): (usize, &Waiting)| {
         let lanes = one.lanes.clone().enumerate();
         lanes.map(move |(environment, lane)| Entry { waiting, environment, lane })
     };
-    batch.iter().enumerate().flat_map(of).collect()
+    batch.iter().enumerate().flat_map(entries_of).collect()
 }
 
 /// The bytes of each leaf of the outcomes of some entries, followed by padding to `size` that repeats the first.
@@ -77,8 +77,8 @@ pub(super) fn leaves<'a>(
             let padding = entries.iter().take(1).cycle().take(size - entries.len());
             let slice = |entry: &Entry| {
                 let bytes = all[entry.waiting][leaf];
-                let each = bytes.len() / batch[entry.waiting].lanes.len();
-                &bytes[entry.environment * each..(entry.environment + 1) * each]
+                let extent = bytes.len() / batch[entry.waiting].lanes.len();
+                &bytes[entry.environment * extent..(entry.environment + 1) * extent]
             };
             let slices: Vec<&[u8]> = entries.iter().chain(padding).map(slice).collect();
             Cow::Owned(slices.concat())
@@ -148,17 +148,17 @@ mod tests {
             truncates: false,
             skips: false,
         };
-        let of = |n: usize| WorkerStep {
+        let step_of = |n: usize| WorkerStep {
             observation: Bytes::from(vec![0; 4 * n]),
             reward: Bytes::from(vec![0; 4 * n]),
             terminated: Bytes::from(vec![0; n]),
             truncated: Bytes::from(vec![0; n]),
             next_observation: None,
         };
-        Waiting::check(&of(3), 3, &spec).unwrap();
-        let problem = Waiting::check(&of(3), 2, &spec).unwrap_err();
+        Waiting::check(&step_of(3), 3, &spec).unwrap();
+        let problem = Waiting::check(&step_of(3), 2, &spec).unwrap_err();
         assert_eq!(problem, "its step has 12 bytes where i32[2] was expected, 8 bytes");
-        let more = WorkerStep { next_observation: Some(Bytes::new()), ..of(3) };
+        let more = WorkerStep { next_observation: Some(Bytes::new()), ..step_of(3) };
         let problem = Waiting::check(&more, 3, &spec).unwrap_err();
         assert_eq!(problem, "its step has 5 arrays and 4 were expected");
     }

@@ -27,7 +27,7 @@ use crate::{Argument, Array, Buffer};
 
 /// Longest time between two looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
-/// What the numbers of admissions are multiplied by, so that their bits are everywhere in a seed.
+/// Factor of the numbers of admissions, which spreads their bits over all of a seed.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// An inference thread.
@@ -194,7 +194,7 @@ impl Inference {
                 let arrived = Instant::now();
                 let checked = working.lanes.stepped(worker, sequence);
                 let checked = checked.and_then(|n| Waiting::check(&step, n, &self.spec));
-                match (checked, working.lanes.of(worker)) {
+                match (checked, working.lanes.lanes_of(worker)) {
                     (Ok(()), Some(lanes)) => {
                         let waiting = Waiting { worker, sequence, step, lanes, arrived };
                         working.waiting.push_back(waiting);
@@ -318,8 +318,8 @@ impl Inference {
             let leaves = leaves(&batch, entries, programs.size);
             let chunk = self.chunk(programs, entries, leaves.iter().map(AsRef::as_ref))?;
             let chosen = self.act(&nets, working, &chunk)?;
-            let each = chosen.bytes().len() / programs.size;
-            actions.extend_from_slice(&chosen.bytes()[..entries.len() * each]);
+            let bytes_of_action = chosen.bytes().len() / programs.size;
+            actions.extend_from_slice(&chosen.bytes()[..entries.len() * bytes_of_action]);
             padded += programs.size;
             times.push(began.elapsed());
         }
@@ -327,12 +327,12 @@ impl Inference {
         for entry in &all {
             working.lanes.acted(entry.lane, nets.number);
         }
-        let each = actions.len() / all.len();
+        let bytes_of_action = actions.len() / all.len();
         let mut actions = Bytes::from(actions);
         let mut measured = self.measured.lock();
         let counts = &mut measured.all;
         for one in &batch {
-            let chosen = actions.split_to(one.lanes.len() * each);
+            let chosen = actions.split_to(one.lanes.len() * bytes_of_action);
             counts.answer.add(one.arrived.elapsed());
             working.lanes.answered(one.worker);
             self.workers.answer(one.worker, one.sequence, chosen, nets.number);

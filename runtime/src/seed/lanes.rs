@@ -13,7 +13,7 @@ pub(super) struct Lanes {
     workers: BTreeMap<WorkerId, Held>,
 }
 
-/// What the host knows of a lane.
+/// The host's record of a lane.
 #[derive(Clone, Default)]
 pub(super) struct Lane {
     /// True if a worker has the lane.
@@ -68,7 +68,8 @@ impl Lanes {
             return None;
         }
         let free = |range: &Range<usize>| self.lanes[range.clone()].iter().all(|lane| !lane.taken);
-        let range = (0..=self.lanes.len().checked_sub(n)?).map(|at| at..at + n).find(free)?;
+        let range =
+            (0..=self.lanes.len().checked_sub(n)?).map(|first| first..first + n).find(free)?;
         let used = self.lanes[range.clone()].iter().any(|lane| lane.used);
         self.lanes[range.clone()].fill(Lane { taken: true, used: true, ..Lane::default() });
         let held = Held { lanes: range.clone(), next: 0, answered: true };
@@ -85,7 +86,7 @@ impl Lanes {
     }
 
     /// The lanes of a worker.
-    pub(super) fn of(&self, worker: WorkerId) -> Option<Range<usize>> {
+    pub(super) fn lanes_of(&self, worker: WorkerId) -> Option<Range<usize>> {
         self.workers.get(&worker).map(|held| held.lanes.clone())
     }
 

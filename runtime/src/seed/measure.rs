@@ -51,7 +51,7 @@ impl Latencies {
     }
 }
 
-/// What was counted since the start of a run, over all inference threads.
+/// Counts since the start of a run, over all inference threads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeedMeasures {
     /// Batches that were inferred.
@@ -89,10 +89,10 @@ pub struct SeedMeasures {
 /// The measures of a run, which its inference threads write.
 pub(super) struct Measured(Mutex<Counted>);
 
-/// What is behind the lock of [`Measured`].
+/// The counts behind the lock of [`Measured`].
 #[derive(Default)]
 pub(super) struct Counted {
-    /// What all threads count together.
+    /// The counts of all threads together.
     pub(super) all: SeedMeasures,
     /// Workers and lanes of each inference thread.
     pub(super) there: Vec<(u64, u64)>,

@@ -49,10 +49,10 @@ impl Prefetch {
         let arguments = buffers.iter().map(Argument::Kept).collect();
         let results = self.programs[thread].shards.execute(vec![arguments])?;
         let mut leaves = results.into_iter().next().unwrap_or_default();
-        let each = leaves.len() / self.learners.len();
+        let leaves_of_shard = leaves.len() / self.learners.len();
         let mut shards = Vec::new();
         for learner in &self.learners {
-            let shard: Vec<_> = leaves.drain(..each).collect();
+            let shard: Vec<_> = leaves.drain(..leaves_of_shard).collect();
             shards.push(match self.keeps_on_host {
                 true => shard,
                 false => {

@@ -60,7 +60,7 @@ pub(super) struct Sized {
     /// Number of lanes, `B`.
     pub(super) size: usize,
     pub(super) act: SebulbaProgram,
-    /// What `act` says with `check` and `debug_print`: its last results.
+    /// Types of the reports of `check` and `debug_print` in `act`: its last results.
     pub(super) log: Spec<Log>,
     pub(super) take_out: SebulbaProgram,
 }

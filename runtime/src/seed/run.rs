@@ -95,7 +95,7 @@ impl SeedRun {
         let shared = Arc::new(Shared::new(
             statuses,
             Parameters::new([version], 1),
-            ReplaySupply::or(learning, &learn, folder, room, queues)?,
+            ReplaySupply::or_queues(learning, &learn, folder, room, queues)?,
             Boundaries::new(0, 0),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {
@@ -169,7 +169,7 @@ impl SeedRun {
         self.run.run(iterations, Some(interrupt))
     }
 
-    /// What was counted since the run began.
+    /// The counts since the run began.
     #[must_use]
     pub fn measures(&self) -> SeedMeasures {
         self.measured.read()

@@ -33,7 +33,7 @@ fn results_that_do_not_fit_are_an_error() {
     );
 }
 
-/// What a sort reads, and gives: it is not fused with what reads it.
+/// A sort's operand and result are both in memory: it is not fused with the op that reads it.
 #[test]
 fn intermediate_values_that_do_not_fit_are_an_error() {
     let text = "func.func public @main() -> tensor<1xf32> {

@@ -23,7 +23,7 @@ fn child() {
     }
 }
 
-/// What comes of opening the CPU client in a fresh process with these variables.
+/// Result of opening the CPU client in a fresh process with these variables.
 fn opened(variables: &[(&str, &Path)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
     command

@@ -168,7 +168,7 @@ impl BootstrappedDqn {
         let first = self.dqn.settings.frames - 1;
         let learns = tree_map(mask, |mask| mask.index(first as isize).swap_axes(0, 1).astype(F32));
         let networks = (online.clone(), target.clone(), prior.clone(), learns);
-        let each = vmap(networks, |(online, target, prior, learns)| {
+        let losses = vmap(networks, |(online, target, prior, learns)| {
             let [online, target] =
                 [online, target].map(|network| PriorNetwork { network, prior: prior.clone() });
             let weights = learns.map_or(*weights, |learns| learns * *weights);
@@ -178,7 +178,7 @@ impl BootstrappedDqn {
                 &Windows { steps: step.clone(), starts: (), weights },
             )
         });
-        tree_map(&each, |leaf| leaf.mean_axis(0))
+        tree_map(&losses, |leaf| leaf.mean_axis(0))
     }
 }
 
@@ -210,12 +210,12 @@ impl Agent for BootstrappedDqn {
         let follows = select(input.first, drawn, memory.follows);
         let legal_actions = input.legal_actions;
         let values = |seen: Tensor, _| {
-            let each =
+            let q_values =
                 vmap(params.network.clone(), |network| network.apply(seen, self.prior_scale));
             match mode {
-                Mode::Explore => each.at(follows),
+                Mode::Explore => q_values.at(follows),
                 Mode::Greedy => {
-                    let best = vmap(each, |q| of_legal(q, legal_actions).argmax(-1));
+                    let best = vmap(q_values, |q| of_legal(q, legal_actions).argmax(-1));
                     best.one_hot(self.dqn.actions).sum_axis(0)
                 }
             }

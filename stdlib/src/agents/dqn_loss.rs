@@ -22,7 +22,7 @@ pub struct DqnLoss {
     pub value: Tensor,
 }
 
-/// What a loss takes the online network for; its noise is another for each.
+/// Roles in which a loss evaluates the online network; each has noise of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Use {
     /// The values that learn.

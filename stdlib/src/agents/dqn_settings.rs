@@ -23,7 +23,7 @@ pub enum DqnValues {
     Quantile,
 }
 
-/// How [`Dqn`] explores.
+/// Kinds of exploration of [`Dqn`].
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DqnExploration {
@@ -72,7 +72,7 @@ pub struct DqnSettings {
     /// Size of the noise before learning, times the root of a layer's inputs.
     #[schemars(range(min = 0.0))]
     pub sigma0: f64,
-    /// What the network learns of an action's return: `expected`, `categorical` (C51) or `quantile` (QR-DQN).
+    /// Kind of the network's action values: `expected`, `categorical` (C51) or `quantile` (QR-DQN).
     pub values: DqnValues,
     /// Atoms of `categorical`.
     #[schemars(range(min = 2))]
@@ -91,9 +91,9 @@ pub struct DqnSettings {
     /// clipped, the few steps that end an episode have great errors, and must count.
     #[schemars(range(min = 0.0))]
     pub huber: f64,
-    /// How the agent explores: `schedule`, `ladder` or `noise` (noisy layers alone).
+    /// Kind of exploration: `schedule`, `ladder` or `noise` (noisy layers alone).
     pub exploration: DqnExploration,
-    /// The `schedule`.
+    /// Settings of the `schedule`.
     #[serde(flatten)]
     pub epsilon: Exploration,
     /// Base of the `ladder`: environment `i` of `N` explores with probability `base ^ (1 + power i / (N - 1))` (Horgan et al.
@@ -109,16 +109,16 @@ pub struct DqnSettings {
     /// Gradient steps between two updates of the target network.
     #[schemars(range(min = 1))]
     pub target_period: usize,
-    /// How far an update moves the target network to the online one: 1 copies it.
+    /// Step size of an update of the target network towards the online one: 1 copies it.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub target_tau: Number,
     /// Observations that the network sees at once, the newest last. The replay keeps each of them once.
     #[schemars(range(min = 1))]
     pub frames: usize,
-    /// The replay.
+    /// Settings of the replay.
     #[serde(flatten)]
     pub replay: ReplaySettings,
-    /// The network.
+    /// Settings of the network.
     #[serde(flatten)]
     pub networks: Networks,
 }

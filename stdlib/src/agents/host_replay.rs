@@ -15,17 +15,17 @@ use std::rc::Rc;
 /// Iterations from the draw of windows to the gradient steps that learn from them.
 const AHEAD: usize = 2;
 
-/// What is kept of a rollout (steps `[T, N, ..]`, starts `[N, ..]`), or windows of it (steps `[G, L, B, ..]`, starts
+/// The replay's part of a rollout (steps `[T, N, ..]`, starts `[N, ..]`), or windows of it (steps `[G, L, B, ..]`, starts
 /// `[G, B, ..]`).
 #[derive(Tree, Clone)]
 pub struct Kept<I: Tree, S: Tree> {
-    /// The steps.
+    /// The steps, as the replay keeps them.
     pub steps: I,
-    /// What is kept with the starts of windows.
+    /// Data that is kept once for the start of each window, such as a recurrent memory.
     pub starts: S,
 }
 
-/// What a learner device keeps where the steps are on the host.
+/// A learner device's part of a replay whose steps are on the host.
 #[derive(Tree, Clone)]
 pub struct HostStore<M: Tree> {
     /// Positions and priorities of a ring whose steps and starts take no memory here.
@@ -49,7 +49,7 @@ pub struct Draws {
     pub ages: Tensor,
 }
 
-/// What an iteration asks the host for: the windows of a [`Draws`].
+/// An iteration's request to the host: the windows of a [`Draws`].
 #[derive(Tree, Clone, Copy)]
 pub struct Requests {
     /// Gradient steps that need windows, the first ones of `G`. i32 `[1]`
@@ -80,12 +80,14 @@ impl HostReplayShape {
     #[must_use]
     pub fn windows<I: Tree, S: Tree>(&self, kept: &Spec<Kept<I, S>>) -> Spec<Kept<I, S>> {
         let HostReplayShape { gradient_steps, length, batch, .. } = *self;
-        let of = |leaf: Tensor, axes: usize, first: &[usize]| {
+        let windows_of = |leaf: Tensor, axes: usize, first: &[usize]| {
             zeros(leaf.dtype(), [first, &leaf.shape()[axes..]].concat())
         };
         let windows = eval_shape(kept, |kept| Kept {
-            steps: tree_map(&kept.steps, |leaf| of(leaf, 2, &[gradient_steps, length, batch])),
-            starts: tree_map(&kept.starts, |leaf| of(leaf, 1, &[gradient_steps, batch])),
+            steps: tree_map(&kept.steps, |leaf| {
+                windows_of(leaf, 2, &[gradient_steps, length, batch])
+            }),
+            starts: tree_map(&kept.starts, |leaf| windows_of(leaf, 1, &[gradient_steps, batch])),
         });
         windows.expect("zeros of any shape can be made")
     }
@@ -186,14 +188,14 @@ impl<A: LearnFromReplay> Replayed<A> {
         let count = now.count.index(0);
         let taken =
             self.take(count, start, &before.learning, &cx, |step, state, priorities, cx| {
-                let of = |all: Tensor| all.take(step.reshape([1]), 0).index(0);
+                let of_step = |all: Tensor| all.take(step.reshape([1]), 0).index(0);
                 let Draws { indices, weights, ages, .. } = tree_map(&now, |all| match all.rank() {
                     1 => all,
-                    _ => of(all),
+                    _ => of_step(all),
                 });
                 let windows = Windows {
-                    steps: tree_map(&windows.steps, of),
-                    starts: tree_map(&windows.starts, of),
+                    steps: tree_map(&windows.steps, of_step),
+                    starts: tree_map(&windows.starts, of_step),
                     weights,
                 };
                 let (state, errors, metrics) = self.gradient_step(state, windows, cx);
@@ -268,7 +270,7 @@ impl<O: Tree> AnyHostReplay<O> {
         AnyHostReplay(Rc::new(agent))
     }
 
-    /// What the host keeps of a rollout, or of any of its lanes.
+    /// The part of a rollout, or of any of its lanes, that the host keeps.
     #[track_caller]
     pub fn keep(&self, rollout: AnyRollout<O>) -> Kept<AnyTree, AnyTree> {
         self.0.keep(rollout)

@@ -14,7 +14,7 @@ pub type Memory = Option<LstmState>;
 /// to policy and to value.
 #[derive(Tree, Clone)]
 pub struct ActorCritic {
-    /// The torso.
+    /// The torso: observation to features.
     pub torso: TorsoNet,
     /// The recurrent core, if there is one.
     pub core: Option<Lstm>,

@@ -234,9 +234,9 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
         let scope = scope("Normalized::learn");
         let seen = state.observations;
         let shown = rollout.input.observation.astype(F32);
-        let observations = seen.map(|of| of.with(shown, &rollout, &cx.axes));
+        let observations = seen.map(|statistics| statistics.with(shown, &rollout, &cx.axes));
         let (mut reward, mut returns, mut returns_so_far) = (rollout.reward, None, None);
-        if let (Some(discount), Some(before), Some(of)) =
+        if let (Some(discount), Some(before), Some(statistics)) =
             (self.rewards, store.returns, state.returns)
         {
             let before = match rollout.taken_over {
@@ -248,9 +248,10 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
                 let so_far = so_far * select(terminated, 0.0, discount) + reward;
                 (select(ended, 0.0, so_far), so_far)
             });
-            let of = of.with(all, &rollout, &cx.axes);
-            reward = (reward / (of.variance + EPSILON).sqrt()).clamp(-self.limit, self.limit);
-            (returns, returns_so_far) = (Some(of), Some(last));
+            let statistics = statistics.with(all, &rollout, &cx.axes);
+            reward =
+                (reward / (statistics.variance + EPSILON).sqrt()).clamp(-self.limit, self.limit);
+            (returns, returns_so_far) = (Some(statistics), Some(last));
         }
         let rollout = RolloutOf { reward, ..self.normalized(seen, rollout) };
         drop(scope);

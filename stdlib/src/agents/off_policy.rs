@@ -83,11 +83,14 @@ impl UnitBox {
     /// Middle and half width of each element's interval, f32 `[A]` each.
     fn scale(&self) -> (Tensor, Tensor) {
         let elements = self.0.elements();
-        let each = |f: fn((f64, f64)) -> f64| {
+        let per_element = |f: fn((f64, f64)) -> f64| {
             let values: Vec<f64> = (0..elements).map(|i| f(self.0.bounds(i))).collect();
             constant_of(&Array::floats(F32, [elements], &values))
         };
-        (each(|(low, high)| low.midpoint(high)), each(|(low, high)| (high - low) / 2.0))
+        (
+            per_element(|(low, high)| low.midpoint(high)),
+            per_element(|(low, high)| (high - low) / 2.0),
+        )
     }
 
     /// The action of the space for numbers in [-1, 1], f32 `[A]`.

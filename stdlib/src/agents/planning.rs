@@ -88,7 +88,7 @@ pub(super) fn searched_actions(agent: &str, task: &Task) -> Result<usize, String
     }
 }
 
-/// What a search leaves for learning.
+/// A search's results that learning reads.
 #[derive(Tree, Clone, Copy)]
 pub struct PlanExtras {
     /// The policy to learn: shares of visits, or the improved policy. f32 `[A]`
@@ -181,9 +181,9 @@ fn invalid(legal: Option<Tensor>) -> Option<Tensor> {
 /// One step of a lane that a search acted in, as windows have it.
 #[derive(Tree, Clone)]
 pub struct PlannedStep {
-    /// What the agent saw: a single frame.
+    /// The observation that the agent acted on: a single frame.
     pub observation: Tensor,
-    /// What it did. i32 `[]`
+    /// The action. i32 `[]`
     pub action: Tensor,
     /// The reward. f32 `[]`
     pub reward: Tensor,
@@ -193,7 +193,7 @@ pub struct PlannedStep {
     pub truncated: Tensor,
     /// True for a reset-only step; `None` where the environment has none. bool `[]`
     pub skipped: Option<Tensor>,
-    /// What the search left.
+    /// The search's policy and value of the observation.
     pub plan: PlanExtras,
 }
 

@@ -276,22 +276,22 @@ impl<O: Optimizer> Ppo<O> {
         let target = value_tm1 + advantage;
         let advantage =
             (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
-        let of = |x: Tensor| x.take(rows, 0);
+        let rows_of = |x: Tensor| x.take(rows, 0);
         let weights = batch.weights.map(|weights| weights.at(update));
-        let legal = batch.input.legal_actions.map(of);
+        let legal = batch.input.legal_actions.map(rows_of);
         let see = |input: Input| vmap(input, |input| params.features(&input));
         let (features, action, legal) = match batch.begins {
             None => {
-                let (input, action) = (tree_map(&batch.input, of), of(batch.action));
+                let (input, action) = (tree_map(&batch.input, rows_of), rows_of(batch.action));
                 (see(input), action, legal)
             }
             Some(begins) => {
-                let memory = tree_map(&batch.memory, of);
-                let lanes = (memory, tree_map(&batch.input, of), of(begins));
+                let memory = tree_map(&batch.memory, rows_of);
+                let lanes = (memory, tree_map(&batch.input, rows_of), rows_of(begins));
                 let features = vmap(lanes, |(memory, input, begins)| {
                     params.remember_all(memory, see(input), begins).1
                 });
-                (merged(features), merged(of(batch.action)), legal.map(merged))
+                (merged(features), merged(rows_of(batch.action)), legal.map(merged))
             }
         };
         let terms = vmap(

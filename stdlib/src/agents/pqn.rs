@@ -274,11 +274,11 @@ impl<O: Optimizer> Pqn<O> {
     pub fn loss(&self, network: PqnNetwork, batch: &PqnBatch, update: Tensor) -> (Tensor, Tensor) {
         let _scope = scope("Pqn::loss");
         let rows = batch.minibatch.at(update);
-        let of = |x: Tensor| x.take(rows, 0);
+        let rows_of = |x: Tensor| x.take(rows, 0);
         let weights = batch.weights.map(|weights| weights.at(update));
-        let q = vmap(of(batch.observation), |observation| network.apply(observation));
-        let q = pick(q, of(batch.action));
-        let error = of(stop_gradient(batch.target)) - q;
+        let q = vmap(rows_of(batch.observation), |observation| network.apply(observation));
+        let q = pick(q, rows_of(batch.action));
+        let error = rows_of(stop_gradient(batch.target)) - q;
         let mean = |numbers: Tensor| weighted(numbers, weights).mean();
         (mean(l2_loss(error)), stop_gradient(mean(q)))
     }

@@ -26,7 +26,7 @@ impl QNetwork {
         QNetwork { torso, head: QHead::init(head_key, features, networks, head) }
     }
 
-    /// What the head gives for an observation, as [`QHead::apply`].
+    /// The head's results for an observation, as [`QHead::apply`].
     #[track_caller]
     pub fn apply(&self, observation: Tensor, noise: Option<Key>) -> Tensor {
         self.head.apply(self.torso.apply(observation), noise)
@@ -39,7 +39,7 @@ impl QNetwork {
     }
 }
 
-/// What a network gives for each action.
+/// Kinds of action values: the numbers that a network gives for each action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ActionValues {
     /// The expected return. f32 `[A]`
@@ -110,7 +110,7 @@ impl ActionValues {
 pub struct QHeadShape {
     /// Actions of the environment.
     pub actions: usize,
-    /// What the head gives for each action.
+    /// Kind of the action values.
     pub values: ActionValues,
     /// True for two streams, of the state's value and of the actions' advantages. All hidden layers but the last are shared.
     pub dueling: bool,
@@ -121,7 +121,7 @@ pub struct QHeadShape {
 /// A dense layer of a [`QHead`].
 #[derive(Tree, Clone)]
 pub struct QLayer {
-    /// The layer.
+    /// Weights and biases.
     pub dense: QDense,
     /// Normalisation of its output; `None` of the last layer, and of layers that are not normalised.
     pub norm: Option<LayerNorm>,
@@ -145,7 +145,7 @@ pub struct QHead {
     pub advantage: Vec<QLayer>,
     /// Stream of the state's value; `None` if the head is not dueling.
     pub value: Option<Vec<QLayer>>,
-    /// What the head gives for each action.
+    /// Kind of the action values.
     #[tree(fixed)]
     pub values: ActionValues,
     /// Function after each layer but the last.
@@ -193,7 +193,7 @@ impl QHead {
         }
     }
 
-    /// What the head gives for features f32 `[F]`: f32 `[A]`, or f32 `[A, n]` of distributions ([`ActionValues`]). Noise is
+    /// Action values for features f32 `[F]`: f32 `[A]`, or f32 `[A, n]` of distributions ([`ActionValues`]). Noise is
     /// drawn from the key; without one, layers apply their means.
     #[track_caller]
     pub fn apply(&self, features: Tensor, noise: Option<Key>) -> Tensor {

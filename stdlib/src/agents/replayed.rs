@@ -102,7 +102,7 @@ pub struct Window {
 pub struct Windows<I: Tree, S: Tree = ()> {
     /// Steps of the windows. `[L, B, ..]`
     pub steps: I,
-    /// What was kept with the starts of the windows. `[B, ..]`
+    /// Data that was kept for the starts of the windows. `[B, ..]`
     pub starts: S,
     /// Weight of each window in the loss, which makes up for drawing by priority; 1 where all are drawn alike. f32 `[B]`
     pub weights: Tensor,
@@ -112,9 +112,9 @@ pub struct Windows<I: Tree, S: Tree = ()> {
 pub trait LearnFromReplay: Agent {
     /// Parameters, targets, optimizers' states, counters.
     type State: Tree;
-    /// What is kept of one step of one lane.
+    /// The part of one step of one lane that the replay keeps.
     type Step: Tree;
-    /// What is kept with the start of a window, such as a recurrent memory.
+    /// Data that the replay keeps for the start of a window, such as a recurrent memory.
     type Start: Tree;
     /// Scalars of a gradient step, f32 `[]`.
     type Metrics: Tree;
@@ -125,7 +125,7 @@ pub trait LearnFromReplay: Agent {
     /// The part of the state that acting reads: leaves of the state as they are.
     fn params(&self, state: &Self::State) -> Self::Params;
 
-    /// What is kept of a rollout: its steps `[T, N, ..]`, and what belongs to its first ones, `[N, ..]`.
+    /// The part of a rollout that the replay keeps: its steps `[T, N, ..]`, and the data of its first ones, `[N, ..]`.
     fn keep(&self, rollout: Rollout<Self>) -> (Self::Step, Self::Start);
 
     /// The windows to learn from; `steps` are the types of [`LearnFromReplay::keep`].
@@ -151,7 +151,7 @@ pub trait LearnFromReplay: Agent {
 /// An agent with its replay.
 #[derive(Clone, Debug)]
 pub struct Replayed<A> {
-    /// The agent.
+    /// The agent that learns from the replay's windows.
     pub agent: A,
     /// Settings of the replay.
     pub settings: ReplaySettings,
@@ -177,10 +177,10 @@ pub struct KeptStep<I: Tree> {
     pub taken_over: Option<Tensor>,
 }
 
-/// What one device keeps.
+/// The store of one device: its part of the replay.
 #[derive(Tree, Clone)]
 pub struct ReplayedStore<I: Tree, S: Tree, M: Tree> {
-    /// The replay.
+    /// The replay's rings and priorities.
     pub replay: Stored<KeptStep<I>, S>,
     /// Metrics of the last iteration that learnt, f32 `[1]`: those of one that does not learn repeat them.
     pub metrics: ReplayedMetrics<M>,
@@ -191,7 +191,7 @@ pub struct ReplayedStore<I: Tree, S: Tree, M: Tree> {
 pub struct ReplayedMetrics<M: Tree> {
     /// The agent's own: means over the gradient steps of the iteration.
     pub learning: M,
-    /// Those of the replay.
+    /// Metrics of the replay.
     pub replay: ReplayMetrics,
 }
 
@@ -354,12 +354,12 @@ pub(super) struct Outcome<A: LearnFromReplay> {
     pub(super) batch: Batch,
 }
 
-/// What metrics tell of a batch.
+/// Errors and ages of a batch of windows, for metrics.
 #[derive(Tree, Clone, Copy)]
 pub(super) struct Batch {
-    /// f32 `[B]`
+    /// Errors of the agent in the windows, which are their priorities. f32 `[B]`
     pub(super) errors: Tensor,
-    /// i32 `[B]`
+    /// Steps of its lane since each window began. i32 `[B]`
     pub(super) ages: Tensor,
 }
 

@@ -99,7 +99,7 @@ pub enum OptimizerKind {
     /// RMSProp, as in the papers of both.
     #[default]
     Rmsprop,
-    /// Adam.
+    /// Adam (Kingma and Ba 2015).
     Adam,
 }
 

@@ -13,7 +13,7 @@ use podracer_dsl::prelude::*;
 /// group is the batch of one gradient step, with all `T` steps of its lanes as one window each.
 #[derive(Clone, Debug)]
 pub struct Split<A> {
-    /// The agent.
+    /// The agent that learns from the groups.
     pub agent: A,
     /// Gradient steps of an iteration: groups of lanes.
     pub gradient_steps: usize,

@@ -135,7 +135,7 @@ pub struct Td3Params {
 /// An actor and critics.
 #[derive(Tree, Clone)]
 pub struct Td3Networks {
-    /// The policy.
+    /// The policy: observation to action.
     pub actor: TorsoMlp,
     /// Values of actions.
     pub critics: Ensemble<TorsoMlp>,
@@ -144,7 +144,7 @@ pub struct Td3Networks {
 /// State of [`Td3`], with the states `A` and `C` of its optimizers.
 #[derive(Tree, Clone)]
 pub struct Td3State<A: Tree, C: Tree> {
-    /// The policy.
+    /// The policy's network and its optimizer.
     pub actor: Optimized<TorsoMlp, A>,
     /// Values of actions.
     pub critics: Optimized<Ensemble<TorsoMlp>, C>,

@@ -11,14 +11,14 @@ use podracer_envs::Space;
 pub enum TorsoNet {
     /// No network: the features are the observation's elements.
     Flat,
-    /// That of [`Torso::Conv`].
+    /// A convolutional network, the torso [`Torso::Conv`].
     Conv {
-        /// The network.
+        /// The convolutional network.
         conv: ConvNet,
     },
-    /// That of [`Torso::Residual`].
+    /// A residual network, the torso [`Torso::Residual`].
     Residual {
-        /// The network.
+        /// The residual network.
         residual: ResidualNet,
     },
 }

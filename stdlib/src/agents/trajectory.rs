@@ -31,7 +31,7 @@ pub(super) struct Evaluated {
     pub v_t: Tensor,
 }
 
-/// What `f` gives for each lane of a rollout, `[N, ..]`: for its steps, for policy and value there, and for the extras of acting.
+/// Applies `f` to each lane of a rollout: to its steps, to policy and value there, and to the extras of acting. Results `[N, ..]`.
 #[track_caller]
 pub(super) fn of_each_lane<X: Tree, R: Tree>(
     params: &ActorCritic,

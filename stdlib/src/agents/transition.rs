@@ -8,11 +8,11 @@ use podracer_dsl::prelude::*;
 /// One step of a lane, as a replay keeps it.
 #[derive(Tree, Clone)]
 pub struct Step {
-    /// What the agent saw.
+    /// The observation that the agent acted on.
     pub observation: Tensor,
     /// Mask of the allowed actions, bool `[A]`; `None` if the environment always allows all.
     pub legal_actions: Option<Tensor>,
-    /// What it did.
+    /// The action that it took.
     pub action: Tensor,
     /// The reward. f32 `[]`
     pub reward: Tensor,
@@ -22,26 +22,26 @@ pub struct Step {
     pub truncated: Option<Tensor>,
     /// True for a reset-only step; `None` where the environment has none. bool `[]`
     pub skipped: Option<Tensor>,
-    /// What follows the step, an episode's last observation included. `None` where it is the next step's observation: where the
+    /// The observation after the step, an episode's last one included. `None` where it is the next step's observation: where the
     /// environment never truncates, and where it would take too much memory (images) or is not known well enough (legal
     /// actions).
     pub next_observation: Option<Tensor>,
 }
 
-/// What follows a step, over `n` steps of its lane.
+/// A transition over `n` steps of a lane: a step, and the state and reward that follow.
 #[derive(Tree, Clone)]
 pub struct Transition {
-    /// What the agent saw.
+    /// The observation that the agent acted on.
     pub observation: Tensor,
     /// Mask of the actions that were allowed, bool `[A]`.
     pub legal_actions: Option<Tensor>,
-    /// What it did.
+    /// The action that it took.
     pub action: Tensor,
     /// The discounted sum of rewards. f32 `[]`
     pub reward: Tensor,
     /// The factor of the value of what follows: 0 after a terminal state. f32 `[]`
     pub discount: Tensor,
-    /// What follows.
+    /// The observation after the `n` steps.
     pub next_observation: Tensor,
     /// Mask of the actions that are allowed there, bool `[A]`.
     pub next_legal_actions: Option<Tensor>,
@@ -87,14 +87,14 @@ impl Step {
         let NStep { reward, discount, last } =
             n_step(rewards, first(self.terminated), first(truncated), discount);
         // A gather is not needed for one step.
-        let at = |all: Tensor, i: usize| match n {
+        let at_step = |all: Tensor, i: usize| match n {
             1 => all.index(i as isize),
             _ => all.take((last + i as i32).reshape([1]), 0).index(0),
         };
-        let (ended, cut) = (at(self.terminated, 0), at(truncated, 0));
+        let (ended, cut) = (at_step(self.terminated, 0), at_step(truncated, 0));
         let (next_observation, known) = match self.next_observation {
-            Some(next) => (at(next, 0), constant(true)),
-            None => (at(self.observation, 1), !cut | ended),
+            Some(next) => (at_step(next, 0), constant(true)),
+            None => (at_step(self.observation, 1), !cut | ended),
         };
         let skipped = self.skipped.map_or(constant(false), |skipped| skipped.index(0));
         Transition {
@@ -104,7 +104,7 @@ impl Step {
             reward,
             discount,
             next_observation,
-            next_legal_actions: self.legal_actions.map(|legal| at(legal, 1)),
+            next_legal_actions: self.legal_actions.map(|legal| at_step(legal, 1)),
             counts: known & !skipped,
         }
     }

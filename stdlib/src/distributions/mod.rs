@@ -25,7 +25,7 @@ use podracer_dsl::prelude::*;
 
 /// A distribution over actions.
 pub trait Distribution {
-    /// One draw.
+    /// Draws one value.
     fn sample(&self, key: Key) -> Tensor;
 
     /// The logarithm of the probability, or density, of a value.

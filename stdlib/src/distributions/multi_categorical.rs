@@ -21,9 +21,9 @@ impl MultiCategorical {
             let end = [&no_padding[..], &[(0, (most - count) as i64)]].concat();
             logits.pad(&end, f64::NEG_INFINITY)
         };
-        let each = logits.split_sizes(counts, -1);
-        let each: Vec<Tensor> = each.into_iter().zip(counts).map(padded).collect();
-        MultiCategorical { values: Categorical::new(stack(&each, -2)) }
+        let values = logits.split_sizes(counts, -1);
+        let values: Vec<Tensor> = values.into_iter().zip(counts).map(padded).collect();
+        MultiCategorical { values: Categorical::new(stack(&values, -2)) }
     }
 }
 

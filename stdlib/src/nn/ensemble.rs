@@ -20,7 +20,7 @@ impl<P: Tree> Ensemble<P> {
         Ensemble { members: (0..count).map(|i| init(keys.at(i))).collect() }
     }
 
-    /// What each network gives: `[K, ..]` of results `[..]`, such as `f32[K]` action values of critics.
+    /// Applies `f` to each network: `[K, ..]` of results `[..]`, such as `f32[K]` action values of critics.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;

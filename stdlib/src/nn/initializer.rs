@@ -7,7 +7,7 @@ use podracer_dsl::prelude::*;
 /// Values equal those of `jax.nn.initializers` for the same key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initializer {
-    /// Zeros.
+    /// Zeros everywhere.
     Zeros,
     /// One number everywhere.
     Constant(f64),
@@ -101,7 +101,7 @@ impl Initializer {
             Initializer::Normal(deviation) => key.normal(shape) * deviation,
             Initializer::Orthogonal(scale) => orthogonal(key, shape, scale),
             Initializer::VarianceScaling { scale, fan, law } => {
-                let variance = scale / fan.of(shape);
+                let variance = scale / fan.divisor(shape);
                 match law {
                     Law::TruncatedNormal => {
                         key.truncated_normal(shape, -2.0, 2.0)
@@ -117,7 +117,7 @@ impl Initializer {
 
 impl Fan {
     /// The divisor for weights of a shape `[.., in, out]`; a vector's extent counts as both inputs and outputs.
-    fn of(self, shape: &[usize]) -> f64 {
+    fn divisor(self, shape: &[usize]) -> f64 {
         let (window, inputs, outputs) = match shape {
             [] => (1, 1, 1),
             [n] => (1, *n, *n),

@@ -99,13 +99,13 @@ pub struct Partition<A, B> {
     pub mask: Mask,
 }
 
-/// A [`Partition`]: `chosen` for the parameters whose key path fulfils `of`, and `others` for the others.
+/// A [`Partition`]: `chosen` for the parameters whose key path fulfils `is_chosen`, and `others` for the others.
 pub fn partition<A: Optimizer, B: Optimizer>(
-    of: impl Fn(&Path) -> bool + Send + Sync + 'static,
+    is_chosen: impl Fn(&Path) -> bool + Send + Sync + 'static,
     chosen: A,
     others: B,
 ) -> Partition<A, B> {
-    Partition { chosen, others, mask: Mask::new(of) }
+    Partition { chosen, others, mask: Mask::new(is_chosen) }
 }
 
 impl<A: Optimizer, B: Optimizer> Optimizer for Partition<A, B> {

@@ -28,7 +28,7 @@ pub enum Schedule {
     /// A cosine: `init ((1 - alpha) cosine^exponent + alpha)`, where `cosine` falls from 1 to 0 over `steps` along half a wave:
     /// Loshchilov and Hutter, "SGDR", 2017, eq. 5.
     Cosine {
-        /// Value at 0.
+        /// Value at update 0.
         init: f64,
         /// Updates until the end.
         steps: usize,
@@ -39,7 +39,7 @@ pub enum Schedule {
     },
     /// An exponential: `init rate^(count / steps)`.
     Exponential {
-        /// Value at 0.
+        /// Value at update 0.
         init: f64,
         /// Updates for one factor `rate`.
         steps: usize,

@@ -55,11 +55,11 @@ pub fn stack_frames(observation: Tensor, first: Tensor, frames: usize) -> Tensor
     let mut stacked = vec![shown];
     // The step from which a newer frame was taken began an episode: what is before it is shown as it.
     let mut over = first.slice_axis(0, frames - 1..);
-    for back in 1..frames {
-        let from = frames - 1 - back;
+    for age in 1..frames {
+        let from = frames - 1 - age;
         let earlier = observation.slice_axis(0, from..from + length);
-        let at = over.reshape([&[length], &vec![1; observation.rank() - 1][..]].concat());
-        shown = select(at.broadcast_to(shown.shape()), shown, earlier);
+        let mask = over.reshape([&[length], &vec![1; observation.rank() - 1][..]].concat());
+        shown = select(mask.broadcast_to(shown.shape()), shown, earlier);
         stacked.push(shown);
         over = over | first.slice_axis(0, from..from + length);
     }

@@ -88,12 +88,12 @@ impl Ring {
         (steps, tree_map(&state.starts, |all| flat(all).take(indices, 0)))
     }
 
-    /// Priorities after `unroll` steps were written at `at`: none for windows that lost steps, the greatest for new ones.
+    /// Priorities after `unroll` steps were written at `position`: none for windows that lost steps, the greatest for new ones.
     #[track_caller]
     pub(super) fn refreshed(
         &self,
         old: StoredPriorities,
-        at: Tensor,
+        position: Tensor,
         unroll: usize,
     ) -> StoredPriorities {
         let (steps, length) = (self.steps as i32, self.length as i32);
@@ -109,7 +109,7 @@ impl Ring {
             offsets.dedup();
         }
         let chunks: Vec<Tensor> =
-            offsets.iter().map(|&offset| (at + offset).modulo(steps) / chunk_steps).collect();
+            offsets.iter().map(|&offset| (position + offset).modulo(steps) / chunk_steps).collect();
         let count = rows * self.lanes;
         let starts: Vec<Tensor> = chunks.iter().map(|&chunk| chunk * count as i32).collect();
         let StoredPriorities { tree, greatest } = old;
@@ -118,9 +118,10 @@ impl Ring {
             let age = self.ages(first);
             let whole = age.ge(length) & age.le(self.size);
             let new = age.lt(length + unroll as i32);
-            let each = |row: Tensor| row.expand_dims(1).broadcast_to([rows, self.lanes]).flatten();
-            let now = select(each(new), greatest.index(0), before);
-            select(each(whole), now, 0.0)
+            let of_lanes =
+                |row: Tensor| row.expand_dims(1).broadcast_to([rows, self.lanes]).flatten();
+            let now = select(of_lanes(new), greatest.index(0), before);
+            select(of_lanes(whole), now, 0.0)
         });
         StoredPriorities { tree, greatest }
     }

@@ -29,19 +29,19 @@ pub struct Replay {
     pub priorities: Option<Priorities>,
 }
 
-/// How windows are drawn by priority: Schaul et al. 2016, "Prioritized experience replay".
+/// Settings of draws by priority: Schaul et al. 2016, "Prioritized experience replay".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Priorities {
     /// The power `alpha` of priorities to which draws are in proportion; 0 draws all alike.
     pub exponent: Number,
 }
 
-/// What a [`Replay`] keeps on one device, in rings of `C` steps of `N` lanes.
+/// A [`Replay`]'s data on one device, in rings of `C` steps of `N` lanes.
 #[derive(Tree, Clone)]
 pub struct Stored<I: Tree, S: Tree = ()> {
     /// Steps. `[C, N, ..]`
     pub steps: I,
-    /// What belongs to the starts of windows, such as the memory of a recurrent network. `[C / period, N, ..]`
+    /// Data of the starts of windows, such as the memory of a recurrent network. `[C / period, N, ..]`
     pub starts: S,
     /// The place of the next step. i32 `[1]`
     pub position: Tensor,
@@ -65,7 +65,7 @@ pub struct StoredPriorities {
 pub struct Sample<I: Tree, S: Tree = ()> {
     /// Steps of the windows. `[L, B, ..]`
     pub steps: I,
-    /// What was kept with the starts of the windows. `[B, ..]`
+    /// Data that was kept for the starts of the windows. `[B, ..]`
     pub starts: S,
     /// The windows, over all devices, for [`Replay::set_priorities`]: those of a device follow those of the one before. i32 `[B]`
     pub indices: Tensor,
@@ -83,8 +83,8 @@ impl<I: Tree, S: Tree> Sample<I, S> {
     #[track_caller]
     pub fn importance_weights(&self, exponent: impl Into<Number>, axes: &Axes) -> Tensor {
         // Nothing was drawn from an empty store: its probability of 0 has a power that is infinite.
-        let each = (self.windows * self.probabilities).maximum(f64::from(f32::MIN_POSITIVE));
-        let weights = pow(each, -exponent.into());
+        let ratios = (self.windows * self.probabilities).maximum(f64::from(f32::MIN_POSITIVE));
+        let weights = pow(ratios, -exponent.into());
         weights / axes.max(weights.max())
     }
 }
@@ -132,7 +132,7 @@ impl Replay {
         self.capacity.div_ceil(shape.lanes.max(1)).max(1).checked_next_multiple_of(unit)
     }
 
-    /// What is wrong with these settings for rings of so many steps (`None` is too many to count) of so many leaves.
+    /// Mistakes in these settings for rings of so many steps (`None` is too many to count) of so many leaves.
     fn mistakes(
         &self,
         steps: Option<usize>,
@@ -208,17 +208,17 @@ impl Replay {
             return state;
         }
         let Stored { position, size, priorities, .. } = state;
-        let at = position.index(0);
-        let row = at / ring.period as i32;
-        let begins = at.rem(ring.period as i32).eq(0);
-        let kept = state.steps.zip_with(&steps, |all, new| write(all, new, at));
+        let first = position.index(0);
+        let row = first / ring.period as i32;
+        let begins = first.rem(ring.period as i32).eq(0);
+        let kept = state.steps.zip_with(&steps, |all, new| write(all, new, first));
         let kept_starts = state.starts.zip_with(&starts, |all, new| {
             let new = new.expand_dims(0);
             write(all, select(begins, new, all.take(row.reshape([1]), 0)), row)
         });
         let size = (size + unroll as i32).minimum(ring.steps as i32);
         let next = Ring {
-            position: (at + unroll as i32).rem(ring.steps as i32),
+            position: (first + unroll as i32).rem(ring.steps as i32),
             size: size.index(0),
             ..ring
         };
@@ -227,7 +227,7 @@ impl Replay {
             starts: kept_starts,
             position: next.position.reshape([1]),
             size,
-            priorities: priorities.map(|old| next.refreshed(old, at, unroll)),
+            priorities: priorities.map(|old| next.refreshed(old, first, unroll)),
         }
     }
 
@@ -372,11 +372,11 @@ impl Replay {
     }
 }
 
-/// Replaces rows from `at` on, i32 `[]`.
+/// Replaces rows from `first` on, i32 `[]`.
 #[track_caller]
-fn write(all: Tensor, rows: Tensor, at: Tensor) -> Tensor {
+fn write(all: Tensor, rows: Tensor, first: Tensor) -> Tensor {
     let mut starts = vec![scalar(0); all.rank()];
-    starts[0] = at;
+    starts[0] = first;
     dynamic_update_slice(all, rows, &starts)
 }
 

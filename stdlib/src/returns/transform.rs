@@ -134,7 +134,7 @@ pub enum TxPair {
 }
 
 impl TxPair {
-    /// What the network learns of a value, element by element.
+    /// Transforms a value to the scale that the network learns, element by element.
     #[track_caller]
     pub fn apply(self, x: Tensor) -> Tensor {
         match self {

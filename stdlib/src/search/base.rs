@@ -10,7 +10,7 @@ pub struct RootFnOutput<E: Tree = Tensor> {
     pub prior_logits: Tensor,
     /// Values of the roots, f32 `[B]`.
     pub value: Tensor,
-    /// What the recurrent function is given at the root, a tree of `[B, ..]`.
+    /// Embeddings of the roots, which the recurrent function is given there: a tree of `[B, ..]`.
     pub embedding: E,
 }
 
@@ -28,12 +28,12 @@ pub struct RecurrentFnOutput {
     pub value: Tensor,
 }
 
-/// What a search proposes.
+/// Result of a search: the proposed actions, and the policy to learn.
 #[derive(Tree, Clone)]
 pub struct PolicyOutput<E: Tree = Tensor> {
     /// The proposed actions, i32 `[B]`.
     pub action: Tensor,
-    /// What a policy network is trained towards, by cross-entropy: probabilities, f32 `[B, A]`.
+    /// Target of a policy network, by cross-entropy: probabilities, f32 `[B, A]`.
     pub action_weights: Tensor,
     /// The tree of the finished search. A part of it that the program does not use is not computed.
     pub search_tree: SearchTree<E>,

@@ -17,7 +17,7 @@ pub struct MuZeroOptions {
     /// Greatest number of edges between the root and a node. Where it cuts a simulation off, a node is evaluated again.
     /// `None`: as deep as the simulations reach.
     pub max_depth: Option<usize>,
-    /// How action values are brought to the scale of the policy.
+    /// Transform of action values to the scale of the policy.
     pub qtransform: QTransform,
     /// Share of the Dirichlet noise in the root's prior policy, from 0 to 1.
     pub dirichlet_fraction: Number,
@@ -50,7 +50,7 @@ impl Default for MuZeroOptions {
 pub struct GumbelMuZeroOptions {
     /// As [`MuZeroOptions::max_depth`].
     pub max_depth: Option<usize>,
-    /// How action values are brought to the scale of the logits.
+    /// Transform of action values to the scale of the logits.
     pub qtransform: QTransform,
     /// Greatest number of actions that are tried at the root.
     pub max_num_considered_actions: usize,

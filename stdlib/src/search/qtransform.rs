@@ -5,7 +5,7 @@ use super::node::{Columns, Node};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// How the action values of a node are brought to the scale of the prior policy.
+/// Transforms of a node's action values to the scale of the prior policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QTransform {
     /// [`qtransform_by_min_max`].

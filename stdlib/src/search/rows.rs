@@ -60,7 +60,7 @@ pub(super) struct Rows {
 /// One row of each tree.
 #[derive(Clone)]
 pub(super) struct Row {
-    /// What was read, f32 `[B, W]`; `None` for a new row.
+    /// The row as it was read, f32 `[B, W]`; `None` for a new row.
     pub(super) read: Option<Tensor>,
     /// The head's numbers. f32 `[B]` each
     pub(super) head: [Tensor; HEAD],

@@ -45,7 +45,7 @@ pub(super) struct MuZeroSelection {
     pub(super) pb_c_init: Number,
     pub(super) pb_c_base: Number,
     pub(super) actions: usize,
-    /// bool `[B, A]`
+    /// Actions that the root must not take. bool `[B, A]`
     pub(super) invalid_actions: Option<Tensor>,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct GumbelSelection {
     pub(super) gumbel: Tensor,
     pub(super) num_simulations: usize,
     pub(super) max_num_considered_actions: usize,
-    /// bool `[B, A]`
+    /// Actions that the root must not take. bool `[B, A]`
     pub(super) invalid_actions: Option<Tensor>,
 }
 

@@ -20,12 +20,12 @@ use podracer_dsl::prelude::*;
 /// Nothing was expanded there yet.
 pub(super) const UNVISITED: f64 = -1.0;
 
-/// What changes of the roots. f32
+/// Numbers of the roots that simulations change, all f32.
 #[derive(Tree, Clone)]
 pub(super) struct Roots {
-    /// `[B]`
+    /// Value of each root. `[B]`
     pub(super) value: Tensor,
-    /// `[B]`
+    /// Number of visits of each root. `[B]`
     pub(super) visits: Tensor,
     /// `[B, A]`, as are the others below.
     pub(super) qvalues: Tensor,
@@ -91,7 +91,7 @@ struct Up {
 struct Visited {
     value: Tensor,
     visits: Tensor,
-    /// Of the action, `[B]`.
+    /// Value of the action that was selected. `[B]`
     qvalue: Tensor,
     qvalues: Tensor,
     visit_counts: Tensor,

@@ -11,7 +11,7 @@ use super::simulate::Extents;
 use super::tree::SearchTree;
 use podracer_dsl::prelude::*;
 
-/// What a model makes of a state and an action: the state after the action, before chance has its turn.
+/// A model's step from a state and an action to an afterstate: the state after the action, before chance has its turn.
 #[derive(Tree, Clone)]
 pub struct DecisionRecurrentFnOutput {
     /// Logits of the outcomes of chance, f32 `[B, C]`.
@@ -20,7 +20,7 @@ pub struct DecisionRecurrentFnOutput {
     pub afterstate_value: Tensor,
 }
 
-/// What a model makes of an afterstate and an outcome of chance: the next state.
+/// A model's step from an afterstate and an outcome of chance to the next state.
 #[derive(Tree, Clone)]
 pub struct ChanceRecurrentFnOutput {
     /// Logits of a policy network, f32 `[B, A]`.

@@ -31,7 +31,7 @@ pub struct SearchTree<E: Tree = Tensor> {
     pub children_discounts: Tensor,
     /// Values of the nodes that actions lead to, 0 for none. f32 `[B, N, A]`
     pub children_values: Tensor,
-    /// What the recurrent function gave for each node: a tree of `[B, N, ..]`.
+    /// Embeddings that the recurrent function gave for the nodes: a tree of `[B, N, ..]`.
     pub embeddings: E,
     /// Actions that the root must not take. bool `[B, A]`
     pub root_invalid_actions: Tensor,
@@ -153,7 +153,7 @@ impl<E: Tree> SearchTree<E> {
 }
 
 impl SearchSummary {
-    /// Of roots with these visits, values and action values.
+    /// Makes the summary of roots with these visits, values and action values.
     #[track_caller]
     pub(super) fn new(visit_counts: Tensor, value: Tensor, qvalues: Tensor) -> SearchSummary {
         let total = visit_counts.sum_axis(keepdims(-1));

@@ -109,7 +109,7 @@ fn network(agent: &Dqn, key: &Key) -> QNetwork {
     network
 }
 
-/// Of batches whose windows have ends, cuts and reset-only steps.
+/// The batches' windows have ends, cuts and reset-only steps.
 #[test]
 fn the_loss_and_its_gradient_are_those_of_rlax_window_by_window() {
     for record in records("dqn_loss") {

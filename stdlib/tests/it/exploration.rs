@@ -26,7 +26,7 @@ fn epsilon_falls_over_its_part_of_the_run_and_stays() {
     }
 }
 
-/// How often each of four actions comes in 4000 draws.
+/// Frequency of each of four actions in 4000 draws.
 fn frequencies(legal: Option<[bool; 4]>, epsilon: f64, mode: Mode) -> [f64; 4] {
     let drawn = run((), &[], |()| {
         vmap(Key::new(7).split_n(4000), |key| {

@@ -244,7 +244,7 @@ pub fn close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
     }
 }
 
-/// f32 values.
+/// An array of f32 values.
 pub fn floats(shape: &[usize], values: &[f64]) -> Array {
     Array::floats(DType::F32, shape, values)
 }

@@ -226,7 +226,7 @@ fn on_host(agent: &AnyAgent, iterations: usize) -> (HostReplayShape, Vec<Iterati
     (sizes, (0..iterations).map(iteration).collect())
 }
 
-/// What a replay on the host must do, with a list of the windows and their priorities.
+/// The expected draws and windows are those of a plain list of windows with their priorities.
 #[test]
 fn an_iteration_learns_from_what_was_drawn_two_iterations_before() {
     for (ratio, length, period) in [(1.0, 1, 1), (2.5, 3, 1), (0.5, 2, 2), (1.0, 5, 4)] {
@@ -334,7 +334,7 @@ fn draws_are_in_proportion_to_priorities() {
     assert!(chi_squared < by_chance(6), "{chi_squared}: {drawn:?}, {expected:?}");
 }
 
-/// How often the agent learns from each place with the replay on the device.
+/// Number of times that the agent learns from each place with the replay on the device.
 fn on_device(agent: &AnyAgent, iterations: usize) -> Vec<f64> {
     let types = eval_shape(i32([]), rollout).expect("the rollout traces");
     let init = trace((), |()| (agent.init(Key::new(1)), agent.init_store(&types, &Axes::none())));

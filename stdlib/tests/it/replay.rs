@@ -110,7 +110,7 @@ fn windows_begin_where_all_their_steps_are_kept() {
     }
 }
 
-/// What is drawn, with and without priorities, are the whole windows, each with its steps in their order and of one lane.
+/// Draws, with and without priorities, are whole windows, each with its steps in their order and of one lane.
 #[test]
 fn whole_windows_are_drawn_and_nothing_else() {
     for (number, case) in cases().into_iter().enumerate() {

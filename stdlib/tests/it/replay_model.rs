@@ -58,7 +58,7 @@ fn given(round: usize, leaf: usize) -> f64 {
     number as f64 * 0.75
 }
 
-/// What a window has in the tree for such a priority: that of 0 is as good as nothing, but it is there.
+/// A window's number in the tree for a priority: that of 0 is as good as nothing, but it is there.
 fn kept(priority: f64) -> f64 {
     priority.sqrt().max(f64::from(f32::MIN_POSITIVE))
 }

@@ -215,7 +215,7 @@ fn input(observation: Tensor, legal_actions: Option<Tensor>) -> Input {
     }
 }
 
-/// What an agent does, `[1000, ..]`, exploring before and after its first gradient step, and greedily.
+/// An agent's actions, `[1000, ..]`: exploring before and after its first gradient step, and greedily.
 fn acted<A: LearnFromReplay<Observation = Tensor, Memory = ()>>(
     agent: &A,
     params: impl Fn(A::Params, Tensor) -> A::Params,

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use podracer::envs::host::Random;
-use podracer_remote::proto::from_worker::Message as Said;
+use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::seed_client::SeedClient;
 use podracer_remote::proto::{DType, FromWorker, Hello, Space, SpaceKind, Spaces, Step, ToWorker};
 use tokio::runtime::Runtime;
@@ -32,13 +32,13 @@ impl Open {
         let channel = Endpoint::from_shared(address).map_err(unavailable)?.connect().await;
         let mut client = SeedClient::new(channel.map_err(unavailable)?);
         let (say, said) = mpsc::channel(64);
-        let open = Open::say(&say, Said::Hello(hello()));
+        let open = Open::say(&say, WorkerMessage::Hello(hello()));
         open.await;
         let told = client.work(ReceiverStream::new(said)).await?.into_inner();
         Ok(Open { say, told })
     }
 
-    async fn say(say: &mpsc::Sender<FromWorker>, message: Said) {
+    async fn say(say: &mpsc::Sender<FromWorker>, message: WorkerMessage) {
         // The stream may have ended.
         let _ = say.send(FromWorker { message: Some(message) }).await;
     }
@@ -53,7 +53,7 @@ impl Open {
     async fn begin(&mut self) -> Result<(), Status> {
         self.hear().await?;
         for sequence in 0..2 {
-            Open::say(&self.say, Said::Step(step(sequence))).await;
+            Open::say(&self.say, WorkerMessage::Step(step(sequence))).await;
             self.hear().await?;
         }
         Ok(())
@@ -119,7 +119,7 @@ impl Clients {
                 Ok(open) => open,
                 Err(status) => return format!("it does not get so far: {}", outcome(&status)),
             };
-            Open::say(&open.say, Said::Step(wrong)).await;
+            Open::say(&open.say, WorkerMessage::Step(wrong)).await;
             let heard = open.hear().await.expect_err("nonsense is not answered");
             outcome(&heard)
         })
@@ -157,7 +157,8 @@ impl Clients {
             let flood = tokio::spawn(async move {
                 let mut sent = 0_usize;
                 while sent < 200_000 {
-                    let message = FromWorker { message: Some(Said::Step(step(sent as u64))) };
+                    let message =
+                        FromWorker { message: Some(WorkerMessage::Step(step(sent as u64))) };
                     if say.send(message).await.is_err() {
                         break;
                     }

@@ -61,7 +61,7 @@ fn port() -> u16 {
     listener.local_addr().expect("it listens").port()
 }
 
-/// What is going on.
+/// A learner, its workers, and the processes and connections that disturb them.
 struct Scene<'a> {
     folder: &'a Path,
     began: Instant,

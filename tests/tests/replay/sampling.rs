@@ -61,7 +61,7 @@ fn chance(counts: &[f64], expected: &[f64]) -> f64 {
     upper_tail(((statistic / freedom).cbrt() - (1.0 - spread)) / spread.sqrt())
 }
 
-/// How often each window was drawn.
+/// Number of draws of each window.
 fn counts(indices: &[f64]) -> Vec<f64> {
     let mut counts = vec![0.0; RING * SHAPE.lanes];
     indices.iter().for_each(|&index| counts[index as usize] += 1.0);

@@ -17,7 +17,7 @@ const SIZES: [usize; 10] = [1, 7, 8, 9, 64, 65, 512, 1000, 4097, 40_001];
 /// Ten times the largest rounding of an f32 sum of a few numbers.
 const ROUNDING: f64 = 1e-6;
 
-/// What is done to a tree, by round.
+/// Operations on a tree, by round.
 struct Operations {
     /// `[ROUNDS, BATCH]`. Some are outside of the tree, and every one comes twice in its round, with another value.
     places: Vec<f64>,

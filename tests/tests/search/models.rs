@@ -59,7 +59,7 @@ impl Model {
     }
 }
 
-/// What a record has of a search.
+/// A search's results as a record has them.
 #[derive(Tree, Clone)]
 pub struct Found {
     pub visit_counts: Tensor,
@@ -156,7 +156,7 @@ impl Search<'_> {
     }
 }
 
-/// What a record has of the trees of a policy.
+/// The results of a policy as a record has them.
 pub fn found<E: Tree>(output: &PolicyOutput<E>) -> Found {
     let tree = &output.search_tree;
     let summary = tree.summary();

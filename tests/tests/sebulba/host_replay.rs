@@ -206,7 +206,7 @@ fn windows_are_whole_and_runs_repeat_to_the_bit() {
     }
 }
 
-/// By way of files, at several moments: before there are windows, with windows that wait, and after the ring was overwritten.
+/// Checkpoints in files, at several moments: before there are windows, with windows that wait, and after the ring was overwritten.
 #[test]
 fn what_follows_a_checkpoint_is_what_would_have_followed() {
     let folder = tempfile::tempdir().expect("a folder");

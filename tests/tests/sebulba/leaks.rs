@@ -13,7 +13,7 @@ const STARTS: &str = "PODRACER_TEST_STARTS";
 struct Held {
     threads: usize,
     descriptors: usize,
-    /// Resident.
+    /// Resident memory.
     bytes: usize,
 }
 

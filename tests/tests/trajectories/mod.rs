@@ -31,7 +31,7 @@ fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
     }
 }
 
-/// What an environment with automatic resets shows in consecutive steps from keys.
+/// Consecutive steps, from keys, of an environment with automatic resets.
 struct Trajectory {
     /// The observation of the first state, and of the state after each step: of the next episode's first where one ends.
     shown: Array,

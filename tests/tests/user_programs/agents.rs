@@ -90,7 +90,7 @@ fn a_faulty_agent_is_told_what_is_wrong() {
     told("metric", "`learn(..).metrics` must be f32[], got f32[4]");
 }
 
-/// What was trained without a word, or answered with the error of some op.
+/// Such environments were trained without a word, or answered with the error of some op.
 #[test]
 fn an_environment_that_makes_no_loop_is_refused() {
     let agent = || Faulty { fault: "none" };

@@ -14,11 +14,11 @@ const VALUES: [usize; 3] = [3, 2, 4];
 
 #[derive(Tree, Clone, Copy)]
 struct Shown {
-    /// i32 `[]`
+    /// The first value. i32 `[]`
     first: Tensor,
     /// The second and third value. i32 `[2]`
     rest: Tensor,
-    /// f32 `[2]`
+    /// Random numbers. f32 `[2]`
     noise: Tensor,
 }
 

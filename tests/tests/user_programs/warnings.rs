@@ -14,7 +14,7 @@ use podracer_stdlib::optim::sgd;
 use super::bodies::{Bodies, Body, still};
 use crate::loops;
 
-/// What is logged, as text.
+/// The log as text.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);
 
@@ -81,7 +81,7 @@ fn a_training_loop_of_ones_own_says_it() {
     assert!(told.len() == 1 && told[0].contains(&format!("{}:{line}:", file!())), "{told:?}");
 }
 
-/// What a user can do nothing about is not told: the library has no such branch.
+/// A warning that a user can do nothing about is not told: the library has no such branch.
 #[test]
 fn the_library_has_no_warnings() {
     fn of<E: Environment<Observation = Tensor>>(environment: E) {

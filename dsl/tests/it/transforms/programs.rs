@@ -180,7 +180,7 @@ fn a_fixed_point_differentiated_implicitly() {
     });
 }
 
-/// What is bf16 multiplies in f32 without rounding: the products and sums of `preferred_element_type=float32`.
+/// Products of bf16 numbers in f32, without rounding: products and sums of `preferred_element_type=float32`.
 #[test]
 fn mixed_precision() {
     let inputs = ["w", "v", "x", "y"];

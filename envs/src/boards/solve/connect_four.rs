@@ -150,7 +150,7 @@ impl Solver {
         low
     }
 
-    /// Whether the player to move wins (1), draws (0) or loses (-1).
+    /// Value of the position for the player to move: win (1), draw (0) or loss (-1).
     pub fn value(&mut self, position: Position) -> i32 {
         if position.completing(position.own) & position.free() != 0 {
             return 1;

@@ -257,15 +257,15 @@ impl Process {
         Ok(&self.memory()?.layout)
     }
 
-    /// Copies bytes from the shared memory, from offset `at` on.
-    pub(super) fn read(&self, at: usize, bytes: &mut [u8]) -> Result<(), Fault> {
-        let read = self.memory()?.file.read_exact_at(bytes, at as u64);
+    /// Copies bytes from the shared memory, from this offset on.
+    pub(super) fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), Fault> {
+        let read = self.memory()?.file.read_exact_at(bytes, offset as u64);
         read.map_err(|error| Fault::System("read the shared memory", error))
     }
 
-    /// Copies bytes into the shared memory, from offset `at` on.
-    pub(super) fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Fault> {
-        let written = self.memory()?.file.write_all_at(bytes, at as u64);
+    /// Copies bytes into the shared memory, from this offset on.
+    pub(super) fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
+        let written = self.memory()?.file.write_all_at(bytes, offset as u64);
         written.map_err(|error| Fault::System("write the shared memory", error))
     }
 

@@ -165,12 +165,12 @@ pub(super) fn reset_line(seeds: &[u32]) -> String {
 /// Seeds of environments, by the run's seed, their global indices and the number of restarts of their server. They are
 /// below 2^31, for packages that take signed seeds.
 pub(super) fn seeds(seed: u64, environments: Range<usize>, restarts: usize) -> Vec<u32> {
-    let of = |index| {
+    let seed_of = |index| {
         let mut random = Random::of_environment(seed, index);
         let bits = (0..=restarts).fold(0, |_, _| random.bits());
         (bits >> 33) as u32
     };
-    environments.map(of).collect()
+    environments.map(seed_of).collect()
 }
 
 /// Offsets in the shared memory, in bytes.
@@ -196,10 +196,10 @@ impl Layout {
     pub(super) fn of(spec: &HostSpec) -> Self {
         let mut bytes = 0;
         let mut place = |size: usize| {
-            let at = bytes;
+            let start = bytes;
             // Fields do not share cache lines.
             bytes += size.next_multiple_of(64);
-            at
+            start
         };
         let (n, observation) = (spec.environments, spec.observation_type().bytes());
         let action = place(spec.action_type().bytes());
@@ -315,7 +315,7 @@ mod tests {
             for slot in &layout.slots {
                 fields.extend([(slot.observation, 60), (slot.reward, 20)]);
                 fields.extend([(slot.terminated, 5), (slot.truncated, 5)]);
-                fields.extend(slot.next_observation.map(|at| (at, 60)));
+                fields.extend(slot.next_observation.map(|place| (place, 60)));
                 assert_eq!(slot.next_observation.is_some(), truncates);
             }
             fields.sort_unstable();

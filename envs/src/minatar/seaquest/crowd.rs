@@ -118,7 +118,7 @@ impl Divers {
         Divers { present: none, row: zero, column: zero, right: none, timer: zero }
     }
 
-    /// A diver more.
+    /// Adds a diver at the first free place.
     #[track_caller]
     pub(super) fn joined(self, now: Tensor, row: Tensor, right: Tensor) -> Divers {
         let here = free_place(self.present) & now;

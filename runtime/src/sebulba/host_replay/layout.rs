@@ -88,16 +88,16 @@ impl Layout {
         for (bytes, &size) in steps.iter().zip(&self.step) {
             for (row, value) in bytes.chunks_exact(size.max(1)).enumerate() {
                 let (step, lane) = (row / lanes, row % lanes);
-                let at = (lane * self.unroll + step) * record + first;
-                packed.steps[at..at + size].copy_from_slice(value);
+                let offset = (lane * self.unroll + step) * record + first;
+                packed.steps[offset..offset + size].copy_from_slice(value);
             }
             first += size;
         }
         let mut first = 0;
         for (bytes, &size) in starts.iter().zip(&self.start) {
             for (lane, value) in bytes.chunks_exact(size.max(1)).enumerate() {
-                let at = lane * self.start_bytes() + first;
-                packed.starts[at..at + size].copy_from_slice(value);
+                let offset = lane * self.start_bytes() + first;
+                packed.starts[offset..offset + size].copy_from_slice(value);
             }
             first += size;
         }
@@ -140,17 +140,23 @@ impl Layout {
         (time / self.unroll as u64, self.start_at(lane), self.start_bytes())
     }
 
-    /// Copies steps of a window into the arrays of windows `[G, L, B, ..]`. `at` counts windows of the first step's row.
-    pub(super) fn place_steps(&self, steps: &[u8], at: usize, batch: usize, into: &mut [Vec<u8>]) {
+    /// Copies steps of a window into the arrays of windows `[G, L, B, ..]`. `place` counts windows of the first step's row.
+    pub(super) fn place_steps(
+        &self,
+        steps: &[u8],
+        place: usize,
+        batch: usize,
+        into: &mut [Vec<u8>],
+    ) {
         let record = self.step_bytes();
         for (row, step) in steps.chunks_exact(record.max(1)).enumerate() {
-            split(step, &self.step, at + row * batch, into);
+            split(step, &self.step, place + row * batch, into);
         }
     }
 
     /// Copies the start of a window into the arrays `[G, B, ..]`, which come after those of the steps.
-    pub(super) fn place_start(&self, start: &[u8], at: usize, into: &mut [Vec<u8>]) {
-        split(start, &self.start, at, &mut into[self.step.len()..]);
+    pub(super) fn place_start(&self, start: &[u8], place: usize, into: &mut [Vec<u8>]) {
+        split(start, &self.start, place, &mut into[self.step.len()..]);
     }
 
     /// Arrays of zeros for windows of each learner device: the bytes of every leaf.
@@ -161,12 +167,12 @@ impl Layout {
     }
 }
 
-/// Copies the leaves of a record to their arrays, as the element `at` of each.
-fn split(record: &[u8], sizes: &[usize], at: usize, into: &mut [Vec<u8>]) {
+/// Copies the leaves of a record to their arrays, as element number `element` of each.
+fn split(record: &[u8], sizes: &[usize], element: usize, into: &mut [Vec<u8>]) {
     let mut rest = record;
     for (&size, array) in sizes.iter().zip(into) {
         let (value, after) = rest.split_at(size);
-        array[at * size..(at + 1) * size].copy_from_slice(value);
+        array[element * size..(element + 1) * size].copy_from_slice(value);
         rest = after;
     }
 }

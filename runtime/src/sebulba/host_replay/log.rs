@@ -170,32 +170,37 @@ impl RolloutLog {
         Ok(())
     }
 
-    /// Reads bytes of a rollout, from its byte `at` on.
-    pub(super) fn read(&self, rollout: u64, at: usize, into: &mut [u8]) -> Result<(), ReplayError> {
-        let (segment, at) = self.place(rollout, at)?;
-        let read = segment.file.read_exact_at(into, at);
+    /// Reads bytes of a rollout, from this offset on.
+    pub(super) fn read(
+        &self,
+        rollout: u64,
+        offset: usize,
+        into: &mut [u8],
+    ) -> Result<(), ReplayError> {
+        let (segment, offset) = self.place(rollout, offset)?;
+        let read = segment.file.read_exact_at(into, offset);
         read.map_err(failed("read the replay in", &self.folder))
     }
 
     /// Announces that bytes of a rollout will be read, if that helps.
-    pub(super) fn announce(&self, rollout: u64, at: usize, bytes: usize) {
-        if let (Ok((segment, at)), Some(bytes)) =
-            (self.place(rollout, at), NonZeroU64::new(bytes as u64))
+    pub(super) fn announce(&self, rollout: u64, offset: usize, bytes: usize) {
+        if let (Ok((segment, offset)), Some(bytes)) =
+            (self.place(rollout, offset), NonZeroU64::new(bytes as u64))
         {
             // The system may not heed it: then the bytes come when they are read.
-            let _ = fadvise(&segment.file, at, Some(bytes), Advice::WillNeed);
+            let _ = fadvise(&segment.file, offset, Some(bytes), Advice::WillNeed);
         }
     }
 
-    /// The segment and the byte there that is the byte `at` of a rollout.
-    fn place(&self, rollout: u64, at: usize) -> Result<(&Segment, u64), ReplayError> {
+    /// The segment and the byte there that is the byte `offset` of a rollout.
+    fn place(&self, rollout: u64, offset: usize) -> Result<(&Segment, u64), ReplayError> {
         let number = rollout / self.per_segment;
         let first = self.segments.front().map_or(0, |first| first.number);
         let segment = number.checked_sub(first).and_then(|i| self.segments.get(i as usize));
         let Some(segment) = segment.filter(|_| rollout < self.written) else {
             return Err(ReplayError::Misfit(format!("rollout {rollout} is not in the replay")));
         };
-        Ok((segment, (rollout % self.per_segment) * self.rollout + at as u64))
+        Ok((segment, (rollout % self.per_segment) * self.rollout + offset as u64))
     }
 
     /// Number of rollouts written since the start of the run.

@@ -144,7 +144,7 @@ impl ReplaySupply {
     }
 
     /// The supply of a run: a replay in the folder if the programs have one on the host, else `queues`.
-    pub(crate) fn or(
+    pub(crate) fn or_queues(
         programs: &SebulbaLoop,
         learn: &Arc<Executable>,
         folder: Option<&Path>,
@@ -333,12 +333,16 @@ impl Supply for ReplaySupply {
         let mut log = self.log();
         log.restore((checkpoint.iterations, per_segment.max(1)), &parts)
             .map_err(|error| CheckpointError::Misfit(error.to_string()))?;
-        let each = self.windows.layout.learners
+        let windows_of_request = self.windows.layout.learners
             * self.windows.replay.gradient_steps
             * self.windows.replay.batch;
-        if let Some(wrong) = requests.iter().find(|one| ![0, each].contains(&one.indices.len())) {
-            let problem =
-                format!("it has {} drawn windows and must have {each}", wrong.indices.len());
+        if let Some(wrong) =
+            requests.iter().find(|one| ![0, windows_of_request].contains(&one.indices.len()))
+        {
+            let problem = format!(
+                "it has {} drawn windows and must have {windows_of_request}",
+                wrong.indices.len()
+            );
             return Err(CheckpointError::Misfit(problem));
         }
         *self.progress() = Progress { taken: checkpoint.iterations, requests };

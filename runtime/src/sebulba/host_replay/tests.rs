@@ -94,15 +94,16 @@ fn check(windows: &Windows, log: &RolloutLog, rollouts: usize, starts: bool, ran
     if whole.is_empty() {
         return;
     }
-    let each = gradient_steps * batch;
+    let per_learner = gradient_steps * batch;
     let drawn: Vec<(i32, usize, usize)> =
-        (0..LEARNERS * each).map(|_| whole[random.below(whole.len())]).collect();
+        (0..LEARNERS * per_learner).map(|_| whole[random.below(whole.len())]).collect();
     let indices = drawn.iter().map(|(index, ..)| *index).collect();
     let request = Request { rollouts: rollouts as u64, count: 2, indices };
     for learner in 0..LEARNERS {
         let mut arrays = windows.layout.arrays(&windows.replay);
         windows.gather(log, &request, learner, &mut arrays).expect("they are there");
-        for (at, &(_, lane, time)) in drawn[learner * each..][..2 * batch].iter().enumerate() {
+        for (at, &(_, lane, time)) in drawn[learner * per_learner..][..2 * batch].iter().enumerate()
+        {
             let (step, place) = (at / batch, at % batch);
             for row in 0..length {
                 let (one, other, _) = leaves(number(lane, time + row));

@@ -32,13 +32,13 @@ impl Windows {
         arrays: &mut [Vec<u8>],
     ) -> Result<(), ReplayError> {
         let HostReplay { length, batch, .. } = self.replay;
-        let each = request.indices.len() / self.layout.learners;
-        let indices = &request.indices[learner * each..(learner + 1) * each];
+        let per_learner = request.indices.len() / self.layout.learners;
+        let indices = &request.indices[learner * per_learner..(learner + 1) * per_learner];
         if log.announces {
             let drawn = indices.iter().take(request.count * batch);
             for (lane, time) in drawn.map(|&index| self.window(index, request.rollouts)) {
-                for (rollout, at, steps) in self.layout.pieces(lane, time, length) {
-                    log.announce(rollout, at, steps * self.layout.step_bytes());
+                for (rollout, offset, steps) in self.layout.pieces(lane, time, length) {
+                    log.announce(rollout, offset, steps * self.layout.step_bytes());
                 }
             }
         }
@@ -47,9 +47,9 @@ impl Windows {
             for (place, &index) in windows.iter().enumerate() {
                 let (lane, time) = self.window(index, request.rollouts);
                 let mut row = step * length;
-                for (rollout, at, steps) in self.layout.pieces(lane, time, length) {
+                for (rollout, offset, steps) in self.layout.pieces(lane, time, length) {
                     let piece = &mut bytes[..steps * self.layout.step_bytes()];
-                    log.read(rollout, at, piece)?;
+                    log.read(rollout, offset, piece)?;
                     self.layout.place_steps(piece, row * batch + place, batch, arrays);
                     row += steps;
                 }

@@ -47,10 +47,10 @@ pub struct AlphaZeroSettings {
     /// Without a replay: gradient steps of an iteration, each from an equal part of the lanes of a device.
     #[schemars(range(min = 1))]
     pub gradient_steps: usize,
-    /// The search.
+    /// Settings of the search.
     #[serde(flatten)]
     pub search: SearchSettings,
-    /// The replay. Its windows have `n_step + 1` steps.
+    /// Settings of the replay, whose windows have `n_step + 1` steps.
     #[serde(flatten)]
     pub replay_settings: ReplaySettings,
     /// The torso, and the hidden layers of policy and value.

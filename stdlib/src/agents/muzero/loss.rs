@@ -21,7 +21,7 @@ pub struct MuZeroLoss {
 /// Metrics of a gradient step: means over the states that the model is unrolled from.
 #[derive(Tree, Clone, Copy)]
 pub struct MuZeroMetrics {
-    /// The loss.
+    /// The loss that the gradient step minimises, [`MuZeroLoss::loss`].
     pub loss: Tensor,
     /// Cross-entropy of the policy and the search's, at the first state and, divided by their number, at those that the model made.
     pub policy_loss: Tensor,
@@ -104,35 +104,35 @@ impl MuZeroSettings {
             let shape = [&[behind], &leaf.shape()[1..]].concat();
             concatenate(&[leaf, zeros(leaf.dtype(), shape)], 0)
         };
-        let at = |leaf: Tensor, k: usize| leaf.slice_axis(0, k..k + starts);
+        let from_step = |leaf: Tensor, k: usize| leaf.slice_axis(0, k..k + starts);
         let inside = padded(full([length], true));
         let value = padded(steps.value_targets(n_step, discount));
         let policy = padded(steps.plan.policy);
         let [action, reward, terminated, truncated] =
             [steps.action, steps.reward, steps.terminated, steps.truncated].map(padded);
-        let mut known = at(padded(steps.counts()), 0);
+        let mut known = from_step(padded(steps.counts()), 0);
         let mut absorbed = zeros(BOOL, [starts]);
         let mut targets = vec![MuZeroTargets {
             action: zeros(I32, [starts]),
             reward: zeros(F32, [starts]),
-            value: at(value, 0),
-            policy: at(policy, 0),
+            value: from_step(value, 0),
+            policy: from_step(policy, 0),
             has_reward: absorbed,
             has_value: known,
             has_policy: known,
         }];
         for k in 1..=model_unroll {
             let before = k - 1;
-            let has_reward = known & at(inside, before);
-            let reward = select(absorbed, 0.0, at(reward, before));
-            let cut = at(truncated, before) & !at(terminated, before) & !absorbed;
-            absorbed = absorbed | at(terminated, before);
-            known = has_reward & !cut & (absorbed | at(inside, k));
+            let has_reward = known & from_step(inside, before);
+            let reward = select(absorbed, 0.0, from_step(reward, before));
+            let cut = from_step(truncated, before) & !from_step(terminated, before) & !absorbed;
+            absorbed = absorbed | from_step(terminated, before);
+            known = has_reward & !cut & (absorbed | from_step(inside, k));
             targets.push(MuZeroTargets {
-                action: at(action, before),
+                action: from_step(action, before),
                 reward,
-                value: select(absorbed, 0.0, at(value, k)),
-                policy: at(policy, k),
+                value: select(absorbed, 0.0, from_step(value, k)),
+                policy: from_step(policy, k),
                 has_reward,
                 has_value: known,
                 has_policy: known & !absorbed,

@@ -79,10 +79,10 @@ pub struct MuZeroSettings {
     /// Without a replay: gradient steps of an iteration, each from an equal part of the lanes of a device.
     #[schemars(range(min = 1))]
     pub gradient_steps: usize,
-    /// The search.
+    /// Settings of the search.
     #[serde(flatten)]
     pub search: SearchSettings,
-    /// The replay.
+    /// Settings of the replay.
     #[serde(flatten)]
     pub replay_settings: ReplaySettings,
     /// The torso, and the hidden layers of representation and dynamics.

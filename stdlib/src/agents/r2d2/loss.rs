@@ -26,7 +26,7 @@ pub struct R2d2Step {
     pub skipped: Option<Tensor>,
 }
 
-/// What the replay keeps with the start of a window: the memory that acting had there.
+/// The memory of acting at the start of a window, which the replay keeps.
 #[derive(Tree, Clone)]
 pub struct R2d2Start {
     /// State of the LSTM before the window's first step.
@@ -35,7 +35,7 @@ pub struct R2d2Start {
     pub frames: FrameMemory,
 }
 
-/// What one window gives.
+/// Terms of one window: loss, priority and errors.
 #[derive(Tree, Clone, Copy)]
 pub struct R2d2Terms {
     /// Half of the sum of the squared errors. f32 `[]`

@@ -51,7 +51,7 @@ pub struct R2d2Settings {
     /// Steps of the returns that values are learnt from.
     #[schemars(range(min = 1))]
     pub n_step: usize,
-    /// What the network learns of a value: `signed_hyperbolic` (R2D2's rescaling), `signed_logp1` or `identity`.
+    /// Transform of values that the network learns: `signed_hyperbolic` (R2D2's rescaling), `signed_logp1` or `identity`.
     pub value_rescaling: TxPair,
     /// Transitions of a sequence, those of the burn-in included.
     #[schemars(range(min = 2))]
@@ -72,7 +72,7 @@ pub struct R2d2Settings {
     /// `1 + ladder_power i / (N - 1)`.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub ladder_base: f64,
-    /// What the power rises by to the last environment.
+    /// Rise of that power from the first environment to the last.
     #[schemars(range(min = 0.0))]
     pub ladder_power: f64,
     /// Probability of a random action in evaluations.

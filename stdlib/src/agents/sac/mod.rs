@@ -77,7 +77,7 @@ pub struct SacParams {
 /// State of [`Sac`], with the states `A`, `C` and `T` of its optimizers.
 #[derive(Tree, Clone)]
 pub struct SacState<A: Tree, C: Tree, T: Tree> {
-    /// The policy.
+    /// The policy's network and its optimizer.
     pub actor: Optimized<TorsoMlp, A>,
     /// Soft values of actions: of one continuous action, or of each discrete one.
     pub critics: Optimized<Ensemble<TorsoMlp>, C>,
@@ -248,8 +248,8 @@ impl<O: Optimizer> Sac<O> {
             true => {
                 let optimizer = &self.optimizers.temperature;
                 let step = |log_temperature| {
-                    let each = (losses.log_prob, losses.target_entropy);
-                    let losses = vmap(each, |(log_prob, target)| {
+                    let terms = (losses.log_prob, losses.target_entropy);
+                    let losses = vmap(terms, |(log_prob, target)| {
                         temperature_loss(log_temperature, log_prob, target)
                     });
                     (batch.mean(losses), ())

@@ -76,7 +76,7 @@ fn a_model_of_other_types_is_an_error() {
     });
 }
 
-/// What the checks of a search say, whose root and model have a number each.
+/// Messages of a search's checks, for these prior logits of the root and these values of the model.
 fn reports(prior: f64, value: f64, invalid: bool) -> Vec<String> {
     let traced = trace((f32([]), f32([]), bool([])), |(prior, value, invalid)| {
         collect(|| {

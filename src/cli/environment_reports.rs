@@ -1,4 +1,4 @@
-//! What an environment says while a run trains, from the environment to the exit code.
+//! Tests of an environment's reports of `check` and `debug_print` while a run trains, from the environment to the exit code.
 
 use std::fs;
 use std::sync::atomic::AtomicBool;
