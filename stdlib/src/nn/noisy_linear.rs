@@ -43,7 +43,7 @@ impl NoisyLinear {
     #[track_caller]
     pub fn apply(&self, x: Tensor, key: Key) -> Tensor {
         let (of_in, of_out) = key.split();
-        let draw = |key: Key, axis: usize| key.normal([self.weight.dim(axis)]);
+        let draw = |key: Key, axis: isize| key.normal([self.weight.dim(axis)]);
         self.apply_with(x, draw(of_in, 0), draw(of_out, 1))
     }
 
