@@ -19,8 +19,8 @@ pub enum EnvironmentError {
         error: SpaceError,
     },
     /// Mistakes of the other methods: results of wrong types, and those that tracing found.
-    #[error("the environment has mistakes")]
-    Trace(#[source] TraceErrors),
+    #[error("the environment has mistakes:\n{0}")]
+    Trace(TraceErrors),
 }
 
 /// Checks that an environment's spaces are well formed, that its methods trace, and that their results have the types that

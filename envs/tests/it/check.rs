@@ -133,6 +133,9 @@ fn told(fault: &'static str, expected: &str) {
                         || error.loc.to_string().contains("envs/tests")),
                     "{errors}"
                 );
+                // The mistakes are a part of the message, not behind it.
+                let whole = EnvironmentError::Trace(errors.clone()).to_string();
+                assert_eq!(whole, format!("the environment has mistakes:\n{errors}"));
                 errors.to_string()
             }
             error => error.to_string(),

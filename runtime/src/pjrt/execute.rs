@@ -143,7 +143,8 @@ impl Executable {
             return Ok(());
         }
         if self.takes.get().is_none() {
-            let per_device = self.compiled.memory_stats().map_or(0, |stats| stats.beside_arguments());
+            let per_device =
+                self.compiled.memory_stats().map_or(0, |stats| stats.beside_arguments());
             let takes = u64::try_from(per_device).unwrap_or(0) * self.devices.len() as u64;
             if let Some(available) = memory::available().filter(|&available| takes > available) {
                 return Err(RuntimeError::OutOfMemory(format!(

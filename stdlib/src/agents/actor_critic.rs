@@ -67,7 +67,8 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {
         Self::with(S::default(), observation, action)
     }
 
-    /// The agent for these spaces, with a constant learning rate.
+    /// The agent for these spaces, with a constant learning rate. What settings ask for beyond the agent itself, such as a learning rate
+    /// that falls over the run, is the business of their `for_task`.
     pub fn with(settings: S, observation: Space, action: Space) -> Self {
         let optimizer = settings.optimizer(settings.learning_rate().into());
         ActorCriticAgent { observation, action, optimizer, settings }

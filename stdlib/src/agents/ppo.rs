@@ -110,18 +110,7 @@ impl ActorCriticSettings for PpoSettings {
 
 impl AgentSettings for PpoSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        self.networks.check(&task.observation)?;
-        let (rate, steps) = (self.learning_rate, self.drawn().updates());
-        let rate = task.learning_rate(rate, self.anneal_learning_rate, steps);
-        let agent = Ppo::for_task(task, self, self.optimizer(rate));
-        if !(self.normalize_observations || self.normalize_rewards) {
-            return Ok(AnyAgent::new(agent));
-        }
-        Ok(AnyAgent::new(Normalized {
-            observations: self.normalize_observations,
-            rewards: self.normalize_rewards.then_some(self.discount),
-            ..Normalized::new(agent, task.observation.clone(), self.discount)
-        }))
+        Ok(self.normalized(self.for_task(task)?, task))
     }
 
     fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
@@ -129,7 +118,31 @@ impl AgentSettings for PpoSettings {
     }
 }
 
+/// What a variant of PPO is made of: its `AgentSettings::agent` is `Ok(ppo.normalized(Variant(ppo.for_task(task)?), task))`.
 impl PpoSettings {
+    /// PPO for a task, with its learning rate annealed over the task's gradient steps where the settings say so.
+    ///
+    /// # Errors
+    /// Observations that the networks do not take, as a sentence.
+    pub fn for_task(&self, task: &Task) -> Result<Ppo, String> {
+        self.networks.check(&task.observation)?;
+        let steps = self.drawn().updates();
+        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, steps);
+        Ok(Ppo::for_task(task, self, self.optimizer(rate)))
+    }
+
+    /// An agent with the normalisation of observations and rewards that the settings ask for.
+    pub fn normalized<A: Learn<Observation = Tensor>>(&self, agent: A, task: &Task) -> AnyAgent {
+        if !(self.normalize_observations || self.normalize_rewards) {
+            return AnyAgent::new(agent);
+        }
+        AnyAgent::new(Normalized {
+            observations: self.normalize_observations,
+            rewards: self.normalize_rewards.then_some(self.discount),
+            ..Normalized::new(agent, task.observation.clone(), self.discount)
+        })
+    }
+
     /// The minibatches of an iteration.
     fn drawn(&self) -> Minibatches {
         let &PpoSettings { epochs, minibatches, exact_shuffle, lstm, .. } = self;

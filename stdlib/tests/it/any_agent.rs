@@ -2,7 +2,9 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment, Space};
-use podracer_stdlib::agents::{AnyAgent, Impala, Learn, Normalized, OnlineActorCritic, Ppo};
+use podracer_stdlib::agents::{
+    AgentSettings, AnyAgent, Impala, Learn, Normalized, OnlineActorCritic, Ppo, PpoSettings, Task,
+};
 use podracer_stdlib::anakin::AgentLoop;
 
 fn program<A: Learn<Observation = Tensor>>(agent: A) -> String {
@@ -34,4 +36,24 @@ fn programs_are_those_of_the_concrete_agents() {
     check(impala);
     // Its gradient goes through acting.
     check(OnlineActorCritic::new(observation, action));
+}
+
+/// Made with [`Ppo::with`] it would lose its schedule and its normalisation, which `podracer describe` shows as on.
+#[test]
+fn a_variant_of_ppo_keeps_what_the_settings_say() {
+    let (observation, action) = spaces();
+    let task = Task { observation, action, iterations: 8, model: None };
+    for normalize in [false, true] {
+        let settings = PpoSettings {
+            normalize_observations: normalize,
+            normalize_rewards: normalize,
+            ..PpoSettings::default()
+        };
+        let variant = settings.normalized(settings.for_task(&task).expect("it fits"), &task);
+        let agent = settings.agent(&task).expect("it fits");
+        let constant =
+            AnyAgent::new(Ppo::with(settings, task.observation.clone(), task.action.clone()));
+        assert_eq!(program(variant.clone()), program(agent));
+        assert_ne!(program(variant), program(constant));
+    }
 }
