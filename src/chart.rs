@@ -12,7 +12,8 @@ use plotters::prelude::{
 };
 use plotters::style::register_font;
 
-use crate::format::count;
+use crate::axis;
+use crate::format::{count, last_episodes};
 use crate::run_directory::Point;
 
 /// Width of a chart, and height of each of its panels, in pixels.
@@ -57,11 +58,12 @@ pub(crate) struct Panel {
     pub(crate) lines: Vec<Line>,
 }
 
-/// The learning curve of one run: its mean return over environment steps. Points that are not finite are left out.
-pub(crate) fn learning_curve(caption: &str, points: &[Point]) -> Result<String> {
+/// The learning curve of one run: its mean return over environment steps. The last point is the mean of so many `episodes`. Points
+/// that are not finite are left out.
+pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> Result<String> {
     let finite = points.iter().filter(|(_, mean)| mean.is_finite());
     let points = finite.map(|&(steps, mean)| (steps as f64, mean)).collect();
-    let metric = "mean return, last 100 episodes or more".to_owned();
+    let metric = format!("mean return, {}", last_episodes(episodes));
     let lines = vec![Line { points, ..Line::default() }];
     svg(caption, "environment steps", &[Panel { metric, lines }])
 }
@@ -190,21 +192,16 @@ where
     Ok(())
 }
 
-/// The vertical range: from or to 0 where the values fill at least half of that, else that of the values with a margin.
+/// The vertical range: the ends of the axis, with a margin at those that are not 0.
 fn range(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let low = values.clone().fold(f64::INFINITY, f64::min);
-    let high = values.fold(f64::NEG_INFINITY, f64::max);
-    if low > high {
-        return 0.0..1.0;
-    }
+    let high = values.clone().fold(f64::NEG_INFINITY, f64::max);
     let air = ((high - low) * 0.05).max(high.abs() * 1e-3).max(1e-3);
-    let reaches = |end: f64, other: f64| (other - end).abs() >= 0.5 * other.abs();
-    if low >= 0.0 && reaches(low, high) {
-        0.0..high + air
-    } else if high <= 0.0 && reaches(high, low) {
-        low - air..0.0
-    } else {
-        low - air..high + air
+    match axis::ends(values) {
+        None => 0.0..1.0,
+        Some((0.0, high)) => 0.0..high + air,
+        Some((low, 0.0)) => low - air..0.0,
+        Some((low, high)) => low - air..high + air,
     }
 }
 
@@ -227,7 +224,7 @@ mod tests {
     #[test]
     fn a_chart_has_few_lines_behind_the_curve() {
         let points: Vec<Point> = (0..100).map(|step| (step * 1000, step as f64)).collect();
-        let text = learning_curve("catch-ppo, seed 0", &points).unwrap();
+        let text = learning_curve("catch-ppo, seed 0", &points, 100).unwrap();
         assert!(text.contains("catch-ppo, seed 0") && text.contains("environment steps"), "{text}");
         let faint = text.matches("#E1E1E1").count();
         assert!((3..=12).contains(&faint), "{faint} lines: {text}");
@@ -238,7 +235,7 @@ mod tests {
         for points in
             [&[][..], &[(0, 1.0)], &[(1, 0.0), (2, 0.0)], &[(1, f64::NAN), (5, -1e9), (9, 1e9)]]
         {
-            let svg = learning_curve("a <run> & more", points).unwrap();
+            let svg = learning_curve("a <run> & more", points, 7).unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{points:?}");
         }
     }

@@ -38,6 +38,14 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
     format!("{number} {what}{s}")
 }
 
+/// The episodes of a mean return, as axes and tables name them: of whole iterations, 100 or more as soon as there are as many.
+pub(crate) fn last_episodes(episodes: u64) -> String {
+    match episodes {
+        100.. => "last 100 episodes or more".to_owned(),
+        fewer => format!("last {}", plural(fewer as usize, "episode")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
