@@ -243,10 +243,42 @@ fn list_names_every_experiment_agent_and_environment() {
         let named = |line: &str| line.trim_start().starts_with(&format!("{name} "));
         assert!(printed.out.lines().any(named), "{name}: {}", printed.out);
     }
-    let ppo = "  ppo                   Proximal policy optimization (Schulman et al. 2017)\n";
-    assert!(printed.out.contains(ppo), "{}", printed.out);
+    let ppo = printed.out.lines().find(|line| line.starts_with("  ppo ")).unwrap();
+    assert!(ppo.ends_with("  Proximal policy optimization (Schulman et al. 2017)"), "{ppo}");
     let printed = podracer(&["plugins", "list"]);
     assert!(printed.out.lines().any(|line| line.starts_with("cpu ")), "{}", printed.out);
+}
+
+/// Names of more than 21 letters moved the other columns of their line.
+#[test]
+fn columns_of_the_list_are_as_wide_as_their_longest_name() {
+    let printed = podracer(&["list"]);
+    for part in printed.out.split("\n\n") {
+        let lines: Vec<&str> = part.lines().skip(1).collect();
+        let name = |line: &str| line.split_whitespace().next().unwrap().len();
+        let next = 2 + lines.iter().map(|line| name(line)).max().unwrap() + 2;
+        assert!(lines.len() > 5, "{part}");
+        for line in lines {
+            let between = &line[2 + name(line)..next];
+            assert!(between.trim().is_empty() && !line[next..].starts_with(' '), "{line}");
+        }
+    }
+}
+
+#[test]
+fn no_links_of_rustdoc_are_in_descriptions() {
+    let registry = Registry::built_in();
+    let tables = registry.tables.iter().map(|(name, _)| *name);
+    let parts = tables.chain(registry.names("agent")).chain(registry.names("environment"));
+    let commands = parts.map(|name| vec!["describe", name]).chain([vec!["list"]]);
+    for command in commands {
+        let printed = podracer(&command);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        for leak in ["[`", "`](", "`][", "](crate"] {
+            let line = printed.out.lines().find(|line| line.contains(leak));
+            assert_eq!(line, None, "{command:?}");
+        }
+    }
 }
 
 #[test]
