@@ -110,7 +110,7 @@ fn mistakes_say_what_is_allowed() {
         ),
         ("agent.learning_rate=-1", "agent.learning_rate must be a number above 0 and is -1"),
         ("agent.learning_rate=nan", "must be a number above 0 and is NaN"),
-        ("agent.learning_rate=1e39", "must be at most 3.4028235e38 in magnitude and is 1000"),
+        ("agent.learning_rate=1e39", "must be at most 3.4028235e38 in magnitude and is 1e39"),
         ("agent.hidden=64", "`agent.hidden` must be a list and is `64`"),
         ("agent.hidden=[1.5]", "each of its elements must be an integer"),
         ("agent.hidden=[0]", "at least 1 unit"),
@@ -178,6 +178,19 @@ fn mistakes_say_what_is_allowed() {
     assert!(text.contains("environment.length must be at least 1"), "{text}");
     let text = mistake(set("catch-ppo", &["agent.clip=0", "agent.epochs=0"]));
     assert!(text.starts_with("2 mistakes:"), "{text}");
+}
+
+#[test]
+fn large_numbers_are_printed_with_an_exponent() {
+    for (one, expected) in [
+        ("agent.learning_rate=1e308", "in magnitude and is 1e308"),
+        ("agent.discount=1e308", "between 0 and 1 and is 1e308"),
+        ("agent.hidden=1e308", "must be a list and is `1e308`"),
+        ("agent.hidden=[1e308]", "is the list `[1e308]`"),
+    ] {
+        let text = mistake(set("catch-ppo", &[one]));
+        assert!(text.contains(expected), "--set {one}: {text}");
+    }
 }
 
 #[test]
