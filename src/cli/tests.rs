@@ -282,6 +282,45 @@ fn no_links_of_rustdoc_are_in_descriptions() {
 }
 
 #[test]
+fn arguments_that_count_say_what_they_take() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["eval", "run", "--episodes=0"], "'--episodes <EPISODES>': expected at least 1 episode"),
+        (&["eval", "run", "--episodes=-3"], "expected at least 1 episode"),
+        (&["play", "catch", "--random", "--episodes=0"], "expected at least 1 episode"),
+        (&["play", "catch", "--random", "--episodes=all"], "expected a whole number, at least 1"),
+        (&["export", "catch-ppo", "-o", "out", "--batch=0"], "expected at least 1 observation"),
+        (&["work", "--connect=unix:no", "--environments=0"], "expected at least 1 environment"),
+        (
+            &["work", "--connect=unix:no", "--environments=1", "--batches=0"],
+            "expected at least 1 batch",
+        ),
+        (&["train", "catch-ppo", "--steps=0"], "expected at least 1 step"),
+        (&["train", "catch-ppo", "--steps=1.5"], "such as 300000, 1_000_000, 300k, 2.5M"),
+        (&["resume", "run", "--steps=1e30"], "expected at most 9223372036854775807 steps"),
+    ];
+    for (arguments, expected) in cases {
+        let printed = podracer(arguments);
+        assert_eq!(printed.code, 2, "{arguments:?}: {}", printed.err);
+        assert!(printed.err.contains(expected), "{arguments:?}: {}", printed.err);
+    }
+}
+
+#[test]
+fn steps_have_units() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, steps) in ["40k", "4e4", "0.04M", "40_000"].into_iter().enumerate() {
+        let run = folder.path().join(number.to_string());
+        let name = run.to_str().unwrap();
+        let printed = podracer(&["train", "cartpole-ppo", "--steps", steps, "--run-dir", name]);
+        assert_eq!(printed.code, 0, "{steps}: {}", printed.err);
+        let config = fs::read_to_string(run.join("config.toml")).unwrap();
+        assert!(config.contains("steps = 40000\n"), "{steps}: {config}");
+        let printed = podracer(&["resume", name, "--steps", "5e4", "--json"]);
+        assert_eq!(printed.json()["env_steps"], 57_344, "{steps}: {}", printed.err);
+    }
+}
+
+#[test]
 fn describe_says_all_of_a_setting() {
     let printed = podracer(&["describe", "ppo"]);
     assert_eq!(printed.code, 0, "{}", printed.err);

@@ -181,6 +181,22 @@ fn mistakes_say_what_is_allowed() {
 }
 
 #[test]
+fn whole_numbers_may_be_written_with_an_exponent() {
+    let settings = set("catch-ppo", &["train.steps=1e6", "agent.hidden=[64.0]"]).unwrap();
+    assert_eq!(settings.train.steps, 1_000_000);
+    let ppo: PpoSettings = parse(&settings.agent, "agent").unwrap();
+    assert_eq!(ppo.networks.hidden, [64]);
+    for (one, expected) in [
+        ("train.steps=1.5", "`train.steps` must be an integer of at least 0 and is `1.5`"),
+        ("train.steps=1e300", "`train.steps` must be an integer of at least 0 and is `1e300`"),
+        ("train.steps=-1e6", "`train.steps` must be an integer of at least 0 and is `-1000000"),
+    ] {
+        let text = mistake(set("catch-ppo", &[one]));
+        assert!(text.contains(expected), "--set {one}: {text}");
+    }
+}
+
+#[test]
 fn large_numbers_are_printed_with_an_exponent() {
     for (one, expected) in [
         ("agent.learning_rate=1e308", "in magnitude and is 1e308"),
