@@ -33,6 +33,15 @@ pub(super) fn play(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
+    if let Some(path) = &args.gif
+        && !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif"))
+    {
+        return Err(UsageError::new(format!(
+            "--gif is `{}` and must end in .gif: no other format is written",
+            path.display()
+        ))
+        .into());
+    }
     if let Some(run) = &args.against {
         let environment = named_environment(args, program.registry)?;
         return versus(args, &environment, run, console, program, interrupt);

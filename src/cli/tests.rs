@@ -321,6 +321,18 @@ fn steps_have_units() {
 }
 
 #[test]
+fn a_gif_is_not_written_into_a_file_with_another_ending() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.png", "gif"] {
+        let file = folder.path().join(name);
+        let printed = podracer(&["play", "catch", "--random", "--gif", file.to_str().unwrap()]);
+        assert_eq!(printed.code, 2, "{}", printed.err);
+        assert!(printed.err.contains("must end in .gif"), "{}", printed.err);
+        assert!(!file.exists());
+    }
+}
+
+#[test]
 fn describe_says_all_of_a_setting() {
     let printed = podracer(&["describe", "ppo"]);
     assert_eq!(printed.code, 0, "{}", printed.err);
