@@ -333,6 +333,23 @@ fn a_gif_is_not_written_into_a_file_with_another_ending() {
 }
 
 #[test]
+fn names_of_gym_get_ours() {
+    for (arguments, expected) in [
+        (
+            &["train", "CartPole-v1"][..],
+            "experiment `CartPole-v1`; did you mean `cartpole-ppo` or ",
+        ),
+        (&["describe", "CartPole-v1"], "did you mean `cartpole`?"),
+        (&["play", "MountainCar-v0", "--random"], "did you mean `mountain-car`?"),
+        (&["play", "cartpole-pp", "--random"], "did you mean `cartpole-ppo`"),
+    ] {
+        let printed = podracer(arguments);
+        assert_eq!(printed.code, 2, "{}", printed.err);
+        assert!(printed.err.contains(expected), "{arguments:?}: {}", printed.err);
+    }
+}
+
+#[test]
 fn describe_says_all_of_a_setting() {
     let printed = podracer(&["describe", "ppo"]);
     assert_eq!(printed.code, 0, "{}", printed.err);

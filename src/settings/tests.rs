@@ -181,6 +181,31 @@ fn mistakes_say_what_is_allowed() {
 }
 
 #[test]
+fn names_of_other_libraries_get_ours() {
+    for (experiment, one, expected) in [
+        ("catch-ppo", "agent.lr=1", "did you mean `learning_rate`?"),
+        ("catch-ppo", "agent.gamma=1", "did you mean `discount`?"),
+        ("catch-ppo", "agent.gae_lambda=1", "did you mean `lambda`?"),
+        ("catch-ppo", "agent.ent_coef=1", "did you mean `entropy_cost`?"),
+        ("catch-ppo", "agent.vf_coef=1", "did you mean `value_cost`?"),
+        ("catch-ppo", "agent.max_grad_norm=1", "did you mean `max_gradient_norm`?"),
+        ("catch-ppo", "agent.clip_range=1", "did you mean `clip`?"),
+        ("catch-ppo", "anakin.num_envs=1", "did you mean `environments`?"),
+        ("catch-ppo", "anakin.n_steps=1", "did you mean `unroll`?"),
+        ("catch-ppo", "train.total_timesteps=1", "did you mean `steps`?"),
+        ("catch-ppo", "environment.name=CartPole-v1", "did you mean `cartpole`?"),
+        ("catch-ppo", "environment.name=MountainCar-v0", "did you mean `mountain-car`?"),
+        ("CartPole-v1", "train.steps=1", "did you mean `cartpole-ppo` or "),
+    ] {
+        let text = mistake(set(experiment, &[one]));
+        assert!(text.contains(expected), "{experiment}, --set {one}: {text}");
+    }
+    // A table without the setting has no other name for it.
+    let text = mistake(set("catch-ppo", &["agent.tau=1"]));
+    assert!(!text.contains("polyak"), "{text}");
+}
+
+#[test]
 fn whole_numbers_may_be_written_with_an_exponent() {
     let settings = set("catch-ppo", &["train.steps=1e6", "agent.hidden=[64.0]"]).unwrap();
     assert_eq!(settings.train.steps, 1_000_000);
