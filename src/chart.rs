@@ -5,18 +5,27 @@ use std::sync::Once;
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
-use plotters::element::{PathElement, Polygon};
+use plotters::element::{DashedPathElement, PathElement, Polygon, Text};
 use plotters::prelude::{
-    BitMapBackend, ChartBuilder, Color, DrawingArea, DrawingBackend, FontStyle, IntoDrawingArea,
-    LineSeries, RGBColor, SVGBackend, SeriesLabelPosition, TRANSPARENT, WHITE,
+    BitMapBackend, ChartBuilder, Color, DashedLineSeries, DrawingArea, DrawingBackend, FontDesc,
+    FontStyle, IntoDrawingArea, LineSeries, RGBColor, SVGBackend, ShapeStyle, TRANSPARENT,
+    TextStyle, WHITE,
 };
 use plotters::style::register_font;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::format::count;
+use crate::axis;
+use crate::format::{count, last_episodes};
 use crate::run_directory::Point;
 
-/// Width of a chart, and height of each of its panels, in pixels.
+/// Least width of a chart, and height of each of its panels without the legend, in pixels.
 const SIZE: (u32, u32) = (720, 440);
+/// Pixels around a panel.
+const MARGIN: u32 = 14;
+/// Pixels of a row of the legend, of the piece of line beside each name, and between two columns.
+const ROW: u32 = 22;
+const PIECE: u32 = 30;
+const BETWEEN: u32 = 24;
 
 const COLOURS: [RGBColor; 8] = [
     RGBColor(31, 119, 180),
@@ -28,6 +37,11 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(200, 90, 170),
     RGBColor(90, 90, 90),
 ];
+
+/// The lines after as many as there are colours have the same colours again, in dashes: pixels that are drawn, and pixels
+/// between them.
+const DASHES: [Option<(i32, i32)>; 6] =
+    [None, Some((7, 4)), Some((2, 3)), Some((16, 4)), Some((2, 8)), Some((8, 10))];
 
 /// Colour of the horizontal lines.
 const FAINT: RGBColor = RGBColor(225, 225, 225);
@@ -57,11 +71,12 @@ pub(crate) struct Panel {
     pub(crate) lines: Vec<Line>,
 }
 
-/// The learning curve of one run: its mean return over environment steps. Points that are not finite are left out.
-pub(crate) fn learning_curve(caption: &str, points: &[Point]) -> Result<String> {
+/// The learning curve of one run: its mean return over environment steps. The last point is the mean of so many `episodes`. Points
+/// that are not finite are left out.
+pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> Result<String> {
     let finite = points.iter().filter(|(_, mean)| mean.is_finite());
     let points = finite.map(|&(steps, mean)| (steps as f64, mean)).collect();
-    let metric = "mean return, last 100 episodes or more".to_owned();
+    let metric = format!("mean return, {}", last_episodes(episodes));
     let lines = vec![Line { points, ..Line::default() }];
     svg(caption, "environment steps", &[Panel { metric, lines }])
 }
@@ -69,15 +84,18 @@ pub(crate) fn learning_curve(caption: &str, points: &[Point]) -> Result<String> 
 /// Panels below each other, as text of SVG. A panel without points is an empty chart.
 pub(crate) fn svg(caption: &str, along: &str, panels: &[Panel]) -> Result<String> {
     let mut text = String::new();
-    draw(SVGBackend::with_string(&mut text, size(panels)), caption, along, panels)?;
+    let layout = Layout::of(panels);
+    draw(SVGBackend::with_string(&mut text, layout.size()), caption, along, panels, &layout)?;
     Ok(text)
 }
 
 /// The same as bytes of a PNG file.
 pub(crate) fn png(caption: &str, along: &str, panels: &[Panel]) -> Result<Vec<u8>> {
-    let (width, height) = size(panels);
+    let layout = Layout::of(panels);
+    let (width, height) = layout.size();
     let mut pixels = vec![0; (width * height * 3) as usize];
-    draw(BitMapBackend::with_buffer(&mut pixels, (width, height)), caption, along, panels)?;
+    let to = BitMapBackend::with_buffer(&mut pixels, (width, height));
+    draw(to, caption, along, panels, &layout)?;
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -85,33 +103,138 @@ pub(crate) fn png(caption: &str, along: &str, panels: &[Panel]) -> Result<Vec<u8
     Ok(file)
 }
 
-/// Width and height in pixels.
-fn size(panels: &[Panel]) -> (u32, u32) {
-    (SIZE.0, SIZE.1 * panels.len().max(1) as u32)
+/// Colour and dashes of a line.
+fn look(number: usize) -> (ShapeStyle, Option<(i32, i32)>) {
+    let colour = COLOURS[number % COLOURS.len()];
+    (colour.stroke_width(2), DASHES[number / COLOURS.len() % DASHES.len()])
 }
 
-fn draw<B: DrawingBackend>(to: B, caption: &str, along: &str, panels: &[Panel]) -> Result<()>
-where
-    B::ErrorType: 'static,
-{
+/// The size of a chart. A legend is below its panel, where it covers no line, and makes the chart as large as it needs.
+struct Layout {
+    /// Width of the chart in pixels.
+    width: u32,
+    /// The legend of each panel.
+    legends: Vec<Legend>,
+}
+
+/// Size of a legend.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Legend {
+    /// Columns and rows; 0 for a panel without a legend.
+    columns: u32,
+    rows: u32,
+    /// Pixels from a column to the next.
+    step: u32,
+}
+
+impl Layout {
+    fn of(panels: &[Panel]) -> Self {
+        register();
+        let widest = |panel: &Panel| {
+            let pixels = panel.lines.iter().map(|line| PIECE + text_width(&line.name) + BETWEEN);
+            pixels.max().filter(|_| panel.has_legend())
+        };
+        let widest: Vec<Option<u32>> = panels.iter().map(widest).collect();
+        let most = widest.iter().flatten().max().copied().unwrap_or(0);
+        let width = SIZE.0.max(most + 2 * MARGIN);
+        let legend = |(panel, step): (&Panel, &Option<u32>)| {
+            let Some(step) = *step else { return Legend::default() };
+            let columns = (width - 2 * MARGIN) / step;
+            Legend { columns, rows: (panel.lines.len() as u32).div_ceil(columns), step }
+        };
+        Layout { width, legends: panels.iter().zip(&widest).map(legend).collect() }
+    }
+
+    /// Width and height of the chart.
+    fn size(&self) -> (u32, u32) {
+        (self.width, self.legends.iter().map(Legend::panel_height).sum::<u32>().max(SIZE.1))
+    }
+}
+
+impl Legend {
+    /// Height of the panel with this legend.
+    fn panel_height(&self) -> u32 {
+        SIZE.1 + if self.rows > 0 { self.rows * ROW + MARGIN } else { 0 }
+    }
+}
+
+impl Panel {
+    /// A single line without a band needs no name.
+    fn has_legend(&self) -> bool {
+        self.lines.len() > 1 || self.lines.iter().any(|line| !line.band.is_empty())
+    }
+}
+
+/// Greatest width of a text in pixels: a reader of the SVG may have a wider font.
+fn text_width(text: &str) -> u32 {
+    let measured = FontDesc::from(TEXT).box_size(text).map(|(width, _)| width);
+    measured.unwrap_or(8 * text.chars().count() as u32) * 6 / 5
+}
+
+/// Makes the font known, once.
+fn register() {
     static FONT: Once = Once::new();
     FONT.call_once(|| {
         let known = register_font(SANS, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
         assert!(known.is_ok(), "the font is one that can be read");
     });
+}
+
+fn draw<B: DrawingBackend>(
+    to: B,
+    caption: &str,
+    along: &str,
+    panels: &[Panel],
+    layout: &Layout,
+) -> Result<()>
+where
+    B::ErrorType: 'static,
+{
     let draw = || -> Result<(), Box<dyn std::error::Error>> {
-        let area = to.into_drawing_area();
-        area.fill(&WHITE)?;
-        for (number, (part, panel)) in
-            area.split_evenly((panels.len(), 1)).iter().zip(panels).enumerate()
-        {
-            draw_panel(part, if number == 0 { caption } else { "" }, along, panel)?;
+        let mut rest = to.into_drawing_area();
+        rest.fill(&WHITE)?;
+        let mut caption = caption;
+        for (panel, legend) in panels.iter().zip(&layout.legends) {
+            let (part, below) = rest.split_vertically(legend.panel_height());
+            let (part, names) = part.split_vertically(SIZE.1);
+            draw_panel(&part, caption, along, panel)?;
+            draw_legend(&names, panel, *legend)?;
+            (rest, caption) = (below, "");
         }
-        area.present()?;
+        rest.present()?;
         Ok(())
     };
     // Drawing into memory fails only by a mistake here; the library's error type is not `Sync`.
     draw().map_err(|error| anyhow!("cannot draw the chart: {error}"))
+}
+
+/// The names of a panel's lines, row by row, each beside a piece of its line.
+fn draw_legend<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    panel: &Panel,
+    legend: Legend,
+) -> Result<(), Box<dyn std::error::Error>>
+where
+    B::ErrorType: 'static,
+{
+    if legend.rows == 0 {
+        return Ok(());
+    }
+    let font = TextStyle::from(TEXT).pos(Pos::new(HPos::Left, VPos::Center));
+    for (number, line) in panel.lines.iter().enumerate() {
+        let (column, row) = (number as u32 % legend.columns, number as u32 / legend.columns);
+        let x = (MARGIN + column * legend.step) as i32;
+        let y = (row * ROW + ROW / 2) as i32;
+        let piece = [(x, y), (x + PIECE as i32 - 6, y)];
+        match look(number) {
+            (style, None) => area.draw(&PathElement::new(piece, style))?,
+            (style, Some((drawn, between))) => {
+                area.draw(&DashedPathElement::new(piece, drawn, between, style))?;
+            }
+        }
+        area.draw(&Text::new(line.name.as_str(), (x + PIECE as i32, y), font.clone()))?;
+    }
+    Ok(())
 }
 
 /// A label of the vertical axis, with as many decimals as tell it from its neighbours: `0.005` where the axis is 0.03 long.
@@ -140,7 +263,7 @@ where
     let width = 0.0..ends.fold(0.0, f64::max).max(1.0);
     let height = range(panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)));
     let mut chart = ChartBuilder::on(area);
-    chart.margin(14).x_label_area_size(44).y_label_area_size(64);
+    chart.margin(MARGIN).x_label_area_size(44).y_label_area_size(64);
     if !caption.is_empty() {
         chart.caption(caption, (SANS, 22));
     }
@@ -159,7 +282,8 @@ where
         .label_style(TEXT)
         .axis_desc_style(TEXT)
         .draw()?;
-    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+    // All lines are drawn over all bands, and the first of them over the others.
+    for (number, line) in panel.lines.iter().enumerate() {
         let along = || line.points.iter().map(|point| point.0);
         let inside = |value: f64| value.clamp(height.start, height.end);
         let upper = along().zip(line.band.iter().map(|band| inside(band.1)));
@@ -168,48 +292,39 @@ where
         outline.reverse();
         let outline: Vec<(f64, f64)> = upper.chain(outline).collect();
         if !outline.is_empty() {
-            chart.draw_series([Polygon::new(outline, colour.mix(0.18))])?;
-        }
-        let drawn = chart.draw_series(LineSeries::new(line.points.clone(), colour))?;
-        if panel.lines.len() > 1 || !line.band.is_empty() {
-            let colour = *colour;
-            drawn
-                .label(line.name.as_str())
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+            let (style, _) = look(number);
+            chart.draw_series([Polygon::new(outline, style.color.mix(0.18))])?;
         }
     }
-    if panel.lines.iter().any(|line| panel.lines.len() > 1 || !line.band.is_empty()) {
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(TRANSPARENT)
-            .label_font(TEXT)
-            .draw()?;
+    for (number, line) in panel.lines.iter().enumerate().rev() {
+        let points = line.points.clone();
+        match look(number) {
+            (style, None) => chart.draw_series(LineSeries::new(points, style))?,
+            (style, Some((drawn, between))) => {
+                chart.draw_series(DashedLineSeries::new(points, drawn, between, style))?
+            }
+        };
     }
     Ok(())
 }
 
-/// The vertical range: from or to 0 where the values fill at least half of that, else that of the values with a margin.
+/// The vertical range: the ends of the axis, with a margin at those that are not 0.
 fn range(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let low = values.clone().fold(f64::INFINITY, f64::min);
-    let high = values.fold(f64::NEG_INFINITY, f64::max);
-    if low > high {
-        return 0.0..1.0;
-    }
+    let high = values.clone().fold(f64::NEG_INFINITY, f64::max);
     let air = ((high - low) * 0.05).max(high.abs() * 1e-3).max(1e-3);
-    let reaches = |end: f64, other: f64| (other - end).abs() >= 0.5 * other.abs();
-    if low >= 0.0 && reaches(low, high) {
-        0.0..high + air
-    } else if high <= 0.0 && reaches(high, low) {
-        low - air..0.0
-    } else {
-        low - air..high + air
+    match axis::ends(values) {
+        None => 0.0..1.0,
+        Some((0.0, high)) => 0.0..high + air,
+        Some((low, 0.0)) => low - air..0.0,
+        Some((low, high)) => low - air..high + air,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
 
     #[test]
@@ -227,7 +342,7 @@ mod tests {
     #[test]
     fn a_chart_has_few_lines_behind_the_curve() {
         let points: Vec<Point> = (0..100).map(|step| (step * 1000, step as f64)).collect();
-        let text = learning_curve("catch-ppo, seed 0", &points).unwrap();
+        let text = learning_curve("catch-ppo, seed 0", &points, 100).unwrap();
         assert!(text.contains("catch-ppo, seed 0") && text.contains("environment steps"), "{text}");
         let faint = text.matches("#E1E1E1").count();
         assert!((3..=12).contains(&faint), "{faint} lines: {text}");
@@ -238,9 +353,69 @@ mod tests {
         for points in
             [&[][..], &[(0, 1.0)], &[(1, 0.0), (2, 0.0)], &[(1, f64::NAN), (5, -1e9), (9, 1e9)]]
         {
-            let svg = learning_curve("a <run> & more", points).unwrap();
+            let svg = learning_curve("a <run> & more", points, 7).unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{points:?}");
         }
+    }
+
+    /// Straight lines at the heights 1, 2, .., each with a name, as SVG.
+    fn lines(number: usize) -> String {
+        let line = |number: usize| Line {
+            name: format!("setting {number}"),
+            points: (0..=10).map(|at| (f64::from(at), number as f64)).collect(),
+            band: Vec::new(),
+        };
+        let lines = (1..=number).map(line).collect();
+        svg("", "environment steps", &[Panel { metric: "returns".to_owned(), lines }]).unwrap()
+    }
+
+    /// The numbers of an attribute in the last element that begins with `tag` before `end`.
+    fn numbers(text: &str, end: usize, tag: &str, attribute: &str) -> Vec<i32> {
+        let element = &text[text[..end].rfind(tag).unwrap()..];
+        let begin = element.find(&format!(" {attribute}=\"")).unwrap() + attribute.len() + 3;
+        let value = element[begin..].split('"').next().unwrap();
+        value.split([' ', ',']).filter_map(|number| number.parse().ok()).collect()
+    }
+
+    #[test]
+    fn the_legend_covers_no_curve() {
+        for number in [2, 12, 24] {
+            let text = lines(number);
+            let place = |name: &str| {
+                let at = text.find(&format!("\n{name}\n")).unwrap();
+                let of = |attribute| numbers(&text, at, "<text", attribute)[0];
+                (of("y"), of("x"))
+            };
+            let below = place("environment steps").0;
+            let names: Vec<_> =
+                (1..=number).map(|number| place(&format!("setting {number}"))).collect();
+            let height = numbers(&text, 50, "<svg", "height")[0];
+            assert!(names.iter().all(|(y, _)| (below + 10..height).contains(y)), "{names:?}");
+            let mut places = names.clone();
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len(), number, "{names:?}");
+        }
+    }
+
+    /// Colours were the same again after eight lines.
+    #[test]
+    fn twenty_four_lines_look_different() {
+        let text = lines(24);
+        // Of each height in the chart: the colours, and the ends of the dashes.
+        let mut looks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+        for (at, tag) in text.match_indices("<polyline") {
+            let end = at + tag.len();
+            let points = numbers(&text, end, tag, "points");
+            let xs: Vec<i32> = points.iter().step_by(2).copied().collect();
+            let colour = text[at..].split("stroke=\"").nth(1).unwrap();
+            let look = format!("{} {:?}", &colour[..7], (xs[0], xs[xs.len() - 1]));
+            if points[1] < SIZE.1 as i32 - 60 && !["#E1E1E1", "#000000"].contains(&&colour[..7]) {
+                looks.entry(points[1]).or_default().push(look);
+            }
+        }
+        let different: BTreeSet<&Vec<String>> = looks.values().collect();
+        assert_eq!((looks.len(), different.len()), (24, 24), "{looks:?}");
     }
 
     #[test]

@@ -38,6 +38,28 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
     format!("{number} {what}{s}")
 }
 
+/// The episodes of a mean return, as axes and tables name them: of whole iterations, 100 or more as soon as there are as many.
+pub(crate) fn last_episodes(episodes: u64) -> String {
+    match episodes {
+        100.. => "last 100 episodes or more".to_owned(),
+        fewer => format!("last {}", plural(fewer as usize, "episode")),
+    }
+}
+
+/// The rows with columns of equal width, two spaces apart.
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let length = |row: &Vec<String>, column: usize| row[column].chars().count();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().map(|row| length(row, column)).max().unwrap_or(0))
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,6 +21,8 @@
 pub mod anakin;
 #[cfg(feature = "cli")]
 mod app;
+#[cfg(feature = "cli")]
+mod axis;
 mod builder;
 #[cfg(all(feature = "cli", feature = "plots"))]
 mod chart;

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::cost::CostArguments;
 use super::new::NewArguments;
+use super::numbers::{at_least_one, steps};
 use super::opt;
 #[cfg(feature = "plots")]
 use super::plot::PlotArguments;
@@ -121,8 +122,8 @@ pub(super) struct TrainArguments {
     /// Seed of all randomness
     #[arg(long, allow_negative_numbers = true, value_parser = number())]
     pub(super) seed: Option<u64>,
-    /// Environment steps in all
-    #[arg(long, allow_negative_numbers = true, value_parser = number())]
+    /// Environment steps in all: 300000, 300k, 2.5M or 1e6
+    #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
     /// With [sebulba] or [seed]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
@@ -147,7 +148,7 @@ pub(super) struct ResumeArguments {
     pub(super) run: PathBuf,
     /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
     /// goes on by the schedule of the new total
-    #[arg(long, value_parser = number())]
+    #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
     /// The devices [default: as before; with another number of them what follows is another run than without the stop]
     #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
@@ -178,7 +179,7 @@ pub(super) struct EvalArguments {
     #[arg(long, value_name = "OPPONENT")]
     pub(super) against: Option<String>,
     /// Number of episodes
-    #[arg(long, default_value_t = NonZero::<usize>::MIN.saturating_add(99))]
+    #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
     pub(super) episodes: NonZero<usize>,
     /// Seed of the episodes; no seed repeats episodes of the training
     #[arg(long, default_value_t = 0)]
@@ -211,7 +212,7 @@ pub(super) struct PlayArguments {
     #[arg(long, requires = "against")]
     pub(super) second: bool,
     /// Number of episodes
-    #[arg(long, default_value_t = NonZero::<usize>::MIN)]
+    #[arg(long, default_value = "1", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
     pub(super) episodes: NonZero<usize>,
     /// Seed of the episodes, those of `podracer eval --episodes=1` with the same seed
     #[arg(long, default_value_t = 0)]
@@ -284,7 +285,7 @@ pub(super) struct ExportArguments {
     #[arg(long, requires = "run")]
     pub(super) best: bool,
     /// Observations that the policy takes at once [default: one, without a batch axis]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("observation"))]
     pub(super) batch: Option<NonZero<usize>>,
     /// Seed of an untrained agent's parameters
     #[arg(long, value_parser = number())]

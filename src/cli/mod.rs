@@ -21,6 +21,7 @@ mod export;
 mod exporter;
 mod list;
 mod new;
+mod numbers;
 mod opt;
 mod play;
 #[cfg(feature = "plots")]

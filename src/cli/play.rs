@@ -22,7 +22,7 @@ use crate::format::plural;
 use crate::play::{Animation, Colours, Picture, Pictures};
 use crate::registry::Registry;
 use crate::run_directory::RunDirectory;
-use crate::settings::{Overrides, UsageError, parse_sets};
+use crate::settings::{Overrides, UsageError, parse_sets, suggestion};
 
 /// Draws of actions that are far outside of the other uses of a seed.
 const ACTIONS: u64 = u64::from_le_bytes(*b"actions ");
@@ -33,6 +33,15 @@ pub(super) fn play(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
+    if let Some(path) = &args.gif
+        && !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif"))
+    {
+        return Err(UsageError::new(format!(
+            "--gif is `{}` and must end in .gif: no other format is written",
+            path.display()
+        ))
+        .into());
+    }
     if let Some(run) = &args.against {
         let environment = named_environment(args, program.registry)?;
         return versus(args, &environment, run, console, program, interrupt);
@@ -122,6 +131,19 @@ fn named_environment(args: &PlayArguments, registry: &Registry) -> Result<Table>
         return Ok(run.environment);
     }
     if registry.environment(&args.what).is_none() {
+        if registry.is_unknown(&args.what) {
+            let experiments = registry.experiments().iter().map(|one| one.name.as_str());
+            let near = suggestion(
+                &args.what,
+                registry.names("environment").into_iter().chain(experiments),
+            );
+            let problem = format!(
+                "there is no run, environment or experiment `{}`{near}; `{} list` names those that are built in",
+                args.what,
+                program_name()
+            );
+            return Err(UsageError::new(problem).into());
+        }
         return Ok(registry.load(&args.what, &overrides)?.environment);
     }
     let mut sets = parse_sets(&args.set)?;

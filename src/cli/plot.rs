@@ -65,7 +65,14 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
     };
     let runs = args.runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
     let series = args.runs.iter().map(|run| Series::read(run)).collect::<Result<Vec<_>>>()?;
-    let groups = groups(&runs);
+    let mut groups = groups(&runs);
+    let of_one = runs.iter().all(|run| run.experiment == runs[0].experiment);
+    if groups.len() > 1 && of_one {
+        // The caption has the experiment.
+        for (name, _) in &mut groups {
+            *name = name.replacen(&format!("{}, ", runs[0].experiment), "", 1);
+        }
+    }
     let mut panels = Vec::new();
     for metric in metrics(&args.metric, &series)? {
         let mut lines = Vec::new();
@@ -89,9 +96,7 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
             format!("{name}, seed {}", runs[members[0]].seed)
         }
         [(name, members)] => format!("{name}, {}", plural(members.len(), "seed")),
-        _ if runs.iter().all(|run| run.experiment == runs[0].experiment) => {
-            runs[0].experiment.clone()
-        }
+        _ if of_one => runs[0].experiment.clone(),
         groups => plural(groups.len(), "experiment"),
     };
     let along = match args.along {
@@ -265,9 +270,9 @@ mod tests {
         let printed = plot(&["--metric=returns", "--metric=losses"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
         let text = fs::read_to_string(&output).unwrap();
-        let said = "cartpole-ppo, agent.clip = 0.2: mean of 2 seeds, 95% interval";
+        let said = "\nagent.clip = 0.2: mean of 2 seeds, 95% interval\n";
         assert_eq!(text.matches(said).count(), 2, "{text}");
-        assert_eq!(text.matches("cartpole-ppo, agent.clip = 0.1\n").count(), 2, "{text}");
+        assert_eq!(text.matches("\nagent.clip = 0.1\n").count(), 2, "{text}");
         assert_eq!(plot(&["--along=seconds"]).code, 0);
         let printed = plot(&["--metric=entropi"]);
         assert_eq!(printed.code, 2);

@@ -1,12 +1,13 @@
 //! `podracer runs`: lists, compares and removes runs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use super::{Console, program_name};
-use crate::format::{count, plural};
+use crate::format::{aligned, count, plural};
 use crate::run_directory::{RunOverview, RunState, differences, runs_in};
 use crate::settings::UsageError;
 
@@ -23,11 +24,14 @@ pub(super) struct RunsArguments {
 enum RunsCommand {
     /// List the runs in a folder
     List(ListArguments),
-    /// Print the settings in which runs differ, and their results
+    /// Print the settings in which runs differ, and their results, best mean return first; seeds of the same settings are a row
     Compare {
         /// The run directories
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
+        /// Print a row for each run
+        #[arg(long)]
+        each: bool,
     },
     /// Remove runs: their settings, metrics, checkpoints and parameters
     Remove {
@@ -54,7 +58,7 @@ pub(super) fn runs(args: &RunsArguments, console: &mut Console<'_>) -> Result<u8
     match &args.command {
         None => list(&args.list, console),
         Some(RunsCommand::List(args)) => list(args, console),
-        Some(RunsCommand::Compare { runs }) => compare(runs, console),
+        Some(RunsCommand::Compare { runs, each }) => compare(runs, *each, console),
         Some(RunsCommand::Remove { runs, yes }) => remove(runs, *yes, console),
     }
 }
@@ -78,7 +82,7 @@ fn list(args: &ListArguments, console: &mut Console<'_>) -> Result<u8> {
             one.experiment.clone(),
             one.seed.to_string(),
             count(one.env_steps as f64),
-            mean_return(one),
+            two_decimals(one.mean_return),
             one.state.name().to_owned(),
         ]);
     }
@@ -86,23 +90,100 @@ fn list(args: &ListArguments, console: &mut Console<'_>) -> Result<u8> {
     Ok(0)
 }
 
-fn compare(runs: &[PathBuf], console: &mut Console<'_>) -> Result<u8> {
+fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8> {
     let runs = runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
-    let row = |name: &str, of: &dyn Fn(&RunOverview) -> String| {
-        [name.to_owned()].into_iter().chain(runs.iter().map(of)).collect::<Vec<String>>()
-    };
-    let mut table = vec![row("", &|run| run.run.display().to_string())];
-    for (key, values) in differences(&runs.iter().collect::<Vec<_>>()) {
-        table.push([key].into_iter().chain(values).collect());
+    // Runs that are a row, and the settings of the row: those of its first run.
+    let mut rows: Vec<Vec<&RunOverview>> = Vec::new();
+    for run in &runs {
+        match rows.iter_mut().find(|row| !each && row[0].settings == run.settings) {
+            Some(row) => row.push(run),
+            None => rows.push(vec![run]),
+        }
     }
-    table.push(row("train.seed", &|run| run.seed.to_string()));
-    table.push(row("steps", &|run| count(run.env_steps as f64)));
-    table.push(row("mean return", &mean_return));
-    let speed = |run: &RunOverview| run.env_steps_per_second.map_or("-".to_owned(), count);
-    table.push(row("steps/s", &speed));
-    table.push(row("state", &|run| run.state.name().to_owned()));
+    // Without a mean return last. Equal ones stay in the order in which they were named.
+    let best = |row: &Vec<&RunOverview>| mean_return_of(row).map_or(f64::NEG_INFINITY, |mean| mean);
+    rows.sort_by(|one, other| best(other).total_cmp(&best(one)));
+
+    let keys = compared(&runs);
+    let mut head: Vec<String> = if each { vec!["run".to_owned()] } else { Vec::new() };
+    head.push("experiment".to_owned());
+    head.extend(keys.iter().cloned());
+    head.push(if each { "seed" } else { "runs" }.to_owned());
+    head.push("mean return".to_owned());
+    head.extend((!each).then(|| "std dev".to_owned()));
+    head.extend(["steps", "steps/s", "state"].map(str::to_owned));
+    let mut table = vec![head];
+    for row in rows {
+        let first = row[0];
+        let setting = |key: &String| first.settings.get(key).map_or("-", String::as_str);
+        let mut cells = if each { vec![first.run.display().to_string()] } else { Vec::new() };
+        cells.push(first.experiment.clone());
+        cells.extend(keys.iter().map(|key| shortened(setting(key))));
+        cells.push(if each { first.seed.to_string() } else { row.len().to_string() });
+        cells.push(two_decimals(mean_return_of(&row)));
+        cells.extend((!each).then(|| two_decimals(deviation(&row))));
+        cells.push(count(mean(row.iter().map(|run| run.env_steps as f64)).unwrap_or(0.0)));
+        let speed = mean(row.iter().filter_map(|run| run.env_steps_per_second));
+        cells.push(speed.map_or_else(|| "-".to_owned(), count));
+        cells.push(states(&row));
+        table.push(cells);
+    }
     console.print(&aligned(&table))?;
     Ok(0)
+}
+
+/// The settings in which runs of the same experiment differ. Two experiments differ in so much that their names say more.
+fn compared(runs: &[RunOverview]) -> BTreeSet<String> {
+    let experiments: BTreeSet<&str> = runs.iter().map(|run| run.experiment.as_str()).collect();
+    let keys = experiments.into_iter().flat_map(|experiment| {
+        let same = runs.iter().filter(|run| run.experiment == experiment);
+        differences(&same.collect::<Vec<_>>()).into_keys()
+    });
+    keys.collect()
+}
+
+/// Most letters of a setting in a table.
+const WIDEST: usize = 24;
+
+/// A setting as long as a table has room for.
+fn shortened(text: &str) -> String {
+    match text.chars().count() {
+        0..=WIDEST => text.to_owned(),
+        _ => text.chars().take(WIDEST - 1).chain(['…']).collect(),
+    }
+}
+
+/// The mean; `None` of no numbers.
+fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+    let numbers: Vec<f64> = numbers.collect();
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
+}
+
+/// Mean over the runs of their mean returns, of those that have one.
+fn mean_return_of(row: &[&RunOverview]) -> Option<f64> {
+    mean(row.iter().filter_map(|run| run.mean_return))
+}
+
+/// Standard deviation of the runs' mean returns, of a sample; `None` for fewer than two of them.
+fn deviation(row: &[&RunOverview]) -> Option<f64> {
+    let returns: Vec<f64> = row.iter().filter_map(|run| run.mean_return).collect();
+    let centre = mean_return_of(row).filter(|_| returns.len() > 1)?;
+    let squares = returns.iter().map(|one| (one - centre).powi(2));
+    Some((squares.sum::<f64>() / (returns.len() - 1) as f64).sqrt())
+}
+
+/// The state of runs: `finished`, or `2 finished, 1 running` where they differ.
+fn states(row: &[&RunOverview]) -> String {
+    let all = [RunState::Finished, RunState::Running, RunState::Stopped, RunState::Unfinished];
+    let counted = all.map(|state| (state, row.iter().filter(|run| run.state == state).count()));
+    let there: Vec<_> = counted.into_iter().filter(|(_, number)| *number > 0).collect();
+    match there[..] {
+        [(state, _)] => state.name().to_owned(),
+        _ => {
+            let parts = there.iter().map(|(state, number)| format!("{number} {}", state.name()));
+            parts.collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> {
@@ -134,32 +215,20 @@ fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> 
     Ok(0)
 }
 
-fn mean_return(run: &RunOverview) -> String {
-    run.mean_return.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"))
-}
-
-/// The rows with columns of equal width, two spaces apart.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let length = |row: &Vec<String>, column: usize| row[column].chars().count();
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| rows.iter().map(|row| length(row, column)).max().unwrap_or(0))
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+fn two_decimals(number: Option<f64>) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| format!("{number:.2}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs::{self, File};
 
     use super::super::fake::{podracer, short, with};
+    use super::*;
 
     #[test]
-    fn runs_are_listed_and_compared() {
+    fn runs_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         let runs = ["a", "b", "c"].map(|name| folder.path().join(name));
         podracer(&short(&runs[0], &[]));
@@ -189,13 +258,82 @@ mod tests {
         assert_eq!(lines, expected, "{}", printed.out);
         let listed = podracer(&["runs", "list", "--in", folder, "--json"]).json();
         assert_eq!(listed[1]["seed"], 3);
+    }
 
-        let [a, b, _] = &runs.each_ref().map(|run| run.to_str().unwrap());
-        let printed = podracer(&["runs", "compare", a, b]);
-        let rows: Vec<Vec<&str>> =
-            printed.out.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[..2], [vec!["agent.clip", "0.2", "0.1"], vec!["train.seed", "0", "3"]]);
-        assert_eq!(rows[3], ["mean", "return", "5.00", "5.00"]);
+    /// The words of each line, without the number of steps in a second.
+    fn compared(runs: &[String], more: &[&str]) -> Vec<String> {
+        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+        let printed = podracer(&[&["runs", "compare"][..], &runs, more].concat());
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        let lines: Vec<&str> = printed.out.lines().collect();
+        let speed = lines[0].find("steps/s").unwrap();
+        let words = |line: &&str| {
+            let (before, after) = line.split_at(speed);
+            let after = after.split_whitespace().skip(1);
+            before.split_whitespace().chain(after).collect::<Vec<_>>().join(" ")
+        };
+        lines.iter().map(words).collect()
+    }
+
+    /// Each run was a column: 24 of them made lines of 491 letters.
+    #[test]
+    fn compared_runs_are_a_row_for_each_setting() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |name: &str, more: &[&str]| {
+            let path = folder.path().join(name);
+            let path = path.to_str().unwrap();
+            let train = ["train", "cartpole-ppo", "--run-dir", path];
+            assert_eq!(podracer(&[&train[..], more].concat()).code, 0);
+            path.to_owned()
+        };
+        // The return of the fake is the number of its calls.
+        let runs = [
+            run("a", &["--set=agent.clip=0.1", "--steps=20000"]),
+            run("b", &["--set=agent.clip=0.3", "--steps=40000"]),
+            run("c", &["--set=agent.clip=0.1", "--steps=20000", "--seed=1"]),
+            run("d", &["--set=agent.clip=0.1", "--steps=40000"]),
+        ];
+        let lines = compared(&runs, &[]);
+        let expected = [
+            "experiment agent.clip train.steps runs mean return std dev steps state",
+            "cartpole-ppo 0.3 40000 1 5.00 - 41.0k finished",
+            "cartpole-ppo 0.1 40000 1 5.00 - 41.0k finished",
+            "cartpole-ppo 0.1 20000 2 3.00 0.00 24.6k finished",
+        ];
+        assert_eq!(lines, expected);
+        let lines = compared(&runs[1..3], &["--each"]);
+        let expected = [
+            "run experiment agent.clip train.steps seed mean return steps state".to_owned(),
+            format!("{} cartpole-ppo 0.3 40000 0 5.00 41.0k finished", runs[1]),
+            format!("{} cartpole-ppo 0.1 20000 1 3.00 24.6k finished", runs[2]),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn compared_seeds_are_a_mean_with_its_deviation() {
+        let run = |mean_return, state| RunOverview {
+            run: PathBuf::from("run"),
+            experiment: "catch".to_owned(),
+            seed: 0,
+            env_steps: 1,
+            mean_return,
+            env_steps_per_second: None,
+            state,
+            settings: BTreeMap::new(),
+        };
+        let runs = [
+            run(Some(1.0), RunState::Finished),
+            run(None, RunState::Running),
+            run(Some(4.0), RunState::Finished),
+        ];
+        let row: Vec<&RunOverview> = runs.iter().collect();
+        assert_eq!(mean_return_of(&row), Some(2.5));
+        assert!(deviation(&row).is_some_and(|std| (std - 4.5_f64.sqrt()).abs() < 1e-12));
+        assert_eq!((deviation(&row[..2]), mean_return_of(&row[1..2])), (None, None));
+        assert_eq!(states(&row), "2 finished, 1 running");
+        assert_eq!(states(&row[..1]), "finished");
+        assert_eq!(shortened(&"ab".repeat(13)), "ab".repeat(11) + "a…");
     }
 
     #[test]

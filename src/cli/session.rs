@@ -268,8 +268,9 @@ impl Session {
         let parameters = run.parameters().context("cannot read the parameters back")?;
         let Session { ready, directory, .. } = self;
         directory.write_parameters(&parameters)?;
-        directory.write_curve(&ready.settings, &totals.points)?;
         let counters = totals.counters;
+        let episodes = counters.mean_return_episodes;
+        directory.write_curve(&ready.settings, &totals.points, episodes)?;
         let outcome = Outcome {
             experiment: ready.settings.experiment.clone(),
             platform: ready.recorded.platform,

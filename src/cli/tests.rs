@@ -243,10 +243,110 @@ fn list_names_every_experiment_agent_and_environment() {
         let named = |line: &str| line.trim_start().starts_with(&format!("{name} "));
         assert!(printed.out.lines().any(named), "{name}: {}", printed.out);
     }
-    let ppo = "  ppo                   Proximal policy optimization (Schulman et al. 2017)\n";
-    assert!(printed.out.contains(ppo), "{}", printed.out);
+    let ppo = printed.out.lines().find(|line| line.starts_with("  ppo ")).unwrap();
+    assert!(ppo.ends_with("  Proximal policy optimization (Schulman et al. 2017)"), "{ppo}");
     let printed = podracer(&["plugins", "list"]);
     assert!(printed.out.lines().any(|line| line.starts_with("cpu ")), "{}", printed.out);
+}
+
+/// Names of more than 21 letters moved the other columns of their line.
+#[test]
+fn columns_of_the_list_are_as_wide_as_their_longest_name() {
+    let printed = podracer(&["list"]);
+    for part in printed.out.split("\n\n") {
+        let lines: Vec<&str> = part.lines().skip(1).collect();
+        let name = |line: &str| line.split_whitespace().next().unwrap().len();
+        let next = 2 + lines.iter().map(|line| name(line)).max().unwrap() + 2;
+        assert!(lines.len() > 5, "{part}");
+        for line in lines {
+            let between = &line[2 + name(line)..next];
+            assert!(between.trim().is_empty() && !line[next..].starts_with(' '), "{line}");
+        }
+    }
+}
+
+#[test]
+fn no_links_of_rustdoc_are_in_descriptions() {
+    let registry = Registry::built_in();
+    let tables = registry.tables.iter().map(|(name, _)| *name);
+    let parts = tables.chain(registry.names("agent")).chain(registry.names("environment"));
+    let commands = parts.map(|name| vec!["describe", name]).chain([vec!["list"]]);
+    for command in commands {
+        let printed = podracer(&command);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        for leak in ["[`", "`]", "](", "`(crate", "`(super", "`(Self", "`(podracer"] {
+            let line = printed.out.lines().find(|line| line.contains(leak));
+            assert_eq!(line, None, "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn arguments_that_count_say_what_they_take() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["eval", "run", "--episodes=0"], "'--episodes <EPISODES>': expected at least 1 episode"),
+        (&["eval", "run", "--episodes=-3"], "expected at least 1 episode"),
+        (&["play", "catch", "--random", "--episodes=0"], "expected at least 1 episode"),
+        (&["play", "catch", "--random", "--episodes=all"], "expected a whole number, at least 1"),
+        (&["export", "catch-ppo", "-o", "out", "--batch=0"], "expected at least 1 observation"),
+        (&["work", "--connect=unix:no", "--environments=0"], "expected at least 1 environment"),
+        (
+            &["work", "--connect=unix:no", "--environments=1", "--batches=0"],
+            "expected at least 1 batch",
+        ),
+        (&["train", "catch-ppo", "--steps=0"], "expected at least 1 step"),
+        (&["train", "catch-ppo", "--steps=1.5"], "such as 300000, 1_000_000, 300k, 2.5M"),
+        (&["resume", "run", "--steps=1e30"], "expected at most 9223372036854775807 steps"),
+    ];
+    for (arguments, expected) in cases {
+        let printed = podracer(arguments);
+        assert_eq!(printed.code, 2, "{arguments:?}: {}", printed.err);
+        assert!(printed.err.contains(expected), "{arguments:?}: {}", printed.err);
+    }
+}
+
+#[test]
+fn steps_have_units() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, steps) in ["40k", "4e4", "0.04M", "40_000"].into_iter().enumerate() {
+        let run = folder.path().join(number.to_string());
+        let name = run.to_str().unwrap();
+        let printed = podracer(&["train", "cartpole-ppo", "--steps", steps, "--run-dir", name]);
+        assert_eq!(printed.code, 0, "{steps}: {}", printed.err);
+        let config = fs::read_to_string(run.join("config.toml")).unwrap();
+        assert!(config.contains("steps = 40000\n"), "{steps}: {config}");
+        let printed = podracer(&["resume", name, "--steps", "5e4", "--json"]);
+        assert_eq!(printed.json()["env_steps"], 57_344, "{steps}: {}", printed.err);
+    }
+}
+
+#[test]
+fn a_gif_is_not_written_into_a_file_with_another_ending() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.png", "gif"] {
+        let file = folder.path().join(name);
+        let printed = podracer(&["play", "catch", "--random", "--gif", file.to_str().unwrap()]);
+        assert_eq!(printed.code, 2, "{}", printed.err);
+        assert!(printed.err.contains("must end in .gif"), "{}", printed.err);
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn names_of_gym_get_ours() {
+    for (arguments, expected) in [
+        (
+            &["train", "CartPole-v1"][..],
+            "experiment `CartPole-v1`; did you mean `cartpole-ppo` or ",
+        ),
+        (&["describe", "CartPole-v1"], "did you mean `cartpole`?"),
+        (&["play", "MountainCar-v0", "--random"], "did you mean `mountain-car`?"),
+        (&["play", "cartpole-pp", "--random"], "did you mean `cartpole-ppo`"),
+    ] {
+        let printed = podracer(arguments);
+        assert_eq!(printed.code, 2, "{}", printed.err);
+        assert!(printed.err.contains(expected), "{arguments:?}: {}", printed.err);
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use podracer_remote::certificates::CertificateError;
 use podracer_remote::worker::{MakeEnvironment, WorkerError, WorkerOptions, WorkerStatus, work};
 use podracer_remote::{Address, RunDescription, Security, certificates};
 
+use super::numbers::at_least_one;
 use super::{Console, INTERRUPTED, signals};
 use crate::registry::Registry;
 use crate::settings::UsageError;
@@ -26,10 +27,10 @@ pub(super) struct WorkArguments {
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', required = true)]
     connect: Vec<Address>,
     /// Number of environments of this worker
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("environment"))]
     environments: NonZero<usize>,
     /// Batches that the environments are stepped in: while one waits for its actions, the others step [default: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("batch"))]
     batches: Option<NonZero<usize>>,
     /// The folder of `podracer certificates new`, for learners that are reached over the network
     #[arg(long, value_name = "FOLDER", conflicts_with = "insecure")]

@@ -305,19 +305,19 @@ impl RunDirectory {
         self.events.evaluation(progress.1, values)
     }
 
-    /// Writes `learning_curve.svg`, if the program has the feature `plots`.
+    /// Writes `learning_curve.svg`, if the program has the feature `plots`. The last point is the mean of so many `episodes`.
     ///
     /// # Errors
     /// Where the folder cannot be written.
-    pub fn write_curve(&self, settings: &Settings, points: &[Point]) -> Result<()> {
+    pub fn write_curve(&self, settings: &Settings, points: &[Point], episodes: u64) -> Result<()> {
         #[cfg(feature = "plots")]
         {
             let caption = format!("{}, seed {}", settings.experiment, settings.train.seed);
-            let svg = crate::chart::learning_curve(&caption, points)?;
+            let svg = crate::chart::learning_curve(&caption, points, episodes)?;
             write_whole(&self.path.join(CURVE), svg.as_bytes())?;
         }
         #[cfg(not(feature = "plots"))]
-        let _ = (settings, points);
+        let _ = (settings, points, episodes);
         Ok(())
     }
 

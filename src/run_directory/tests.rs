@@ -96,7 +96,7 @@ fn what_a_call_reports_is_on_disk_after_it() {
     assert_eq!(tags, ["loss", "env_steps_per_second", "mean_return"]);
 
     run.write_result(&json!({"a": 1})).unwrap();
-    run.write_curve(&settings(), &[(10, 0.5), (20, 1.0)]).unwrap();
+    run.write_curve(&settings(), &[(10, 0.5), (20, 1.0)], 100).unwrap();
     let leftovers = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(leftovers.into_iter().all(|name| !name.to_string_lossy().ends_with("unfinished")));
 }

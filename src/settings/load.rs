@@ -174,12 +174,9 @@ impl Registry {
     fn complete(&self, experiment: &str, depth: usize, trust: &mut Trust) -> Result<Table> {
         let known = self.experiment(experiment);
         let path = Path::new(experiment);
-        let is_path = path.extension().is_some_and(|extension| extension == "toml")
-            || path.components().count() > 1
-            || path.is_file();
         let (text, source) = match known {
             Some(one) => (one.text.clone(), format!("experiment {experiment}")),
-            None if is_path => {
+            None if !self.is_unknown(experiment) => {
                 let text = read_regular_text(path, LARGEST)
                     .with_context(|| format!("cannot read the experiment `{}`", path.display()))?;
                 (text, path.display().to_string())
@@ -246,6 +243,15 @@ impl Registry {
         } else {
             file.display().to_string()
         }
+    }
+
+    /// True if the name is neither an experiment nor the path of a file.
+    pub(crate) fn is_unknown(&self, experiment: &str) -> bool {
+        let path = Path::new(experiment);
+        let is_path = path.extension().is_some_and(|extension| extension == "toml")
+            || path.components().count() > 1
+            || path.is_file();
+        self.experiment(experiment).is_none() && !is_path
     }
 
     fn unknown(&self, experiment: &str) -> UsageError {

@@ -193,9 +193,31 @@ fn explain(section: &str, key: &Key, value: &Value, mistake: Mistake) -> String 
 /// Text of a value without its type: `1e-3` is 0.001, and a string has no quotes.
 fn plain(value: &Value) -> String {
     match value {
-        Value::Float(number) => number.to_string(),
+        Value::Float(number) => float(*number),
         Value::String(text) => text.clone(),
+        value => toml_text(value),
+    }
+}
+
+/// Text of a value as in TOML, but for large numbers.
+fn toml_text(value: &Value) -> String {
+    match value {
+        Value::Float(number) if number.abs() >= LARGE => float(*number),
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(toml_text).collect::<Vec<_>>().join(", "))
+        }
         value => value.to_string(),
+    }
+}
+
+/// Numbers from here on have more digits than a float knows.
+const LARGE: f64 = 1e16;
+
+/// Text of a number, with an exponent where it is large: 1e308.
+fn float(number: f64) -> String {
+    match number.abs() {
+        LARGE.. if number.is_finite() => format!("{number:e}"),
+        _ => number.to_string(),
     }
 }
 
@@ -203,8 +225,10 @@ fn plain(value: &Value) -> String {
 fn describe(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the string \"{text}\""),
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => format!("`{value}`"),
-        Value::Array(_) => format!("the list `{value}`"),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
+            format!("`{}`", toml_text(value))
+        }
+        Value::Array(_) => format!("the list `{}`", toml_text(value)),
         Value::Table(_) => "a table".to_owned(),
         Value::Datetime(_) => "a date".to_owned(),
     }

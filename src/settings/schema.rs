@@ -218,11 +218,43 @@ fn names(schema: &Json) -> Option<Vec<(String, String)>> {
     Some(names.collect::<Option<Vec<_>>>()?.concat())
 }
 
-/// A schema's documentation in one line, with rustdoc's links as plain code.
+/// A schema's documentation in one line, without rustdoc's links.
 fn doc(schema: &Json) -> String {
     let text = schema.get("description").and_then(Json::as_str).unwrap_or_default();
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.replace("[`", "`").replace("`]", "`")
+    unlinked(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The text with the names of rustdoc's links in their place: [`Foo`], [`Foo`](crate::Foo), [`Foo`][foo] and [words](crate::Foo).
+/// Other brackets are as they were: shapes such as `[T, B]`, and intervals.
+fn unlinked(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('[') {
+        let (before, inside) = rest.split_at(open);
+        out += before;
+        // Brackets within code are code.
+        let in_code = out.matches('`').count() % 2 == 1;
+        let close = inside.find(']').filter(|_| !in_code);
+        let Some(close) = close else {
+            out.push('[');
+            rest = &inside[1..];
+            continue;
+        };
+        let (name, after) = (&inside[1..close], &inside[close + 1..]);
+        let target = [('(', ')'), ('[', ']')].into_iter().find_map(|(begin, end)| {
+            after.strip_prefix(begin)?.split_once(end).map(|(_, after)| after)
+        });
+        let is_code =
+            name.starts_with('`') && name.ends_with('`') && name.matches('`').count() == 2;
+        if target.is_some() || is_code {
+            out += name;
+            rest = target.unwrap_or(after);
+        } else {
+            out.push('[');
+            rest = &inside[1..];
+        }
+    }
+    out + rest
 }
 
 /// Text of a type in `podracer describe`: `integer, at least 1`.
@@ -278,5 +310,24 @@ impl Schema {
             Json::from(object)
         };
         self.keys.iter().map(key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only brackets beside backticks were taken away, and targets were left.
+    #[test]
+    fn links_of_rustdoc_are_no_part_of_a_description() {
+        for (text, expected) in [
+            ("a [`Foo`] and [`Bar`](crate::Bar).", "a `Foo` and `Bar`."),
+            ("[`Foo`][foo], [this page](https://example.org/a)", "`Foo`, this page"),
+            ("f32 `[T, B]`, in [0, 1) or [0, 1]", "f32 `[T, B]`, in [0, 1) or [0, 1]"),
+            ("`[[16, 8]]` and [`a::B`]: [open", "`[[16, 8]]` and `a::B`: [open"),
+            ("[`a`, `b`]", "[`a`, `b`]"),
+        ] {
+            assert_eq!(unlinked(text), expected);
+        }
     }
 }

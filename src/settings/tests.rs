@@ -121,7 +121,7 @@ fn mistakes_say_what_is_allowed() {
         ),
         ("agent.learning_rate=-1", "agent.learning_rate must be a number above 0 and is -1"),
         ("agent.learning_rate=nan", "must be a number above 0 and is NaN"),
-        ("agent.learning_rate=1e39", "must be at most 3.4028235e38 in magnitude and is 1000"),
+        ("agent.learning_rate=1e39", "must be at most 3.4028235e38 in magnitude and is 1e39"),
         ("agent.hidden=64", "`agent.hidden` must be a list and is `64`"),
         ("agent.hidden=[1.5]", "each of its elements must be an integer"),
         ("agent.hidden=[0]", "at least 1 unit"),
@@ -189,6 +189,60 @@ fn mistakes_say_what_is_allowed() {
     assert!(text.contains("environment.length must be at least 1"), "{text}");
     let text = mistake(set("catch-ppo", &["agent.clip=0", "agent.epochs=0"]));
     assert!(text.starts_with("2 mistakes:"), "{text}");
+}
+
+#[test]
+fn names_of_other_libraries_get_ours() {
+    for (experiment, one, expected) in [
+        ("catch-ppo", "agent.lr=1", "did you mean `learning_rate`?"),
+        ("catch-ppo", "agent.gamma=1", "did you mean `discount`?"),
+        ("catch-ppo", "agent.gae_lambda=1", "did you mean `lambda`?"),
+        ("catch-ppo", "agent.ent_coef=1", "did you mean `entropy_cost`?"),
+        ("catch-ppo", "agent.vf_coef=1", "did you mean `value_cost`?"),
+        ("catch-ppo", "agent.max_grad_norm=1", "did you mean `max_gradient_norm`?"),
+        ("catch-ppo", "agent.clip_range=1", "did you mean `clip`?"),
+        ("catch-ppo", "anakin.num_envs=1", "did you mean `environments`?"),
+        ("catch-ppo", "anakin.n_steps=1", "did you mean `unroll`?"),
+        ("catch-ppo", "train.total_timesteps=1", "did you mean `steps`?"),
+        ("catch-ppo", "environment.name=CartPole-v1", "did you mean `cartpole`?"),
+        ("catch-ppo", "environment.name=MountainCar-v0", "did you mean `mountain-car`?"),
+        ("CartPole-v1", "train.steps=1", "did you mean `cartpole-ppo` or "),
+    ] {
+        let text = mistake(set(experiment, &[one]));
+        assert!(text.contains(expected), "{experiment}, --set {one}: {text}");
+    }
+    // A table without the setting has no other name for it.
+    let text = mistake(set("catch-ppo", &["agent.tau=1"]));
+    assert!(!text.contains("polyak"), "{text}");
+}
+
+#[test]
+fn whole_numbers_may_be_written_with_an_exponent() {
+    let settings = set("catch-ppo", &["train.steps=1e6", "agent.hidden=[64.0]"]).unwrap();
+    assert_eq!(settings.train.steps, 1_000_000);
+    let ppo: PpoSettings = parse(&settings.agent, "agent").unwrap();
+    assert_eq!(ppo.networks.hidden, [64]);
+    for (one, expected) in [
+        ("train.steps=1.5", "`train.steps` must be an integer of at least 0 and is `1.5`"),
+        ("train.steps=1e300", "`train.steps` must be an integer of at least 0 and is `1e300`"),
+        ("train.steps=-1e6", "`train.steps` must be an integer of at least 0 and is `-1000000"),
+    ] {
+        let text = mistake(set("catch-ppo", &[one]));
+        assert!(text.contains(expected), "--set {one}: {text}");
+    }
+}
+
+#[test]
+fn large_numbers_are_printed_with_an_exponent() {
+    for (one, expected) in [
+        ("agent.learning_rate=1e308", "in magnitude and is 1e308"),
+        ("agent.discount=1e308", "between 0 and 1 and is 1e308"),
+        ("agent.hidden=1e308", "must be a list and is `1e308`"),
+        ("agent.hidden=[1e308]", "is the list `[1e308]`"),
+    ] {
+        let text = mistake(set("catch-ppo", &[one]));
+        assert!(text.contains(expected), "--set {one}: {text}");
+    }
 }
 
 #[test]

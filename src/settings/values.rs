@@ -4,6 +4,9 @@ use toml::Value;
 
 use super::schema::{Kind, Range};
 
+/// 2^53: all whole numbers up to it are floats.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A value that is not of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Mistake {
@@ -31,6 +34,12 @@ impl Kind {
             }
             (Kind::Integer { range, .. }, Value::Integer(number)) => {
                 range.check(*number as f64, "").map(|()| value.clone())
+            }
+            // `1e6` is a float in TOML.
+            (Kind::Integer { .. }, &Value::Float(number))
+                if number.fract() == 0.0 && number.abs() <= LARGEST_EXACT =>
+            {
+                self.check(&Value::Integer(number as i64))
             }
             (Kind::Integer { unsigned: true, .. }, _) => must("an integer of at least 0"),
             (Kind::Integer { .. }, _) => must("an integer"),

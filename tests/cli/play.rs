@@ -80,7 +80,7 @@ fn mistakes_of_play_say_what_to_do() {
         (&["play", "catch-ppo"][..], "`catch-ppo` is no run directory"),
         (&["play", "minatar-freeway"], "play minatar-freeway --random`"),
         (&["play", "nowhere"], "`nowhere` holds no run"),
-        (&["play", "nowhere", "--random"], "there is no experiment `nowhere`"),
+        (&["play", "nowhere", "--random"], "there is no run, environment or experiment `nowhere`"),
         (&["play", "catch", "--against", "nowhere"], "`catch` is for one player: --against plays"),
         (&["play", "connect-four", "--against", "nowhere"], "`nowhere` holds no run"),
         (&["play", "connect-four", "--second"], "--against <RUN>"),

@@ -105,7 +105,9 @@ impl Replay {
         let period = self.period.max(1);
         let unit = unroll.max(period);
         let steps = self.ring_steps(shape);
-        let mistakes = self.mistakes(steps, step.types().len(), start.types().len(), shape);
+        let bytes = step.types().iter().map(|ty| ty.bytes() as f64).sum();
+        let leaves = [step.types().len(), start.types().len()];
+        let mistakes = self.mistakes(steps, leaves, bytes, shape);
         // After a mistake, a store that the rest of the trace goes on with.
         let steps = steps.filter(|_| mistakes.is_empty()).unwrap_or(unit.min(MOST));
         for mistake in mistakes {
@@ -132,12 +134,13 @@ impl Replay {
         self.capacity.div_ceil(shape.lanes.max(1)).max(1).checked_next_multiple_of(unit)
     }
 
-    /// Mistakes in these settings for rings of so many steps (`None` is too many to count) of so many leaves.
+    /// Mistakes in these settings for rings of so many steps (`None` is too many to count), whose steps and starts have so many leaves,
+    /// and each step so many bytes.
     fn mistakes(
         &self,
         steps: Option<usize>,
-        leaves: usize,
-        leaves_of_start: usize,
+        [leaves, leaves_of_start]: [usize; 2],
+        bytes: f64,
         shape: RolloutShape,
     ) -> Vec<String> {
         let RolloutShape { lanes, unroll } = shape;
@@ -170,7 +173,8 @@ impl Replay {
         }
         match steps.filter(|steps| steps.saturating_mul(lanes) <= MOST) {
             None => mistakes.push(format!(
-                "a capacity of {capacity} steps, in whole rollouts and periods of each of {lanes} lanes, is more than 2^30 steps: lower it"
+                "a capacity of {capacity} steps, in whole rollouts and periods of each of {lanes} lanes, is more than 2^30 steps: lower it; its steps take {:.2} GiB",
+                capacity as f64 * bytes / f64::from(1 << 30)
             )),
             Some(steps) if length > steps => mistakes.push(format!(
                 "a window has {length} steps, and a capacity of {capacity} is {steps} steps of each of {lanes} lanes: raise the capacity to {} or more",

@@ -50,6 +50,7 @@ fn settings_that_make_no_replay_are_errors() {
         (Replay { period: 2, ..good.clone() }, "a multiple of the rollout's 4 steps, got 2"),
         (Replay { capacity: many, ..good.clone() }, "lanes, is more than 2^30 steps: lower it"),
         (Replay { capacity: 1 << 31, ..good.clone() }, "a capacity of 2147483648 steps, in whole"),
+        (Replay { capacity: 1 << 31, ..good.clone() }, "lower it; its steps take 8.00 GiB"),
         (Replay { period: 4, ..replay(-1.0) }, "to the power of -1: expected 0 or more"),
         (Replay { period: 4, ..replay(f64::NAN) }, "to the power of NaN: expected 0 or more"),
     ];
