@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::resume::{has_checkpoint, result, resume, train};
+use super::skip::skip_heavy;
 use super::{command, text};
 
 /// A command's standard error, and its exit code.
@@ -38,6 +39,71 @@ fn a_run_of_nan_ends_with_an_error_and_keeps_no_checkpoint_of_it() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!has_checkpoint(&run) && !run.join("result.json").exists());
+}
+
+/// An experiment of each kind of agent, with the settings of its learning rates and those that make it small. Agents with priorities, and
+/// those that search, make and check numbers of their networks that may be NaN. The first two are those that always run.
+const AGENTS: [(&str, &[&str], &[&str]); 12] = [
+    ("cartpole-dqn", &["learning_rate"], &["prioritized=true", "minimum=64", "batch=16"]),
+    (
+        "catch-muzero",
+        &["learning_rate"],
+        &[
+            "prioritized=true",
+            "simulations=4",
+            "minimum=64",
+            "batch=16",
+            "embedding=4",
+            "head_hidden=[8]",
+        ],
+    ),
+    ("cartpole-rainbow", &["learning_rate"], &["minimum=64", "batch=16"]),
+    (
+        "memory-r2d2",
+        &["learning_rate"],
+        &["minimum=64", "batch=4", "sequence_length=8", "burn_in=2", "period=4", "lstm=4"],
+    ),
+    ("deep-sea-bootstrapped", &["learning_rate"], &["minimum=64", "batch=16"]),
+    ("pendulum-sac", &["actor_learning_rate", "critic_learning_rate"], &["minimum=64", "batch=16"]),
+    ("pendulum-td3", &["actor_learning_rate", "critic_learning_rate"], &["minimum=64", "batch=16"]),
+    ("tictactoe-alphazero", &["learning_rate"], &["simulations=4", "gradient_steps=2"]),
+    ("cartpole-a2c", &["learning_rate"], &[]),
+    ("cartpole-pqn", &["learning_rate"], &["minibatches=2"]),
+    ("memory-impala", &["learning_rate"], &["lstm=4"]),
+    ("catch-online", &["learning_rate"], &[]),
+];
+
+#[test]
+fn the_reaction_to_numbers_that_are_not_finite_is_the_same_for_every_agent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let count =
+        if skip_heavy("the agents beyond the first two a minute") { 2 } else { AGENTS.len() };
+    for (experiment, rates, small) in &AGENTS[..count] {
+        let agent = small.iter().map(|set| format!("--set=agent.{set}"));
+        let rates = rates.iter().map(|rate| format!("--set=agent.{rate}=1e30"));
+        let sizes = ["environments=8", "unroll=8", "iterations_per_call=4"];
+        let sizes = sizes.iter().map(|set| format!("--set=anakin.{set}"));
+        let small: Vec<String> = agent.chain(rates).chain(sizes).collect();
+        let react = |reaction: &str| {
+            let on_nan = format!("--set=train.on_nan=\"{reaction}\"");
+            let mut arguments =
+                vec![*experiment, "--steps=2048", "--set=agent.hidden=[8]", &on_nan];
+            arguments.extend(small.iter().map(String::as_str));
+            said(&train(&arguments, &folder.path().join(format!("{experiment}-{reaction}"))))
+        };
+        let (said, code) = react("stop");
+        assert_eq!(code, Some(1), "{experiment}: {said}");
+        for part in [" parameters are not finite, and the run ends (", "explain ", "train.on_nan="]
+        {
+            assert!(said.contains(part), "{experiment}: {part}: {said}");
+        }
+        let (said, code) = react("warn");
+        assert_eq!(code, Some(0), "{experiment}: {said}");
+        assert_eq!(said.matches(" parameters are not finite").count(), 1, "{experiment}: {said}");
+        let (said, code) = react("ignore");
+        assert_eq!(code, Some(0), "{experiment}: {said}");
+        assert!(!said.contains("not finite"), "{experiment}: {said}");
+    }
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl AgentSettings for PpoSettings {
     }
 }
 
-/// What a variant of PPO is made of: its `AgentSettings::agent` is `Ok(ppo.normalized(Variant(ppo.for_task(task)?), task))`.
+/// The parts that a variant of PPO is made of: its `AgentSettings::agent` is `Ok(ppo.normalized(Variant(ppo.for_task(task)?), task))`.
 impl PpoSettings {
     /// PPO for a task, with its learning rate annealed over the task's gradient steps where the settings say so.
     ///

@@ -262,7 +262,7 @@ impl QHead {
 /// Standard normal numbers for all layers of a head. They are drawn at once: with draws of their own for each layer, random bits were
 /// nine tenths of Rainbow's program.
 struct Normals {
-    /// f32 `[n]`
+    /// All numbers, f32 `[n]`.
     all: Tensor,
     /// Number of those that layers have got.
     taken: usize,
