@@ -17,8 +17,14 @@ fn no_more_memory(process: u32) {
     prlimit(process, Resource::As, limit).expect("it is our child");
 }
 
-/// A run whose iterations take so much (2.4 GB at once) that it is given back to the system after each of them, and asked for
-/// again: the allocator keeps what is no larger than 2 GiB.
+/// The program, with an allocator that keeps at most 128 MiB (the variable is in KiB). What is larger goes back to the system.
+fn giving_back(arguments: &[std::ffi::OsString]) -> std::process::Command {
+    let mut program = command(arguments);
+    program.env("MIMALLOC_ARENA_RESERVE", "131072");
+    program
+}
+
+/// A run whose iterations take so much (400 MB at once) that it is given back to the system after each of them, and asked for again.
 fn run_out(experiment: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
@@ -30,7 +36,7 @@ fn run_out(experiment: &[&str]) {
     ];
     let experiment = [experiment, &large].concat();
     let expected = result(&mut command(&train(&experiment, &alone)));
-    let mut child = spawned(&mut command(&train(&experiment, &run)));
+    let mut child = spawned(&mut giving_back(&train(&experiment, &run)));
     wait_for("a checkpoint", || has_checkpoint(&run));
     no_more_memory(child.id());
     let status = soon_over(&mut child);
@@ -54,9 +60,9 @@ fn run_out(experiment: &[&str]) {
 fn of_anakin() {
     run_out(&[
         "catch-ppo",
-        "--steps=147456",
+        "--steps=81920",
         "--set=anakin.environments=1024",
-        "--set=anakin.unroll=48",
+        "--set=anakin.unroll=8",
         "--set=anakin.iterations_per_call=1",
     ]);
 }
@@ -66,11 +72,11 @@ fn of_anakin() {
 fn of_sebulba() {
     run_out(&[
         "cartpole-sebulba-ppo",
-        "--steps=147456",
+        "--steps=81920",
         "--actors=0",
         "--learners=1",
         "--set=sebulba.environments=512",
-        "--set=sebulba.unroll=48",
+        "--set=sebulba.unroll=8",
         "--set=sebulba.iterations_per_call=1",
     ]);
 }
