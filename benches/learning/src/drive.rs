@@ -74,7 +74,7 @@ impl Driver {
     /// # Errors
     /// A program that cannot be started, and files of the run that cannot be read.
     pub fn train(&self, entry: &Entry, seed: u64) -> Result<Ended> {
-        let name = &entry.row.experiment;
+        let Row { name, experiment, set, .. } = &entry.row;
         let run = self.runs.join(format!("{name}-{}-{seed}", entry.described.settings));
         let path = run.to_str().context("the folder of the runs has a name in UTF-8")?;
         let seed_flag = format!("--seed={seed}");
@@ -86,7 +86,11 @@ impl Driver {
                     // A run that was killed before its first checkpoint begins anew.
                     fs::remove_dir_all(&run).with_context(|| format!("cannot remove `{path}`"))?;
                 }
-                Some(self.call(&["train", name, &seed_flag, "--run-dir", path, "--json"])?)
+                let set: Vec<String> =
+                    set.iter().map(|(key, value)| format!("--set={key}={value}")).collect();
+                let arguments = ["train", experiment, &seed_flag, "--run-dir", path, "--json"];
+                let set = set.iter().map(String::as_str);
+                Some(self.call(&arguments.into_iter().chain(set).collect::<Vec<_>>())?)
             }
         };
         if let Some(Err(ended)) = trained {

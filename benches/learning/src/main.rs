@@ -4,11 +4,13 @@
 //! # Invariants
 //! - A training that has ended well is one record of `docs/learning.jsonl`, and is not repeated while the experiment's settings
 //!   stay as they were. One that was stopped goes on from its run directory.
+//! - The page shows no record of other settings than its experiment's without saying what the settings were.
 //! - The returns are those that `podracer eval` prints, of episodes that were not trained on.
 //! - A row that cannot be trained, such as one whose Python packages are not installed, is said to be skipped.
 #![forbid(unsafe_code)]
 
 mod drive;
+mod mark;
 mod page;
 mod program;
 mod record;
@@ -30,8 +32,8 @@ use rows::Row;
 /// Trains the built-in experiments over seeds, and sets their returns beside published ones.
 #[derive(Parser)]
 struct Options {
-    /// Only these experiments
-    #[arg(long, value_delimiter = ',', value_name = "EXPERIMENT")]
+    /// Only these rows, which have the names of their experiments unless they change settings
+    #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
     /// Seeds of each experiment, from 0, in place of the table's numbers
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=rows::MOST_SEEDS))]
@@ -62,10 +64,9 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<ExitCode> {
     let all = Row::all()?;
-    if let Some(unknown) =
-        options.only.iter().find(|name| all.iter().all(|row| row.experiment != **name))
+    if let Some(unknown) = options.only.iter().find(|name| all.iter().all(|row| row.name != **name))
     {
-        let known: Vec<_> = all.iter().map(|row| row.experiment.as_str()).collect();
+        let known: Vec<_> = all.iter().map(|row| row.name.as_str()).collect();
         bail!("--only {unknown}: there is no such row; there are {}", known.join(", "));
     }
     let program = Program::new(match &options.podracer {
@@ -73,20 +74,21 @@ fn run(options: &Options) -> Result<ExitCode> {
         None => beside_this_program()?,
     });
     let mut records = Records::read(&options.docs.join("learning.jsonl"))?;
-    let entries: Vec<Entry> = (all.into_iter())
-        .map(|row| Ok(Entry { described: program.describe(&row.experiment)?, row }))
-        .collect::<Result<_>>()?;
+    let entries: Vec<Entry> =
+        all.into_iter().map(|row| Entry::new(row, &program)).collect::<Result<_>>()?;
+    for mismatch in records.mismatches(&entries) {
+        eprintln!("{mismatch}");
+    }
     let page = options.docs.join("learning.md");
     page::write(&page, &entries, &records)?;
     if options.page {
         return Ok(ExitCode::SUCCESS);
     }
     let driver = Driver::new(program, &options.runs)?;
-    let wanted =
-        |entry: &&Entry| options.only.is_empty() || options.only.contains(&entry.row.experiment);
+    let wanted = |entry: &&Entry| options.only.is_empty() || options.only.contains(&entry.row.name);
     let mut work: Vec<(&Entry, u64)> = Vec::new();
     for entry in entries.iter().filter(wanted) {
-        let name = &entry.row.experiment;
+        let name = &entry.row.name;
         if let Some(problem) = driver.missing_packages(&entry.row)? {
             eprintln!("{name} is SKIPPED: {problem}");
             continue;
@@ -100,7 +102,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut failed = Vec::new();
     for (index, (entry, seed)) in work.iter().enumerate() {
-        let name = &entry.row.experiment;
+        let name = &entry.row.name;
         let note = if entry.row.duration.is_empty() {
             String::new()
         } else {

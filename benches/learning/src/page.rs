@@ -3,20 +3,40 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::program::Described;
+use crate::mark::{count, each, mark, with_interval};
+use crate::program::{Described, Program};
 use crate::record::{Record, Records, write_whole};
 use crate::rows::{Policy, Row};
 use crate::statistics::Mean;
 
-/// A row, and the settings that its experiment has now.
+/// A row, and its settings.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The row of the table.
     pub row: Row,
-    /// The experiment's settings.
+    /// The settings that the experiment has now, with the row's changes.
     pub described: Described,
+    /// The settings that the row was trained with, where the experiment has changed since.
+    pub earlier: Option<Described>,
+}
+
+impl Entry {
+    /// The row with the settings that the program describes.
+    ///
+    /// # Errors
+    /// A row that changes what is no setting of its experiment, and another program than `podracer`.
+    pub fn new(row: Row, program: &Program) -> Result<Entry> {
+        let problem = || format!("benches/learning/rows.toml, {}", row.name);
+        let described = program.describe(&row.experiment)?.with(&row.set).with_context(problem)?;
+        let earlier = if row.trained_with.is_empty() {
+            None
+        } else {
+            Some(described.with(&row.trained_with).with_context(problem)?)
+        };
+        Ok(Entry { row, described, earlier })
+    }
 }
 
 const BEGINNING: &str = "\
@@ -25,15 +45,18 @@ const BEGINNING: &str = "\
 What the built-in experiments reach, beside what others have published. `make learn` trains and writes this page, which is made of
 [learning.jsonl](learning.jsonl) (one record for each trained seed) and [rows.toml](../benches/learning/rows.toml) (the references). A record
 counts as long as all settings of its experiment are as they were; `make learn` trains what is missing, and goes on with what was stopped.
-`make learn ARGS=\"--only cartpole-ppo --seeds 1\"` does less, `ARGS=--help` says what else there is.
+`make learn ARGS=\"--only cartpole-ppo --seeds 1\"` does less, `ARGS=--page` writes the page alone, `ARGS=--help` says what else there is.
 
 - **Returns** are those of `podracer eval`: the mean over the seeds, and half of its 95 % interval by Student's t. Each seed is evaluated
   in episodes that were not trained on, with the last parameters of its training and not its best ones: *greedy* with the actions that the agent
-  takes to be best, *sampled* with actions drawn from its policy, as in training.
+  takes to be best, *sampled* with actions drawn from its policy, as in training. [Each seed's return](#each-seed) stands below the table.
 - **The reference** (- where nobody has published one) is compared with the return in bold: the sampled one where the reference was measured during training, the greedy one
-  where the reference is of a trained policy or is the greatest return that the environment can give.
+  where the reference is of a trained policy or is the greatest return that the environment can give. *after 1M steps* beside it says that the
+  reference was trained for another number of steps than the experiment.
 - **below** marks a mean whose whole interval is below the reference (below its interval, where it has one); *below, within noise* a mean that
-  is below it, and whose interval reaches it.
+  is below it, and whose interval reaches it. *2 of 3 seeds below* counts the seeds whose own return is below it, whatever the mean is. *Fewer
+  steps* and *more steps* are in comparison with the reference. *Trained with other settings* says that the experiment has changed since it was
+  trained, and what its settings were.
 - **Seconds** are of training, without compiling: the mean over the seeds, whatever else the machine did meanwhile. They say how long one
   waits, and are no measure of speed ([benches/README.md](../benches/README.md) has those).
 ";
@@ -48,18 +71,17 @@ pub fn write(path: &Path, entries: &[Entry], records: &Records) -> Result<()> {
 
 /// The page's text.
 fn text(entries: &[Entry], records: &Records) -> String {
-    let of = |entry: &Entry| -> Vec<Record> { records.of(entry).cloned().collect() };
-    let mut machines: Vec<String> = Vec::new();
-    for record in entries.iter().flat_map(of) {
-        if !machines.contains(&record.processor) {
-            machines.push(record.processor);
+    let mut machines: Vec<&str> = Vec::new();
+    for record in entries.iter().flat_map(|entry| records.shown(entry)) {
+        if !machines.contains(&record.processor.as_str()) {
+            machines.push(&record.processor);
         }
     }
     let mut text = BEGINNING.to_owned();
     text += "\n| experiment | agent | environment | steps | seeds | greedy | sampled | reference | mark | seconds |\n";
     text += "|---|---|---|---|---|---|---|---|---|---|\n";
     for entry in entries {
-        let cells = cells(entry, &of(entry), &machines);
+        let cells = cells(entry, &records.shown(entry), &machines);
         text += &format!("| {} |\n", cells.join(" | "));
     }
     for (index, machine) in machines.iter().enumerate() {
@@ -67,15 +89,31 @@ fn text(entries: &[Entry], records: &Records) -> String {
             if machines.len() > 1 { format!("{}: ", letter(index)) } else { String::new() };
         let _ = write!(text, "\n{letter}{machine}.\n");
     }
+    text += "\n## Each seed\n\nThe return in bold of seed 0, seed 1 and so on.\n\n";
+    for entry in entries {
+        let Row { name, policy, .. } = &entry.row;
+        let returns = returns(&records.shown(entry), *policy);
+        if !returns.is_empty() {
+            text += &wrapped(&format!("- `{name}` ({}): {}", policy.name(), each(&returns)));
+        }
+    }
     text += "\n## The references\n\n";
     for Entry { row, .. } in entries {
-        let Row { experiment, source, note, episodes, seeds, packages, against, duration, .. } =
-            row;
-        let mut line = format!("- `{experiment}`: {source}");
+        let Row { name, experiment, set, source, note, tried, .. } = row;
+        let Row { episodes, seeds, packages, against, duration, .. } = row;
+        let mut line = format!("- `{name}`: {source}");
         if let Some(reference) = reference(row) {
-            line = format!("- `{experiment}`: {reference}, {source}");
+            line = format!("- `{name}`: {reference}, {source}");
         }
         let mut more = vec![note.clone()];
+        if !tried.is_empty() {
+            more.push(format!("**Tried**: {tried}"));
+        }
+        if !set.is_empty() {
+            let set = set.iter().map(|(key, value)| format!("`{key}` {value}"));
+            let set = set.collect::<Vec<_>>().join(" and ");
+            more.push(format!("It is `{experiment}` with {set}."));
+        }
         if !against.is_empty() {
             more.push(format!(
                 "Games against `{against}`, half of them moving first: a return is 1 for a win, 0 for a draw, -1 for a loss."
@@ -99,14 +137,15 @@ fn text(entries: &[Entry], records: &Records) -> String {
     text
 }
 
-fn cells(entry: &Entry, records: &[Record], machines: &[String]) -> Vec<String> {
-    let Entry { row, described } = entry;
-    let returns = |policy: Policy| {
-        let returns: Vec<f64> = records.iter().map(|one| one.evaluation(policy).mean).collect();
-        Mean::of(&returns)
-    };
+/// The mean return of each record.
+fn returns(records: &[&Record], policy: Policy) -> Vec<f64> {
+    records.iter().map(|one| one.evaluation(policy).mean).collect()
+}
+
+fn cells(entry: &Entry, records: &[&Record], machines: &[&str]) -> Vec<String> {
+    let Entry { row, described, .. } = entry;
     let shown = |policy: Policy| {
-        let text = returns(policy).map_or("-".to_owned(), with_interval);
+        let text = Mean::of(&returns(records, policy)).map_or("-".to_owned(), with_interval);
         if policy == row.policy && text != "-" { format!("**{text}**") } else { text }
     };
     let seeds = match records.len() as u64 {
@@ -116,41 +155,43 @@ fn cells(entry: &Entry, records: &[Record], machines: &[String]) -> Vec<String> 
     let steps = records.first().map_or(described.steps, |record| record.steps);
     let seconds = Mean::of(&records.iter().map(|one| one.seconds).collect::<Vec<_>>());
     let seconds = seconds.map_or("-".to_owned(), |seconds| format!("{:.1}", seconds.mean));
-    let on = |machine: &&String| {
-        machines.len() > 1 && records.iter().any(|one| one.processor == **machine)
-    };
+    let on =
+        |machine: &str| machines.len() > 1 && records.iter().any(|one| one.processor == machine);
+    let mut mark = mark(row, &returns(records, row.policy), steps);
+    if records.iter().any(|one| one.settings != described.settings) {
+        let comma = if mark.is_empty() { "" } else { ", " };
+        let then = row.trained_with.iter().map(|(key, value)| match described.value(key) {
+            Some(now) => format!("`{key}` {value} (now {now})"),
+            None => format!("`{key}` {value}"),
+        });
+        let then = then.collect::<Vec<_>>().join(" and ");
+        mark = format!("{mark}{comma}trained with other settings: {then}");
+    }
+    let reference = reference(row).map_or("-".to_owned(), |reference| {
+        let policy = row.policy.name();
+        match row.reference_steps {
+            Some(steps) => format!("{reference} ({policy}, after {} steps)", count(steps)),
+            None => format!("{reference} ({policy})"),
+        }
+    });
     let letters: String = machines
         .iter()
         .enumerate()
-        .filter(|(_, machine)| on(machine))
+        .filter(|&(_, machine)| on(machine))
         .map(|(i, _)| letter(i))
         .collect();
     vec![
-        format!("`{}`", row.experiment),
+        format!("`{}`", row.name),
         described.agent.clone(),
         described.environment.clone(),
         count(steps),
         seeds,
         shown(Policy::Greedy),
         shown(Policy::Sampled),
-        reference(row)
-            .map_or("-".to_owned(), |reference| format!("{reference} ({})", row.policy.name())),
-        mark(row, returns(row.policy)).to_owned(),
+        reference,
+        mark,
         format!("{seconds} {letters}").trim_end().to_owned(),
     ]
-}
-
-/// The verdict about our returns: empty where they reach the reference, and where there is none to reach.
-fn mark(row: &Row, ours: Option<Mean>) -> &'static str {
-    let Some(ours) = ours else { return "not trained" };
-    let Some(lower_end) = row.lower_end() else { return "" };
-    // Returns are sums of f32: what is equal but for their rounding is reached.
-    let wanted = lower_end - 1e-6 * lower_end.abs();
-    match ours {
-        Mean { mean, .. } if mean >= wanted => "",
-        Mean { mean, half_width: Some(half) } if mean + half >= wanted => "below, within noise",
-        _ => "**below**",
-    }
 }
 
 /// The reference with its interval; `None` where there is no reference.
@@ -160,29 +201,6 @@ fn reference(row: &Row) -> Option<String> {
         Some(plus_minus) => format!("{reference} ± {plus_minus}"),
         None => reference.to_string(),
     })
-}
-
-/// A mean with its interval, such as `498.2 ± 1.3`: as many decimals as a spread of this size deserves.
-fn with_interval(Mean { mean, half_width }: Mean) -> String {
-    let decimals = if mean.abs() >= 1000.0 {
-        0
-    } else if mean.abs() >= 10.0 {
-        1
-    } else {
-        3
-    };
-    match half_width {
-        Some(half) => format!("{mean:.decimals$} ± {half:.decimals$}"),
-        None => format!("{mean:.decimals$}"),
-    }
-}
-
-/// A count with its unit, such as `2.5M`.
-fn count(number: u64) -> String {
-    let number = number as f64;
-    let (scaled, unit) = if number >= 1e6 { (number / 1e6, "M") } else { (number / 1e3, "k") };
-    let text = format!("{scaled:.2}");
-    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn letter(index: usize) -> char {
@@ -203,115 +221,4 @@ fn wrapped(item: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Evaluation;
-
-    fn row(reference: f64, plus_minus: Option<f64>) -> Row {
-        Row {
-            experiment: "catch-ppo".to_owned(),
-            seeds: 2,
-            episodes: 100,
-            reference: Some(reference),
-            plus_minus,
-            policy: Policy::Greedy,
-            source: "the maximum.".to_owned(),
-            note: String::new(),
-            packages: String::new(),
-            against: String::new(),
-            duration: String::new(),
-        }
-    }
-
-    fn entry(row: Row) -> Entry {
-        let described = Described {
-            agent: "ppo".to_owned(),
-            environment: "catch".to_owned(),
-            steps: 1_000_000,
-            settings: "now".to_owned(),
-        };
-        Entry { row, described }
-    }
-
-    fn record(seed: u64, mean: f64, settings: &str) -> Record {
-        let evaluation = Evaluation { episodes: 100, seed: 1_000 + seed, mean, std: 0.0 };
-        Record {
-            experiment: "catch-ppo".to_owned(),
-            settings: settings.to_owned(),
-            seed,
-            steps: 1_003_520,
-            seconds: 1.5,
-            compile_seconds: 2.0,
-            learning_return: Some(0.9),
-            greedy: evaluation,
-            sampled: Evaluation { mean: mean - 0.1, ..evaluation },
-            against: String::new(),
-            processor: "a processor".to_owned(),
-            devices: 1,
-            podracer: "0.1.0".to_owned(),
-            params_sha256: "00".to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_return_below_the_reference_is_marked() {
-        let marked = |reference, plus_minus, returns: &[f64]| {
-            mark(&row(reference, plus_minus), Mean::of(returns))
-        };
-        assert_eq!(marked(1.0, None, &[1.0, 1.0]), "");
-        assert_eq!(marked(1.0, None, &[1.0, 0.9]), "below, within noise");
-        assert_eq!(marked(1.0, None, &[0.9, 0.9]), "**below**");
-        assert_eq!(marked(1.0, None, &[0.999]), "**below**");
-        assert_eq!(marked(490.0, Some(6.0), &[484.5, 484.5]), "");
-        assert_eq!(marked(490.0, Some(6.0), &[483.5, 483.5]), "**below**");
-        assert_eq!(marked(-130.0, None, &[-131.0, -131.0]), "**below**");
-        assert_eq!(marked(-130.0, None, &[-129.0, -129.0]), "");
-        assert_eq!(marked(1.0, None, &[]), "not trained");
-        let without = Row { reference: None, ..row(1.0, None) };
-        assert_eq!(mark(&without, Mean::of(&[0.5, 0.5])), "");
-        assert_eq!(mark(&without, None), "not trained");
-        assert_eq!(reference(&without), None);
-    }
-
-    #[test]
-    fn the_page_has_the_records_of_the_settings_that_are_in_force() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut records =
-            Records::read(&folder.path().join("learning.jsonl")).expect("there is none");
-        let entries = [entry(row(1.0, None))];
-        let line = |text: &str| {
-            let line = text.lines().find(|line| line.starts_with("| `catch-ppo`"));
-            line.expect("the row is there").to_owned()
-        };
-        let expected =
-            "| `catch-ppo` | ppo | catch | 1M | 0 of 2 | - | - | 1 (greedy) | not trained | - |";
-        assert_eq!(line(&text(&entries, &records)), expected);
-        records.add(record(0, 0.5, "before")).expect("it is written");
-        assert_eq!(line(&text(&entries, &records)), expected);
-        for seed in [1, 0] {
-            records.add(record(seed, 1.0, "now")).expect("it is written");
-        }
-        let expected = "| `catch-ppo` | ppo | catch | 1M | 2 | **1.000 ± 0.000** | 0.900 ± 0.000 | 1 (greedy) |  | 1.5 |";
-        let page = text(&entries, &records);
-        assert_eq!(line(&page), expected);
-        assert!(page.contains("\na processor.\n"), "{page}");
-        assert!(page.contains("- `catch-ppo`: 1, the maximum. 2 seeds, 100 episodes.\n"), "{page}");
-        // What is written reads back, in the order of the seeds.
-        let read = Records::read(&folder.path().join("learning.jsonl")).expect("it reads");
-        assert_eq!(read.of(&entries[0]).map(|one| one.seed).collect::<Vec<_>>(), [0, 1]);
-        assert!(read.find(&entries[0], 2).is_none());
-        let mut other = entries[0].clone();
-        other.row.episodes = 50;
-        assert_eq!(read.of(&other).count(), 0);
-        let mut other = entries[0].clone();
-        other.row.against = "perfect".to_owned();
-        assert_eq!(read.of(&other).count(), 0, "what was not played against the opponent");
-        assert!(text(&[other], &read).contains("Games against `perfect`, half of them"));
-    }
-
-    #[test]
-    fn the_checked_in_records_read() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/learning.jsonl");
-        Records::read(&path).expect("each line is a record");
-    }
-}
+mod tests;

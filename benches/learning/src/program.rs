@@ -34,6 +34,42 @@ pub struct Described {
     pub steps: u64,
     /// The beginning of the sha256 of all settings but the seed: another default is another hash.
     pub settings: String,
+    parts: Parts,
+}
+
+/// What `podracer describe` says of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+struct Parts {
+    /// The entry that each table has, such as `ppo` for `agent`.
+    chosen: BTreeMap<String, String>,
+    /// Each setting but the seed, such as `agent.clip`.
+    values: Changes,
+    /// Options of XLA's are described by nobody, and are as they stand.
+    xla: Value,
+}
+
+/// Values of settings by their keys, such as `train.steps`.
+pub type Changes = BTreeMap<String, Value>;
+
+impl Described {
+    /// These settings with some of them changed.
+    ///
+    /// # Errors
+    /// A key that is no setting of the experiment, and a value that it has already.
+    pub fn with(&self, changes: &Changes) -> Result<Described> {
+        let mut parts = self.parts.clone();
+        for (key, value) in changes {
+            let present = parts.values.get_mut(key).with_context(|| format!("no setting {key}"))?;
+            ensure!(present != value, "{key} is {value} already");
+            *present = value.clone();
+        }
+        parts.described()
+    }
+
+    /// The value of a setting; `None` of an unknown one.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.parts.values.get(key)
+    }
 }
 
 /// A process that has ended.
@@ -124,38 +160,48 @@ impl Program {
     }
 }
 
-fn described(json: &Value) -> Result<Described> {
-    let mut settings: BTreeMap<String, &Value> = BTreeMap::new();
-    let mut chosen = BTreeMap::new();
+/// The settings that `podracer describe --json` has printed.
+///
+/// # Errors
+/// Where something is missing.
+pub fn described(json: &Value) -> Result<Described> {
+    let (mut chosen, mut values) = (BTreeMap::new(), BTreeMap::new());
     for part in json["parts"].as_array().context("no parts")? {
         let table = part["table"].as_str().context("a part has no table")?;
-        chosen.insert(table, part["name"].as_str().context("a part has no name")?);
+        let name = part["name"].as_str().context("a part has no name")?;
+        chosen.insert(table.to_owned(), name.to_owned());
         for setting in part["settings"].as_array().context("a part has no settings")? {
             let key = setting["key"].as_str().context("a setting has no key")?;
-            settings.insert(format!("{table}.{key}"), &setting["value"]);
+            values.insert(format!("{table}.{key}"), setting["value"].clone());
         }
     }
-    let steps = settings.get("train.steps").and_then(|steps| steps.as_u64()).context("no steps")?;
-    settings.remove("train.seed").context("no seed")?;
-    let mut hash = Sha256::new();
-    for (table, name) in &chosen {
-        hash.update(format!("{table} {name}\n"));
+    values.remove("train.seed").context("no seed")?;
+    Parts { chosen, values, xla: json["xla"].clone() }.described()
+}
+
+impl Parts {
+    fn described(self) -> Result<Described> {
+        let Parts { chosen, values, xla } = &self;
+        let mut hash = Sha256::new();
+        for (table, name) in chosen {
+            hash.update(format!("{table} {name}\n"));
+        }
+        for (key, value) in values {
+            hash.update(format!("{key} = {value}\n"));
+        }
+        hash.update(format!("xla = {xla}\n"));
+        let name = |table: &str| chosen.get(table).cloned().context("no such table");
+        let text = |key: &str| values.get(key).and_then(|value| value.as_str());
+        let which = text("environment.game").or_else(|| text("environment.id"));
+        let environment = [Some(name("environment")?), which.map(str::to_owned)];
+        Ok(Described {
+            agent: name("agent")?,
+            environment: environment.into_iter().flatten().collect::<Vec<_>>().join(" "),
+            steps: values.get("train.steps").and_then(Value::as_u64).context("no steps")?,
+            settings: hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
+            parts: self,
+        })
     }
-    for (key, value) in &settings {
-        hash.update(format!("{key} = {value}\n"));
-    }
-    // Options of XLA's are described by nobody, and are as they stand.
-    hash.update(format!("xla = {}\n", json["xla"]));
-    let name = |table: &str| chosen.get(table).map(ToString::to_string).context("no such table");
-    let text = |key: &str| settings.get(key).and_then(|value| value.as_str());
-    let which = text("environment.game").or_else(|| text("environment.id"));
-    let environment = [Some(name("environment")?), which.map(str::to_owned)];
-    Ok(Described {
-        agent: name("agent")?,
-        environment: environment.into_iter().flatten().collect::<Vec<_>>().join(" "),
-        steps,
-        settings: hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
-    })
 }
 
 #[cfg(test)]
@@ -164,26 +210,43 @@ mod tests {
 
     use super::*;
 
+    fn example(seed: u64, clip: f64, xla: Value) -> Described {
+        described(&json!({ "xla": xla, "parts": [
+            { "table": "train", "name": "train", "settings": [
+                { "key": "seed", "value": seed }, { "key": "steps", "value": 9 }] },
+            { "table": "agent", "name": "ppo", "settings": [{ "key": "clip", "value": clip }] },
+            { "table": "environment", "name": "atari",
+              "settings": [{ "key": "game", "value": "pong" }] },
+        ]}))
+        .expect("it is described")
+    }
+
     #[test]
     fn every_setting_but_the_seed_is_in_the_hash() {
-        let with = |seed: u64, clip: f64, xla: Value| {
-            described(&json!({ "xla": xla, "parts": [
-                { "table": "train", "name": "train", "settings": [
-                    { "key": "seed", "value": seed }, { "key": "steps", "value": 9 }] },
-                { "table": "agent", "name": "ppo", "settings": [{ "key": "clip", "value": clip }] },
-                { "table": "environment", "name": "atari",
-                  "settings": [{ "key": "game", "value": "pong" }] },
-            ]}))
-            .expect("it is described")
-        };
-        let one = with(0, 0.1, Value::Null);
+        let one = example(0, 0.1, Value::Null);
         assert_eq!(
             (one.agent.as_str(), one.environment.as_str(), one.steps),
             ("ppo", "atari pong", 9)
         );
         assert_eq!(one.settings.len(), 16);
-        assert_eq!(with(7, 0.1, Value::Null), one);
-        assert_ne!(with(0, 0.2, Value::Null).settings, one.settings);
-        assert_ne!(with(0, 0.1, json!({ "xla_cpu_use_onednn": true })).settings, one.settings);
+        assert_eq!(example(7, 0.1, Value::Null), one);
+        assert_ne!(example(0, 0.2, Value::Null).settings, one.settings);
+        assert_ne!(example(0, 0.1, json!({ "xla_cpu_use_onednn": true })).settings, one.settings);
+    }
+
+    #[test]
+    fn changed_settings_have_the_hash_of_an_experiment_that_has_them() {
+        let (one, other) = (example(0, 0.1, Value::Null), example(0, 0.25, Value::Null));
+        let changes = |text: &str| toml::from_str::<Changes>(text).expect("it is a table");
+        assert_eq!(one.with(&changes("'agent.clip' = 0.25")).expect("it is a setting"), other);
+        let steps = one.with(&changes("'train.steps' = 30")).expect("it is a setting");
+        assert_eq!((steps.steps, steps.value("train.steps")), (30, Some(&json!(30))));
+        for (wrong, expected) in [
+            ("'agent.clop' = 0.25", "no setting agent.clop"),
+            ("'agent.clip' = 0.1", "agent.clip is 0.1 already"),
+        ] {
+            let error = one.with(&changes(wrong)).expect_err("it is wrong").to_string();
+            assert_eq!(error, expected);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `learning.jsonl`: one object for each training that has ended well, checked in beside the page that is made of it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,13 +9,14 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::page::Entry;
+use crate::program::Described;
 use crate::rows::Policy;
 
 /// A trained and evaluated agent.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Name of the experiment.
+    /// Name of the row, which is the experiment's unless the row changes settings.
     pub experiment: String,
     /// Hash of its settings.
     pub settings: String,
@@ -109,13 +111,56 @@ impl Records {
 
     /// The records that were made with the settings and the evaluation that the entry has now, in the order of the seeds.
     pub fn of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Record> {
+        self.with(entry, &entry.described)
+    }
+
+    /// The records that the page shows of an entry: those with its present settings, or, where there are none, those with the
+    /// settings of which the row says that it was trained with them.
+    pub fn shown<'a>(&'a self, entry: &'a Entry) -> Vec<&'a Record> {
+        let present: Vec<_> = self.of(entry).collect();
+        match &entry.earlier {
+            Some(earlier) if present.is_empty() => self.with(entry, earlier).collect(),
+            _ => present,
+        }
+    }
+
+    /// The records of one evaluation and of these settings.
+    fn with<'a>(
+        &'a self,
+        Entry { row, .. }: &'a Entry,
+        described: &'a Described,
+    ) -> impl Iterator<Item = &'a Record> {
         self.all.iter().filter(|record| {
-            record.experiment == entry.row.experiment
-                && record.settings == entry.described.settings
-                && record.against == entry.row.against
-                && [record.greedy, record.sampled].map(|one| one.episodes)
-                    == [entry.row.episodes; 2]
+            record.experiment == row.name
+                && record.settings == described.settings
+                && record.against == row.against
+                && [record.greedy, record.sampled].map(|one| one.episodes) == [row.episodes; 2]
         })
+    }
+
+    /// What keeps records from the page: those of other settings or of another evaluation than their row has, and rows that say they
+    /// were trained with settings of which there is no record. A sentence for each row; empty where each record counts.
+    pub fn mismatches(&self, entries: &[Entry]) -> Vec<String> {
+        let names: BTreeSet<&str> = self.all.iter().map(|one| one.experiment.as_str()).collect();
+        let unknown = names.iter().filter(|name| entries.iter().all(|one| one.row.name != **name));
+        let unknown = unknown.map(|name| format!("{name} has records and no row"));
+        let changed = entries.iter().filter_map(|entry| {
+            let name = &entry.row.name;
+            let earlier = entry.earlier.as_ref().map(|earlier| self.with(entry, earlier).count());
+            let all = self.all.iter().filter(|one| one.experiment == *name).count();
+            let others = all - self.of(entry).count() - earlier.unwrap_or(0);
+            if others > 0 {
+                Some(format!(
+                    "{name}: {others} of {all} records have other settings than the experiment has, or are of another evaluation; \
+                     train it again, or say with `trained_with` what its settings were"
+                ))
+            } else if earlier == Some(0) {
+                Some(format!("{name}: no record has the settings of `trained_with`"))
+            } else {
+                None
+            }
+        });
+        unknown.chain(changed).collect()
     }
 
     /// Adds a record in place of the experiment's earlier one with this seed, and writes the file. Records that another process

@@ -3,17 +3,28 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use crate::program::Changes;
 use crate::statistics::MOST_VALUES;
 
 /// Greatest number of seeds of a row.
 pub const MOST_SEEDS: u64 = MOST_VALUES as u64;
 
 /// A row of the learning table: an experiment and its reference.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
+    /// Name of the row; the experiment's where the file has none.
+    #[serde(default)]
+    pub name: String,
     /// Name of the built-in experiment.
     pub experiment: String,
+    /// Settings of the experiment that the row changes.
+    #[serde(default)]
+    pub set: Changes,
+    /// Settings that the experiment has changed since the row's records were made, with the values that they had then; empty where
+    /// the records are of the present settings.
+    #[serde(default)]
+    pub trained_with: Changes,
     /// Number of seeds, which are 0, 1, ..
     #[serde(default = "five")]
     pub seeds: u64,
@@ -24,6 +35,8 @@ pub struct Row {
     pub reference: Option<f64>,
     /// Half of the width of the reference's interval, where its source gives one.
     pub plus_minus: Option<f64>,
+    /// Environment steps that the reference was trained for, where they differ from the experiment's.
+    pub reference_steps: Option<u64>,
     /// The policy whose return is compared with the reference.
     #[serde(default)]
     pub policy: Policy,
@@ -32,6 +45,9 @@ pub struct Row {
     /// A remark on the row for the page.
     #[serde(default)]
     pub note: String,
+    /// Other settings that were tried, and what came of them: of rows that are below their reference.
+    #[serde(default)]
+    pub tried: String,
     /// Set of Python packages that the environment needs, as `podracer envs install` names it; empty for none.
     #[serde(default)]
     pub packages: String,
@@ -88,9 +104,12 @@ impl Row {
         struct File {
             row: Vec<Row>,
         }
-        let File { row: rows } = toml::from_str(text)?;
+        let File { row: mut rows } = toml::from_str(text)?;
+        for row in rows.iter_mut().filter(|row| row.name.is_empty()) {
+            row.name.clone_from(&row.experiment);
+        }
         for (index, row) in rows.iter().enumerate() {
-            let name = &row.experiment;
+            let name = &row.name;
             ensure!(
                 (1..=MOST_SEEDS).contains(&row.seeds),
                 "{name}: seeds must be 1 to {MOST_SEEDS} and is {}",
@@ -99,7 +118,15 @@ impl Row {
             ensure!(row.episodes > 0, "{name}: episodes must be at least 1");
             ensure!(row.plus_minus.is_none_or(|x| x >= 0.0), "{name}: plus_minus is negative");
             ensure!(!row.source.is_empty(), "{name}: source says where the reference is from");
-            let twice = rows[..index].iter().any(|other| other.experiment == *name);
+            ensure!(
+                row.set.is_empty() || *name != row.experiment,
+                "{name}: a row that changes settings has a name of its own"
+            );
+            ensure!(
+                row.reference_steps.is_none() || row.reference.is_some(),
+                "{name}: reference_steps are those of a reference"
+            );
+            let twice = rows[..index].iter().any(|other| other.name == *name);
             ensure!(!twice, "{name} has two rows");
         }
         Ok(rows)
@@ -140,12 +167,18 @@ mod tests {
     #[test]
     fn a_wrong_row_says_what_is_wrong() {
         let row = "[[row]]\nexperiment = 'a'\nreference = 1.0\nsource = 'b'\n";
-        assert_eq!(Row::parse(row).expect("it is right")[0].seeds, 5);
+        let right = Row::parse(row).expect("it is right");
+        assert_eq!((right[0].seeds, right[0].name.as_str()), (5, "a"));
         for (text, expected) in [
             (format!("{row}seeds = 11"), "a: seeds must be 1 to 10 and is 11"),
             (format!("{row}episodes = 0"), "a: episodes must be at least 1"),
             (format!("{row}plus_minus = -1.0"), "a: plus_minus is negative"),
             (format!("{row}sauce = 'c'"), "unknown field `sauce`"),
+            (format!("{row}set = {{ 'train.steps' = 1 }}"), "a: a row that changes settings has"),
+            (
+                "[[row]]\nexperiment = 'a'\nreference_steps = 1\nsource = 'b'".to_owned(),
+                "a: reference_steps are those of a reference",
+            ),
             (format!("{row}{row}"), "a has two rows"),
             (
                 "[[row]]\nexperiment = 'a'\nreference = 1.0\nsource = ''".to_owned(),

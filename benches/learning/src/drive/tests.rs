@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::rows::Policy;
 
 /// `train` is stopped after half of its steps where a file `stop` says so, or fails where a file `fail` does.
 const SCRIPT: &str = r#"#!/bin/bash
@@ -47,21 +46,15 @@ impl Fake {
         let program = Program::new(script);
         let described = program.describe("catch-ppo").expect("it is described");
         let row = Row {
+            name: "catch-ppo".to_owned(),
             experiment: "catch-ppo".to_owned(),
-            seeds: 5,
             episodes: 10,
             reference: Some(1.0),
-            plus_minus: None,
-            policy: Policy::Greedy,
-            source: String::new(),
-            note: String::new(),
-            packages: String::new(),
-            against: String::new(),
-            duration: String::new(),
+            ..Row::default()
         };
         // Without the signals of the tests' process.
         let driver = Driver { program, runs: folder.path().join("runs"), signals: Arc::default() };
-        Fake { folder, driver, entry: Entry { row, described } }
+        Fake { folder, driver, entry: Entry { row, described, earlier: None } }
     }
 
     fn train(&self) -> Ended {
@@ -114,6 +107,20 @@ fn an_agent_is_evaluated_against_the_opponent_of_its_row() {
     let evaluations: Vec<&str> = calls.lines().filter(|line| line.starts_with("eval")).collect();
     assert!(evaluations[0].ends_with("--json --against=perfect"), "{calls}");
     assert!(evaluations[1].ends_with("--sample --against=perfect"), "{calls}");
+}
+
+#[test]
+fn a_row_that_changes_settings_is_trained_with_them() {
+    let mut fake = Fake::new();
+    fake.entry.row.name = "catch-ppo-short".to_owned();
+    fake.entry.row.set = toml::from_str("'train.steps' = 100").expect("it is a table");
+    let record = fake.record();
+    assert_eq!(record.experiment, "catch-ppo-short");
+    let (calls, _) = fake.calls();
+    let training = calls.lines().find(|line| line.starts_with("train")).expect("it is trained");
+    assert!(training.starts_with("train catch-ppo --seed=3"), "{training}");
+    assert!(training.ends_with("--json --set=train.steps=100"), "{training}");
+    assert!(training.contains("/catch-ppo-short-"), "a run directory of its own: {training}");
 }
 
 #[test]
