@@ -266,7 +266,7 @@ fn log(terminal: bool) -> Result<()> {
 }
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
