@@ -225,7 +225,7 @@ fn doc(schema: &Json) -> String {
     line.replace("[`", "`").replace("`]", "`")
 }
 
-/// Text of a type in `podracer describe`: `integer, at least 1`.
+/// Text of a type in `podracer describe`: `integer, 1 to 1024`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -119,6 +119,15 @@ fn settings_of_any_size_were_traced_until_memory_was_gone() {
 }
 
 #[test]
+fn a_cpu_was_divided_into_any_number_of_devices() {
+    for devices in ["train.devices=65536", "sebulba.learners=[65535]"] {
+        let printed = podracer(&["train", "cartpole-sebulba-ppo", "--set", devices]);
+        let expected = "65536 devices are asked for, and a CPU is divided into at most 1024";
+        assert!(printed.code == 2 && printed.err.contains(expected), "{}", printed.err);
+    }
+}
+
+#[test]
 fn a_greatest_value_of_many_digits_is_not_described() {
     for (experiment, expected) in [
         ("cartpole-ppo", ["integer, at least 1", "integer, 1 to 1000000"]),
