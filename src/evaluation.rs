@@ -282,7 +282,8 @@ impl Record {
         Record {
             left: (0..n).map(|i| episodes / n + usize::from(i < episodes % n)).collect(),
             running: vec![Played::default(); n],
-            played: Vec::with_capacity(episodes),
+            // Not of the capacity of all: whoever asks for more than there is memory for may stop before.
+            played: Vec::new(),
         }
     }
 
@@ -321,6 +322,13 @@ mod tests {
 
     use super::*;
     use crate::sebulba::compiled_environments;
+
+    #[test]
+    fn room_for_all_episodes_was_taken_before_the_first() {
+        let record = Record::new(usize::MAX, 2);
+        assert!(record.is_wanting());
+        assert_eq!(record.left, [usize::MAX / 2 + 1, usize::MAX / 2]);
+    }
 
     /// Environments that keep to themselves which actions are legal.
     struct Silent(Box<dyn HostEnvironment>);

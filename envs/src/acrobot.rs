@@ -27,7 +27,7 @@ const MAX_SPEED_2: f64 = 9.0 * PI;
 #[serde(default, deny_unknown_fields)]
 pub struct Acrobot {
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

@@ -16,9 +16,10 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct SimpleBandit {
     /// Number of arms.
-    #[schemars(range(min = 2))]
+    #[schemars(range(min = 2, max = 10_000))]
     pub arms: usize,
     /// Seed of the arms' order.
+    #[schemars(range(max = u32::MAX))]
     pub mapping_seed: u32,
 }
 

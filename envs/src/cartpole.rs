@@ -38,7 +38,7 @@ pub(crate) const THETA_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 #[schemars(inline)]
 pub struct CartPole {
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
     /// Sine and cosine of the pole's angle: an approximation or the device's functions. Set in code only.
     #[serde(skip)]

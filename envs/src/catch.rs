@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Catch {
     /// Rows of the board: the ball falls one in each step, and the paddle moves in the last.
-    #[schemars(range(min = 2), extend("x-reason" = "the ball needs a row to fall"))]
+    #[schemars(range(min = 2, max = 1_000), extend("x-reason" = "the ball needs a row to fall"))]
     pub rows: usize,
     /// Columns of the board.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub columns: usize,
 }
 

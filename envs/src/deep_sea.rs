@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct DeepSea {
     /// Rows and columns of the grid.
-    #[schemars(range(min = 2))]
+    #[schemars(range(min = 2, max = 1_000))]
     pub size: usize,
     /// True if steps to the right always succeed and rewards have no noise. Otherwise a step to the right fails with
     /// probability `1 / size`, and the reward in the last row's first and last column has normal noise of standard deviation 1.
@@ -26,6 +26,7 @@ pub struct DeepSea {
     /// True if it is drawn for each cell which of the two actions leads to the right. Otherwise it is always action 1.
     pub randomize_actions: bool,
     /// Seed of that draw, which all episodes share.
+    #[schemars(range(max = u32::MAX))]
     pub mapping_seed: u32,
 }
 

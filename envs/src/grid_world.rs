@@ -39,7 +39,7 @@ pub struct GridWorld {
     #[schemars(with = "Vec<String>")]
     pub layout: GridMap,
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

@@ -26,7 +26,7 @@ const GRAVITY: f64 = 0.0025;
 #[serde(default, deny_unknown_fields)]
 pub struct MountainCar {
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 
@@ -43,7 +43,7 @@ impl Default for MountainCar {
 #[serde(default, deny_unknown_fields)]
 pub struct MountainCarContinuous {
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

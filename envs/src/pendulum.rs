@@ -30,7 +30,7 @@ const LENGTH: f64 = 1.0;
 #[serde(default, deny_unknown_fields)]
 pub struct Pendulum {
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

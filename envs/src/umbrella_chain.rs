@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct UmbrellaChain {
     /// Steps of an episode.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub length: usize,
     /// Elements of the observation that are drawn in each step and mean nothing.
+    #[schemars(range(max = 65_536))]
     pub distractors: usize,
 }
 

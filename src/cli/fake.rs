@@ -172,19 +172,19 @@ impl Run for FakeRun {
     }
 }
 
-pub(super) struct Printed {
-    pub(super) code: u8,
-    pub(super) out: String,
-    pub(super) err: String,
+pub(crate) struct Printed {
+    pub(crate) code: u8,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Printed {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(self.out.lines().last().unwrap()).unwrap()
     }
 }
 
-pub(super) fn podracer(arguments: &[&str]) -> Printed {
+pub(crate) fn podracer(arguments: &[&str]) -> Printed {
     with(arguments, None, None)
 }
 

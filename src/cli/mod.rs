@@ -210,14 +210,23 @@ fn limit(error: &anyhow::Error) -> String {
     }
 }
 
+/// Greatest number of devices that a CPU is divided into: XLA takes minutes and gigabytes for tens of thousands.
+const MOST_CPU_DEVICES: usize = 1024;
+
 /// Opens the devices that the settings ask for.
 fn open(settings: &Settings) -> Result<Client> {
-    let plugin = Plugin::load(&settings.train.platform)?;
     // Where actors and learners are on different devices, a CPU has as many as are named.
     let named = settings.host_loop().map_or(0, |on_host| {
         let devices = settings.train.devices.named();
         devices.max(on_host.devices_named())
     });
+    if settings.train.platform == "cpu" && named > MOST_CPU_DEVICES {
+        return Err(UsageError::new(format!(
+            "{named} devices are asked for, and a CPU is divided into at most {MOST_CPU_DEVICES}"
+        ))
+        .into());
+    }
+    let plugin = Plugin::load(&settings.train.platform)?;
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let cpu_devices = (plugin.name() == "cpu" && named > cores).then_some(named);
     let small = settings.host_loop().is_none()
@@ -269,6 +278,6 @@ fn log(terminal: bool) -> Result<()> {
 #[cfg(test)]
 mod environment_reports;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
 mod tests;

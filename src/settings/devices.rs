@@ -20,6 +20,9 @@ pub enum Devices {
     List(Vec<usize>),
 }
 
+/// Greatest number of devices of a run.
+pub(super) const MOST_DEVICES: usize = 65_536;
+
 /// The ways to name devices, for error messages.
 pub(super) const EXPECTED: &str =
     "a number of devices (`2`), `\"all\"` or a list of device indices (`[0, 3]`)";
@@ -136,9 +139,14 @@ impl JsonSchema for Devices {
         json_schema!({
             "x-expected": EXPECTED,
             "anyOf": [
-                { "type": "integer", "minimum": 1 },
+                { "type": "integer", "minimum": 1, "maximum": MOST_DEVICES },
                 { "type": "string", "const": "all" },
-                { "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 },
+                {
+                    "type": "array",
+                    "items": { "type": "integer", "minimum": 0, "maximum": MOST_DEVICES - 1 },
+                    "minItems": 1,
+                    "maxItems": MOST_DEVICES,
+                },
             ],
         })
     }

@@ -14,6 +14,8 @@ mod program;
 mod schema;
 mod sebulba;
 mod seed;
+#[cfg(test)]
+mod sizes;
 mod trust;
 mod values;
 
@@ -39,6 +41,9 @@ pub use seed::SeedSettings;
 use crate::format::plural;
 use crate::registry::Registry;
 use problems::Problems;
+
+/// The greatest count of steps or iterations of a run: what a number of JSON, and an `f64`, has without rounding.
+const MOST_STEPS: u64 = 1 << 53;
 
 /// An experiment: everything that a run depends on, except the machine.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -79,9 +84,10 @@ pub struct Settings {
 #[serde(default)]
 pub struct TrainSettings {
     /// Seed of all randomness.
+    #[schemars(range(max = i64::MAX))]
     pub seed: u64,
     /// Environment steps of the whole run.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MOST_STEPS))]
     pub steps: u64,
     /// XLA's platform.
     #[schemars(extend("enum" = podracer_plugins::PLUGINS.each_ref().map(|plugin| plugin.name)))]
@@ -90,19 +96,22 @@ pub struct TrainSettings {
     pub devices: Devices,
     /// Iterations between two checkpoints, which are written at the end of a call; 0 for a checkpoint at the end of the run,
     /// or when it is stopped, only.
+    #[schemars(range(max = MOST_STEPS))]
     pub checkpoint_every: u64,
     /// Iterations between two checkpoints that have the agent's store, such as a replay of gigabytes. Those between have all
     /// else: `eval` and `export` read them, `resume` goes on from the last one with the store. 0: all have it.
+    #[schemars(range(max = MOST_STEPS))]
     pub store_every: u64,
     /// Reaction to parameters that are not finite.
     pub on_nan: OnNan,
     /// Checkpoints that are kept: an older one serves where the last is damaged.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub checkpoints_kept: usize,
     /// Iterations between two evaluations, which are made at the end of a call; 0 for none. They do not change the training.
+    #[schemars(range(max = MOST_STEPS))]
     pub eval_every: u64,
     /// Episodes of an evaluation.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub eval_episodes: usize,
     /// True if an evaluation draws actions from the policy, as in training; false if it takes the greedy ones.
     pub eval_sampled: bool,
@@ -144,13 +153,13 @@ impl Default for TrainSettings {
 #[serde(default)]
 pub struct AnakinSettings {
     /// Lanes in all, over all devices.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub environments: usize,
     /// Steps of each lane in an iteration.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub unroll: usize,
     /// Iterations in one call of the compiled program.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub iterations_per_call: usize,
 }
 

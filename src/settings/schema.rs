@@ -257,7 +257,7 @@ fn unlinked(text: &str) -> String {
     out + rest
 }
 
-/// Text of a type in `podracer describe`: `integer, at least 1`.
+/// Text of a type in `podracer describe`: `integer, 1 to 1024`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -271,7 +271,9 @@ impl fmt::Display for Kind {
             Kind::List { element, length } => match length {
                 (0, usize::MAX) => write!(f, "list of ({element})"),
                 (least, most) if least == most => write!(f, "list of {least} ({element})"),
-                (least, _) => write!(f, "list of at least {least} ({element})"),
+                (least, usize::MAX) => write!(f, "list of at least {least} ({element})"),
+                (0, most) => write!(f, "list of at most {most} ({element})"),
+                (least, most) => write!(f, "list of {least} to {most} ({element})"),
             },
             Kind::Table => f.write_str("table"),
             Kind::Any { expected, .. } => f.write_str(expected),
@@ -279,14 +281,17 @@ impl fmt::Display for Kind {
     }
 }
 
+/// Bounds of 2^31 and beyond are left out: nobody comes near them, and they have too many digits to read.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Range { least: Some(least), most: Some(most), .. } => write!(f, ", {least} to {most}"),
-            Range { least: Some(least), .. } => write!(f, ", at least {least}"),
-            Range { above: Some(above), .. } => write!(f, ", above {above}"),
-            Range { most: Some(most), .. } => write!(f, ", at most {most}"),
-            Range { .. } => Ok(()),
+        let Range { least, above, most } = *self;
+        match (least, above, most.filter(|&most| most < (1_u64 << 31) as f64)) {
+            (Some(least), _, Some(most)) => write!(f, ", {least} to {most}"),
+            (Some(least), _, None) => write!(f, ", at least {least}"),
+            (None, Some(above), Some(most)) => write!(f, ", above {above}, at most {most}"),
+            (None, Some(above), None) => write!(f, ", above {above}"),
+            (None, None, Some(most)) => write!(f, ", at most {most}"),
+            (None, None, None) => Ok(()),
         }
     }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ReplayMemory;
+use super::devices::MOST_DEVICES;
 use super::problems::Problems;
 
 /// The loop with central inference: workers step environments and know no model.
@@ -11,21 +12,25 @@ use super::problems::Problems;
 #[serde(default)]
 pub struct SeedSettings {
     /// Devices that infer, by index. Empty: the first quarter of `train.devices`, at least one.
+    #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
     pub inference: Vec<usize>,
     /// Devices that learn, by index. Empty: those of `train.devices` that do not infer, as many as the lanes divide over.
+    #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
     pub learners: Vec<usize>,
     /// Lanes of each inference device: environments that all of its workers may have together.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub environments: usize,
     /// Workers of each inference device that `podracer train` starts in its own process. They divide the lanes.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_024))]
     pub workers: usize,
     /// Steps of each lane in an unroll.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub unroll: usize,
     /// Iterations by which acting may be ahead of learning. 0: a thread that has completed the unrolls of an iteration waits for it.
+    #[schemars(range(max = 1_000))]
     pub lag: usize,
     /// Number of waiting environments at which an inference begins; 0 picks it by measured times.
+    #[schemars(range(max = 1_000_000))]
     pub capacity: usize,
     /// Milliseconds after the first waiting step at which an inference begins anyway; 0 is twice the time of an inference.
     #[schemars(range(min = 0.0))]
@@ -35,10 +40,10 @@ pub struct SeedSettings {
     /// The folder whose disk has a replay on the host. Empty: the run directory.
     pub replay_folder: String,
     /// Iterations between two reports.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub iterations_per_call: usize,
     /// Seconds without progress in any thread after which the run is given up.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub patience: usize,
 }
 

@@ -33,7 +33,7 @@ impl Kind {
                 must("an integer of at least 0")
             }
             (Kind::Integer { range, .. }, Value::Integer(number)) => {
-                range.check(*number as f64, "").map(|()| value.clone())
+                range.check_integer(*number).map(|()| value.clone())
             }
             // `1e6` is a float in TOML.
             (Kind::Integer { .. }, &Value::Float(number))
@@ -113,6 +113,18 @@ fn of_elements(mistake: Mistake) -> Mistake {
 }
 
 impl Range {
+    /// The message names the one bound that the integer is beyond: the other one may have many digits.
+    fn check_integer(&self, number: i64) -> Result<(), Mistake> {
+        let number = number as f64;
+        let must = match *self {
+            Range { least: Some(least), .. } if number < least => format!("at least {least}"),
+            Range { above: Some(above), .. } if number <= above => format!("above {above}"),
+            Range { most: Some(most), .. } if number > most => format!("at most {most}"),
+            Range { .. } => return Ok(()),
+        };
+        Err(Mistake::Range(format!("must be {must}")))
+    }
+
     /// `noun` comes before the bound in the message: `a number ` of at least 0.
     fn check(&self, number: f64, noun: &str) -> Result<(), Mistake> {
         let of_at_least = if noun.is_empty() { "at least" } else { "of at least" };

@@ -24,7 +24,7 @@ pub struct Snake {
     #[schemars(range(min = 2, max = 100), extend("x-reason" = "a snake needs room to move, and the board is an array of cells"))]
     pub columns: usize,
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

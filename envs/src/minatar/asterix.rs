@@ -18,7 +18,7 @@ pub struct Asterix {
     /// True if things come and move ever faster, with the time.
     pub ramping: bool,
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

@@ -17,7 +17,7 @@ const WALL: u32 = (1 << 30) - 1;
 #[serde(default, deny_unknown_fields)]
 pub struct Breakout {
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
     /// If false, observations do not show where the ball was: which way it flies is to be remembered from the step before.
     pub trail: bool,

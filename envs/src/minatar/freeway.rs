@@ -19,10 +19,10 @@ const COLUMN: i32 = 4;
 #[serde(default, deny_unknown_fields)]
 pub struct Freeway {
     /// Steps from one move of the chicken to the next.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub player_speed: usize,
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

@@ -38,7 +38,7 @@ pub struct Seaquest {
     /// True if each surfacing makes enemies come more often, and every other one makes them faster.
     pub ramping: bool,
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

@@ -35,7 +35,7 @@ pub struct SpaceInvaders {
     /// True if each wave moves faster than the one before.
     pub ramping: bool,
     /// Steps after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 

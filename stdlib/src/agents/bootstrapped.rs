@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct BootstrappedSettings {
     /// Number of networks.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub ensemble: usize,
     /// Factor of the prior that is added to each network; 0 for none.
     #[schemars(range(min = 0.0))]

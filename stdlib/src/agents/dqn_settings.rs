@@ -58,7 +58,7 @@ pub struct DqnSettings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
     /// Rewards of a return, before the value of what follows.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
     /// Clipping of rewards in learning: `none` or `abs_one`, which is to [-1, 1].
     pub reward_clipping: RewardClipping,
@@ -75,14 +75,14 @@ pub struct DqnSettings {
     /// Kind of the network's action values: `expected`, `categorical` (C51) or `quantile` (QR-DQN).
     pub values: DqnValues,
     /// Atoms of `categorical`.
-    #[schemars(range(min = 2))]
+    #[schemars(range(min = 2, max = 10_000))]
     pub atoms: usize,
     /// The least atom of `categorical`: no return is less.
     pub v_min: f64,
     /// The greatest atom of `categorical`: no return is greater.
     pub v_max: f64,
     /// Quantiles of `quantile`.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub quantiles: usize,
     /// Errors of `quantile` count linearly from this size on.
     #[schemars(range(min = 0.0))]
@@ -107,13 +107,13 @@ pub struct DqnSettings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub evaluation_epsilon: f64,
     /// Gradient steps between two updates of the target network.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub target_period: usize,
     /// Step size of an update of the target network towards the online one: 1 copies it.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub target_tau: Number,
     /// Observations that the network sees at once, the newest last. The replay keeps each of them once.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100))]
     pub frames: usize,
     /// Settings of the replay.
     #[serde(flatten)]

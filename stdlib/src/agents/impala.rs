@@ -86,6 +86,7 @@ pub struct ImpalaSettings {
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
     /// Units of an LSTM between torso and hidden layers; 0 for none.
+    #[schemars(range(max = 65_536))]
     pub lstm: usize,
     /// The networks of policy and value.
     #[serde(flatten)]

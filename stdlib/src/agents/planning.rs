@@ -31,7 +31,7 @@ pub struct SearchSettings {
     /// The search: `muzero` (Schrittwieser et al. 2020) or `gumbel` (Danihelka et al. 2022).
     pub search: SearchKind,
     /// Simulations of a search.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100_000))]
     pub simulations: usize,
     /// Share of Dirichlet noise in the root's policy, for `muzero`. Evaluations have none.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -49,7 +49,7 @@ pub struct SearchSettings {
     #[schemars(range(min = 0.0))]
     pub temperature: Number,
     /// Actions that are tried at the root, at most, for `gumbel`.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub considered_actions: usize,
     /// Scale of the noise at the root, for `gumbel`. Evaluations have none.
     #[schemars(range(min = 0.0))]

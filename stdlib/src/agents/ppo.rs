@@ -36,10 +36,10 @@ pub struct PpoSettings {
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
     /// Passes over each rollout.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub epochs: usize,
     /// Minibatches per pass: of steps, or with an LSTM of lanes with all of their steps.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub minibatches: usize,
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -57,6 +57,7 @@ pub struct PpoSettings {
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
     /// Units of an LSTM between torso and hidden layers; 0 for none.
+    #[schemars(range(max = 65_536))]
     pub lstm: usize,
     /// The networks of policy and value.
     #[serde(flatten)]

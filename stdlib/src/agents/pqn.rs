@@ -39,10 +39,10 @@ pub struct PqnSettings {
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
     /// Passes over each rollout.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub epochs: usize,
     /// Minibatches of steps per pass.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub minibatches: usize,
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]

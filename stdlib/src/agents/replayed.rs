@@ -20,16 +20,16 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct ReplaySettings {
     /// Steps that the replay keeps, over all devices.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub capacity: usize,
     /// Steps that the replay must have before learning begins, over all devices.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub minimum: usize,
     /// Windows of steps in the batch of a gradient step, over all devices.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub batch: usize,
     /// Steps learnt from for each step acted: how often a step is replayed on average, if the replay keeps it long enough.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1e6))]
     pub replay_ratio: f64,
     /// If true, windows are drawn by the errors that they had when they were last learnt from; else all alike.
     pub prioritized: bool,

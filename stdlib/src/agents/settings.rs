@@ -124,18 +124,19 @@ pub struct Networks {
     /// `residual` (sections of residual blocks).
     pub torso: Torso,
     /// Channels, side of the window and stride of each layer of `conv`.
-    #[schemars(length(min = 1), inner(inner(range(min = 1))))]
-    #[schemars(extend("x-must" = "have the channels, the side of the window and the stride of each layer, all at least 1, such as [[16, 8, 4], [32, 4, 2]]"))]
+    #[schemars(length(min = 1, max = 64), inner(inner(range(min = 1, max = 65_536))))]
+    #[schemars(extend("x-must" = "have the channels, the side of the window and the stride of each of 1 to 64 layers, all from 1 to 65536, such as [[16, 8, 4], [32, 4, 2]]"))]
     pub convs: Vec<[usize; 3]>,
     /// Channels of each section of `residual`.
-    #[schemars(length(min = 1), inner(range(min = 1)))]
-    #[schemars(extend("x-must" = "name sections of at least 1 channel each"))]
+    #[schemars(length(min = 1, max = 64), inner(range(min = 1, max = 65_536)))]
+    #[schemars(extend("x-must" = "name 1 to 64 sections of 1 to 65536 channels each"))]
     pub sections: Vec<usize>,
     /// Units of the dense layer that ends a torso.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 65_536))]
     pub features: usize,
     /// Units of each hidden layer after the torso, of policy and value alike.
-    #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
+    #[schemars(length(max = 64), inner(range(min = 1, max = 65_536)))]
+    #[schemars(extend("x-must" = "name at most 64 layers of 1 to 65536 units each"))]
     pub hidden: Vec<usize>,
     /// Function after each hidden layer. Convolutions and the dense layer of a torso have max(x, 0).
     pub activation: Activation,

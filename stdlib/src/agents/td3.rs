@@ -39,12 +39,12 @@ pub struct Td3Settings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub polyak: Number,
     /// Steps of the returns that the critics' targets begin with.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
     /// If true, there are two critics, and targets take the lesser of their values.
     pub twin: bool,
     /// Gradient steps of the critics for one of the actor and of the targets.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub policy_period: usize,
     /// Standard deviation of the noise in targets' actions, where actions are in [-1, 1].
     #[schemars(range(min = 0.0))]

@@ -58,7 +58,8 @@ pub fn n_step_bootstrapped_returns(
 ) -> Tensor {
     let _scope = scope("n_step_bootstrapped_returns");
     let steps = r_t.len();
-    let n = n.max(1);
+    // Beyond the last step there is nothing to add.
+    let n = n.clamp(1, steps.max(1));
     let lambda_t = per_step(lambda, discount_t);
     let last = v_t.index(-1);
     // The tensor shifted to begin `i` steps later, `after` behind its end.

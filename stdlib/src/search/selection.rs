@@ -4,7 +4,7 @@ use super::fold;
 use super::node::Columns;
 use super::noise::Noise;
 use super::qtransform::QTransform;
-use super::seq_halving::considered_visits;
+use super::seq_halving::{considered_visits, sequence};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
@@ -125,13 +125,16 @@ impl Selection for GumbelSelection {
     #[track_caller]
     fn root(&self, node: &Columns, simulation: Tensor, _: &Noise) -> Tensor {
         let (batch, actions) = (node.value.len(), node.qvalues.dim(0));
-        let most = self.max_num_considered_actions;
-        let visits = considered_visits(most, self.num_simulations);
+        // A table for more actions than there are would never be read, and would be as large as somebody asks for.
+        let most = self.max_num_considered_actions.min(actions);
         let considered = match self.invalid_actions {
-            None => constant(&visits[most.min(actions)][..]).at(simulation).broadcast_to([batch]),
+            None => {
+                let visits = sequence(most, self.num_simulations);
+                constant(&visits[..]).at(simulation).broadcast_to([batch])
+            }
             Some(invalid) => {
                 let valid = (!invalid).astype(I32).sum_axis(-1).minimum(most as i32);
-                let visits: Vec<f32> = visits.concat();
+                let visits = considered_visits(most, self.num_simulations).concat();
                 constant(&visits[..]).take(valid * self.num_simulations as i32 + simulation, 0)
             }
         };

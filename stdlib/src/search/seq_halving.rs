@@ -9,7 +9,8 @@ pub(super) fn considered_visits(
     (0..=max_num_considered_actions).map(|m| sequence(m, num_simulations)).collect()
 }
 
-fn sequence(considered_at_first: usize, num_simulations: usize) -> Vec<f32> {
+/// The visits of [`considered_visits`] with so many actions to begin with.
+pub(super) fn sequence(considered_at_first: usize, num_simulations: usize) -> Vec<f32> {
     if considered_at_first <= 1 {
         return (0..num_simulations).map(|visits| visits as f32).collect();
     }

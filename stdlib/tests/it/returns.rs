@@ -54,6 +54,17 @@ fn n_step_returns_are_those_of_rlax() {
 }
 
 #[test]
+fn each_step_of_a_return_was_traced_though_it_had_fewer() {
+    let of = |n: usize| {
+        let traced = trace((f32([3]), f32([3]), f32([3])), |(r_t, discount_t, v_t)| {
+            n_step_bootstrapped_returns(r_t, discount_t, v_t, n, 1.0)
+        });
+        traced.expect("it traces").to_string()
+    };
+    assert_eq!(of(usize::MAX), of(3));
+}
+
+#[test]
 fn advantages_are_those_of_rlax() {
     for record in records("truncated_generalized_advantage_estimation") {
         record.check(|x| {

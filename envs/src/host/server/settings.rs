@@ -104,6 +104,7 @@ pub struct EnvPool {
     /// Further arguments of `envpool.make_gymnasium`.
     pub kwargs: BTreeMap<String, Value>,
     /// Threads of each server; 0 for one per core.
+    #[schemars(range(max = 1_024))]
     pub threads: usize,
     /// If true, the last observation of a truncated episode is kept and its value bootstrapped from; if false, truncated
     /// episodes count as terminated.
@@ -137,6 +138,7 @@ pub struct Atari {
     #[serde(flatten)]
     pub processing: AtariProcessing,
     /// Threads of each server; 0 for one per core.
+    #[schemars(range(max = 1_024))]
     pub threads: usize,
     /// Processes that serve it.
     #[serde(flatten)]
@@ -245,26 +247,28 @@ pub enum Resize {
 #[serde(default)]
 pub struct AtariProcessing {
     /// Height of an observation in pixels.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub height: usize,
     /// Width of an observation in pixels.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub width: usize,
     /// Way in which frames are resized.
     pub resize: Resize,
     /// Frames in an observation, the latest last.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100))]
     pub stack: usize,
     /// Frames of the game for each action.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub action_repeat: usize,
     /// If true, a frame is the maximum of the game's last two, pixel by pixel: some games draw objects in every other
     /// frame only.
     pub pool: bool,
     /// Least number of frames without an action at the beginning of an episode; more than 0 needs `resize = "bilinear"`.
+    #[schemars(range(max = 1_000_000))]
     pub fewest_noops: usize,
     /// Greatest number of frames without an action at the beginning of an episode; the number is uniform from the least to this.
     /// They are single frames, not repeated actions.
+    #[schemars(range(max = 1_000_000))]
     pub most_noops: usize,
     /// If true, an episode begins with the fire button in games that wait for it.
     pub fire_reset: bool,
@@ -278,7 +282,7 @@ pub struct AtariProcessing {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sticky_actions: f64,
     /// Frames of the game after which an episode is truncated.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub most_frames: usize,
     /// If true, the last observation of a truncated episode is kept and its value bootstrapped from; if false, truncated
     /// episodes count as terminated.
@@ -315,15 +319,16 @@ impl Default for AtariProcessing {
 #[serde(default)]
 pub struct ServerSettings {
     /// Servers of each actor thread.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_024))]
     pub servers: usize,
     /// Restarts of a server that dies, hangs or answers nonsense, before its next fault ends the run; 0 for none.
+    #[schemars(range(max = i32::MAX))]
     pub restarts: usize,
     /// Seconds that a server may take to start, and again to begin its first episodes.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub start_seconds: usize,
     /// Seconds that a server may take for a step.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub step_seconds: usize,
     /// Python interpreter that has the packages; empty for that of `podracer envs install`.
     pub python: String,

@@ -37,7 +37,7 @@ pub struct AlphaZeroSettings {
     pub discount: Number,
     /// Steps of a return. With at least as many as a game has, the target of a value is the game's outcome; of a game that goes on
     /// behind the end of a rollout, it is the search's value there.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 5_000))]
     pub n_step: usize,
     /// Weight of the squared error of the value.
     #[schemars(range(min = 0.0))]
@@ -45,7 +45,7 @@ pub struct AlphaZeroSettings {
     /// If true, the agent learns from a replay, whose settings are in force then; else once from each rollout.
     pub replay: bool,
     /// Without a replay: gradient steps of an iteration, each from an equal part of the lanes of a device.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub gradient_steps: usize,
     /// Settings of the search.
     #[serde(flatten)]

@@ -39,16 +39,17 @@ pub struct MuZeroSettings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
     /// Rewards of a return, before the search's value of what follows.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
     /// Steps that the model is unrolled for in learning.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100))]
     pub model_unroll: usize,
     /// Weight of the value's loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
     /// Outcomes of chance that the model tells apart: Stochastic MuZero (Antonoglou et al. 2022), whose search is `muzero`. 0: the model is
     /// deterministic.
+    #[schemars(range(max = 10_000))]
     pub chance_outcomes: usize,
     /// Weight of the squared distance between the encoder's probabilities and the outcome that it names, with `chance_outcomes`. With a
     /// large one the encoder soon names the same outcome, whatever it sees.
@@ -57,27 +58,28 @@ pub struct MuZeroSettings {
     /// Clipping of rewards in learning: `none` or `abs_one`, which is to [-1, 1].
     pub reward_clipping: RewardClipping,
     /// The greatest value after rescaling; there are bins for the integers from its negative to it.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub value_support: usize,
     /// The greatest reward after rescaling, with bins as for values.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub reward_support: usize,
     /// Rescaling of values and rewards before the bins: `signed_hyperbolic`, `signed_logp1` or `identity`.
     pub rescaling: TxPair,
     /// Observations that are stacked into what the network sees, the latest last; 1 for none. The first `frames - 1` steps of a
     /// rollout, or of a window of the replay, are only seen.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100))]
     pub frames: usize,
     /// Elements of the embedding of a state.
-    #[schemars(range(min = 2))]
+    #[schemars(range(min = 2, max = 65_536))]
     pub embedding: usize,
     /// Units of each hidden layer of the heads of policy, value and reward.
-    #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
+    #[schemars(length(max = 64), inner(range(min = 1, max = 65_536)))]
+    #[schemars(extend("x-must" = "name at most 64 layers of 1 to 65536 units each"))]
     pub head_hidden: Vec<usize>,
     /// If true, the agent learns from a replay, whose settings are in force then; else once from each rollout.
     pub replay: bool,
     /// Without a replay: gradient steps of an iteration, each from an equal part of the lanes of a device.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub gradient_steps: usize,
     /// Settings of the search.
     #[serde(flatten)]

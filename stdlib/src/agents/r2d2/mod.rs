@@ -49,21 +49,22 @@ pub struct R2d2Settings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
     /// Steps of the returns that values are learnt from.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
     /// Transform of values that the network learns: `signed_hyperbolic` (R2D2's rescaling), `signed_logp1` or `identity`.
     pub value_rescaling: TxPair,
     /// Transitions of a sequence, those of the burn-in included.
-    #[schemars(range(min = 2))]
+    #[schemars(range(min = 2, max = 100_000))]
     pub sequence_length: usize,
     /// Transitions at the start of a sequence that only bring the LSTM's state up to date; less than `sequence_length`.
+    #[schemars(range(max = 100_000))]
     pub burn_in: usize,
     /// Steps between the starts of two sequences of an environment: `sequence_length - burn_in` trains each step in one
     /// sequence, as SEED RL does. A multiple of the steps of an iteration (`unroll`).
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100_000))]
     pub period: usize,
     /// Gradient steps between two copies of the network into the target network.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub target_period: usize,
     /// Share of the greatest absolute error of a sequence in its priority; the rest is that of the mean.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -79,10 +80,10 @@ pub struct R2d2Settings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub evaluation_epsilon: f64,
     /// Observations that are stacked into what the network sees, the latest last; 1 for none. The replay keeps single ones.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100))]
     pub frames: usize,
     /// Units of the LSTM.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 65_536))]
     pub lstm: usize,
     /// The replay. Sequences share steps, which count once: Table 8's 100,000 sequences of 80 new steps each are 8,000,000.
     #[serde(flatten)]

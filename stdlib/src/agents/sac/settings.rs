@@ -29,11 +29,11 @@ pub struct SacSettings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub polyak: Number,
     /// Steps of the returns that the critics' targets begin with.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
     /// Gradient steps of the critics for one turn of actor and temperature, which then take as many steps; 1 in the paper, 2 in
     /// CleanRL.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX))]
     pub policy_period: usize,
     /// Temperature at the start of a run.
     #[schemars(extend("exclusiveMinimum" = 0.0))]

@@ -31,6 +31,21 @@ fn root(batch: usize) -> RootFnOutput {
 }
 
 #[test]
+fn visits_of_more_actions_than_there_are_were_kept_in_a_table() {
+    let of = |max_num_considered_actions: usize, invalid: bool| {
+        let traced = trace(key(), |key| {
+            let options = GumbelMuZeroOptions { max_num_considered_actions, ..Default::default() };
+            let invalid = invalid.then(|| full([3, 2], false));
+            gumbel_muzero_policy(key, root(3), line(3), 40, invalid, &options).action
+        });
+        traced.expect("it traces").to_string()
+    };
+    for invalid in [false, true] {
+        assert_eq!(of(usize::MAX, invalid), of(2, invalid));
+    }
+}
+
+#[test]
 fn a_search_finds_the_reward_three_steps_away() {
     for gumbel in [false, true] {
         let traced = trace(key(), |key| {
