@@ -7,9 +7,17 @@ use podracer_dsl::prelude::*;
 use podracer_tests::{golden, xla};
 use serde_json::{Value, json};
 
-/// Runs the searches of a record, its models by `vmap`, and says where they differ from mctx's. Trees that mctx itself does not find again
-/// when its numbers change in the last places are left out: there, actions are as good as equal.
-fn differences(record: &Value) -> Result<Vec<String>> {
+/// Trees of a record that differ from mctx's.
+#[derive(Default)]
+struct Differences {
+    /// A sentence for each tree that mctx finds again when its numbers change in the last places.
+    complaints: Vec<String>,
+    /// Number of the others, in which actions are as good as equal.
+    undecided: usize,
+}
+
+/// Runs the searches of a record, its models by `vmap`, and says where they differ from mctx's.
+fn differences(record: &Value) -> Result<Differences> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let attrs = &record["attrs"];
     let number = |name: &str| attrs[name].as_u64().unwrap_or_default() as usize;
@@ -45,11 +53,18 @@ fn differences(record: &Value) -> Result<Vec<String>> {
     let got = Trees::new(expected.count, &results)?;
     let unstable: Vec<u64> =
         record["unstable"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
-    let mut found = Vec::new();
-    for tree in (0..got.count).filter(|&tree| !unstable.contains(&(tree as u64))) {
+    let mut found = Differences::default();
+    for tree in 0..got.count {
         let unequal = got.unequal(tree, &expected, tree);
-        if !unequal.is_empty() {
-            found.push(format!("{search:?}: tree {tree} differs in {unequal:?}"));
+        if unequal.is_empty() {
+            continue;
+        }
+        let complaint = format!("{search:?}: tree {tree} differs in {unequal:?}");
+        if unstable.contains(&(tree as u64)) {
+            println!("{complaint}, where mctx differs from itself");
+            found.undecided += 1;
+        } else {
+            found.complaints.push(complaint);
         }
     }
     Ok(found)
@@ -59,16 +74,26 @@ fn check(policy: &str, qtransform: &str) {
     let records = golden::records("mctx.json").expect("the file is sound").expect("it is there");
     let chosen =
         |record: &&Value| record["op"] == policy && record["attrs"]["qtransform"] == qtransform;
-    let mut complaints = Vec::new();
-    let mut count = 0;
+    let (mut complaints, mut undecided, mut count) = (Vec::new(), 0, 0);
     // All records of a policy and a Q-transform take a minute of a core.
-    let every = if std::env::var_os("PODRACER_ALL").is_some() { 1 } else { 3 };
+    let every = if std::env::var_os("PODRACER_ALL").is_some() { 1 } else { 4 };
     for record in records.iter().filter(chosen).step_by(every) {
-        complaints.extend(differences(record).unwrap_or_else(|error| vec![format!("{error:#}")]));
+        match differences(record) {
+            Ok(found) => {
+                complaints.extend(found.complaints);
+                undecided += found.undecided;
+            }
+            Err(error) => complaints.push(format!("{error:#}")),
+        }
         count += 1;
     }
     assert!(count > 0, "there are no records");
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    // Nearly all of them are mctx's all the same.
+    assert!(
+        undecided <= count,
+        "{undecided} trees of {count} records differ where mctx differs from itself"
+    );
 }
 
 /// A test for each policy and Q-transform: the nodes, visits, actions and values are mctx's.
