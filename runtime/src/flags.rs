@@ -18,7 +18,7 @@ enum Kind {
     Extra,
 }
 
-const KNOWN: [(&str, Kind); 13] = [
+const KNOWN: [(&str, Kind); 15] = [
     ("xla_dump_to", Kind::Text),
     ("xla_dump_hlo_as_text", Kind::Bool),
     ("xla_dump_hlo_as_proto", Kind::Bool),
@@ -31,6 +31,8 @@ const KNOWN: [(&str, Kind); 13] = [
     ("xla_cpu_prefer_vector_width", Kind::Integer),
     ("xla_cpu_enable_fast_math", Kind::Bool),
     ("xla_embed_ir_in_executable", Kind::Bool),
+    ("xla_backend_optimization_level", Kind::Integer),
+    ("xla_cpu_use_fusion_emitters", Kind::Bool),
     ("xla_backend_extra_options", Kind::Extra),
 ];
 

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::skip::skip_heavy;
-use super::{podracer, text};
+use super::{QUICK, podracer, text};
 
 /// Reason to leave out agents whose gradient steps are compared with a reference's by other tests.
 const HALF_A_MINUTE: &str = "half a minute of a core each";
@@ -16,6 +16,8 @@ const HALF_A_MINUTE: &str = "half a minute of a core each";
 fn trained(experiment: &str, more: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = podracer(&["train", experiment, "--seed=1", "--json"]);
+    // Training takes longer than compiling here.
+    command.env_remove(QUICK.0);
     let assert = command.args(more).current_dir(&folder).assert().success();
     let printed = text(&assert.get_output().stdout);
     serde_json::from_str(printed.lines().last().unwrap_or_default()).expect("a JSON object")

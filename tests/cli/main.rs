@@ -23,9 +23,15 @@ use std::process::Stdio;
 
 use assert_cmd::Command;
 
+/// XLA's flags with which programs compile in a fraction of the time. What is tested here is the command line; what XLA makes of
+/// programs by default is a matter of other tests.
+const QUICK: (&str, &str) =
+    ("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false");
+
 fn podracer(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
     command.args(arguments).env_remove("PODRACER_LOG").env_remove("RUST_LOG");
+    command.env(QUICK.0, QUICK.1);
     command
 }
 
@@ -33,7 +39,7 @@ fn podracer(arguments: &[&str]) -> Command {
 fn command(arguments: &[impl AsRef<OsStr>]) -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_podracer"));
     command.args(arguments).env_remove("PODRACER_LOG");
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command.env_remove("RUST_LOG").env(QUICK.0, QUICK.1).stdin(Stdio::null());
     command
 }
 

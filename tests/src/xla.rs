@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, anyhow};
 use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, Module, Plugin, RuntimeError,
+    Argument, Buffer, Client, ClientOptions, CompileOptions, Module, OptionValue, Plugin,
+    RuntimeError,
 };
 use std::sync::OnceLock;
 
@@ -53,18 +54,43 @@ pub fn run(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
     Ok(run_replicated(func, &[arguments.to_vec()])?.remove(0))
 }
 
+/// XLA's options with which large programs compile in a fraction of the time: for tests of what a program says, not of how XLA
+/// compiles it.
+pub fn quick() -> Vec<(String, OptionValue)> {
+    vec![
+        ("xla_backend_optimization_level".to_owned(), OptionValue::Int(0)),
+        ("xla_cpu_use_fusion_emitters".to_owned(), OptionValue::Bool(false)),
+    ]
+}
+
+/// Runs one function, compiled with the options of [`quick`].
+///
+/// # Errors
+/// As [`run`].
+pub fn run_quickly(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
+    Ok(run_with(func, &[arguments.to_vec()], quick())?.remove(0))
+}
+
 /// Runs one function on as many devices as there are lists of arguments; gives the results of each.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<Array>>> {
+    run_with(func, arguments, Vec::new())
+}
+
+fn run_with(
+    func: &Func,
+    arguments: &[Vec<Array>],
+    xla: Vec<(String, OptionValue)>,
+) -> Result<Vec<Vec<Array>>> {
     let replicas = arguments.len();
     let spec = ModuleSpec::new(func.name.clone(), func).replicas(replicas);
     let module = stablehlo(func, &spec).context("emitting StableHLO")?;
     let mut compiled =
         Module::new(module.text_with_locations, func.param_types(), func.result_types());
     compiled.key_text = Some(module.text.clone());
-    let options = CompileOptions { replicas, ..CompileOptions::default() };
+    let options = CompileOptions { replicas, xla, ..CompileOptions::default() };
     let executable = client()?
         .compile(&compiled, &options)
         .with_context(|| format!("compiling{}", shown(&module.text)))?;

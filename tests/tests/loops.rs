@@ -3,8 +3,8 @@
 use podracer_dsl::prelude::{Tensor, Tree};
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, OptionValue,
-    Placement, ProgramOptions,
+    AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, Placement,
+    ProgramOptions,
 };
 use podracer_stdlib::agents::{
     A2c, A2cSettings, Agent, AgentSettings, AnyAgent, Axes, Dqn, DqnSettings, Impala,
@@ -53,9 +53,9 @@ pub fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
         .expect("the loop traces")
 }
 
-/// Options of the loops here: nothing is cached, and LLVM does not try hard.
+/// Options of the loops here: quickly compiled, and nothing is cached.
 pub fn options(replicas: usize) -> ProgramOptions {
-    let xla = vec![("xla_llvm_disable_expensive_passes".to_owned(), OptionValue::Bool(true))];
+    let xla = podracer_tests::xla::quick();
     let compile = CompileOptions { replicas, xla, ..CompileOptions::default() };
     ProgramOptions { compile, cache: ExecutableCache::disabled(), ..ProgramOptions::default() }
 }

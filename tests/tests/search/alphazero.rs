@@ -62,7 +62,7 @@ fn searches_of_tic_tac_toe_by_its_rules_are_those_of_mctx() {
             found(&output)
         });
         let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
-        let results = xla::run(traced.func(), &[Array::key(number("seed")), moves]);
+        let results = xla::run_quickly(traced.func(), &[Array::key(number("seed")), moves]);
         let expected = Trees::of(&record["outputs"]).expect("the record has them");
         let got = Trees::new(expected.count, &results.expect("it runs")).expect("they are as many");
         complaints.extend((0..got.count).filter_map(|tree| {

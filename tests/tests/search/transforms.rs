@@ -51,7 +51,7 @@ fn same_in_batches<X: Tree, Y: IntoTree>(xs: impl Fn() -> X, search: impl Fn(X) 
         (batched, alone)
     });
     let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
-    let results = xla::run(traced.func(), &[]).expect("it runs");
+    let results = xla::run_quickly(traced.func(), &[]).expect("it runs");
     let names = traced.results().leaves();
     let (batched, alone) = results.split_at(results.len() / 2);
     for ((batched, alone), (path, _)) in batched.iter().zip(alone).zip(names) {
@@ -118,10 +118,10 @@ fn same_simplified<E: Environment<Observation = Tensor>>(
     let seed = Array::key(3);
     let state = traced.traced_init().eval(&[seed]).expect("a seed");
     let func = traced.traced().func();
-    let plain = xla::run(func, &state).expect("it runs");
+    let plain = xla::run_quickly(func, &state).expect("it runs");
     let simplified = simplify(func, &Options::all());
     assert_ne!(simplified.to_string(), func.to_string());
-    let got = xla::run(&simplified, &state).expect("it runs");
+    let got = xla::run_quickly(&simplified, &state).expect("it runs");
     assert_eq!(differences(&plain, &got, tolerance), None);
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
-use podracer_runtime::{Array, ExecutableCache, OptionValue, SebulbaRun};
+use podracer_runtime::{Array, ExecutableCache, SebulbaRun};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -40,8 +40,10 @@ fn spec() -> HostSpec {
 pub fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
-    let xla = vec![("xla_backend_optimization_level".to_owned(), OptionValue::Int(0))];
-    sebulba.xla(xla).cache(ExecutableCache::disabled()).patience(Duration::from_secs(60))
+    sebulba
+        .xla(podracer_tests::xla::quick())
+        .cache(ExecutableCache::disabled())
+        .patience(Duration::from_secs(60))
 }
 
 /// PPO on device 1, acting on device 0.

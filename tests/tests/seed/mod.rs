@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use podracer::seed::SeedRl;
 use podracer_dsl::Tensor;
-use podracer_runtime::{ExecutableCache, OptionValue};
+use podracer_runtime::ExecutableCache;
 use podracer_stdlib::agents::Learn;
 
 /// Quickly compiled, and nothing cached.
 fn quick<A: Learn<Observation = Tensor>>(seed: SeedRl<A>) -> SeedRl<A> {
-    let xla = vec![("xla_backend_optimization_level".to_owned(), OptionValue::Int(0))];
-    seed.xla(xla).cache(ExecutableCache::disabled()).patience(Duration::from_secs(60))
+    seed.xla(podracer_tests::xla::quick())
+        .cache(ExecutableCache::disabled())
+        .patience(Duration::from_secs(60))
 }
