@@ -311,6 +311,60 @@ fn ppo_learns_in_servers_of_choices_and_trees() {
     assert!(first < 40.0 && last > 55.0, "{first} and {last}");
 }
 
+/// The one-hot vectors are those of Gymnasium's `flatten`, in each autoreset mode.
+#[test]
+fn a_discrete_observation_is_one_hot() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    for (id, actions, kwargs) in [
+        ("FrozenLake-v1", 4, json!({"max_episode_steps": 9})),
+        ("Taxi-v4", 6, json!({"max_episode_steps": 9})),
+        ("Blackjack-v1", 2, json!({})),
+    ] {
+        let action = |time: usize, i: usize| json!((time * 5 + i * i) % actions);
+        let actions: Vec<Vec<Value>> = (0..STEPS)
+            .map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect())
+            .collect();
+        for (vectorization, autoreset) in
+            [("sync", "same-step"), ("sync", "disabled"), ("async", "next-step")]
+        {
+            let changes = json!({
+                "id": id, "kwargs": kwargs, "vectorization": vectorization, "autoreset": autoreset,
+            });
+            let ends = compare(&python, &changes, &actions);
+            assert!(ends.0 + ends.1 > ENVIRONMENTS, "{ends:?}");
+        }
+    }
+}
+
+#[test]
+fn networks_read_discrete_observations() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    for (id, parts) in [("FrozenLake-v1", "0..16"), ("Blackjack-v1", "0 0..32, 1 32..43, 2 43..45")]
+    {
+        let configuration = configuration(&json!({"id": id, "kwargs": {}}));
+        let options = ServerOptions::new(&python, &configuration).unwrap().servers(2);
+        let start = || Servers::start(&options, 8);
+        let spec = start().unwrap().spec().clone();
+        assert_eq!(spec.observation_type().dtype, DType::F32);
+        let Space::Box { description, .. } = &spec.observation else {
+            panic!("{id}: {:?}", spec.observation);
+        };
+        assert_eq!(description, parts);
+        let agent =
+            Ppo::with(PpoSettings::default(), spec.observation.clone(), spec.action.clone());
+        let sebulba = Sebulba::new(agent).actors(&[0]).learners(&[0]).unroll(16);
+        let mut run = sebulba
+            .start(&loops::client(1), &spec, 0, |_| Ok(Box::new(start()?)))
+            .expect("the run starts");
+        let reports = run.run(3).expect("it runs");
+        assert!(reports.iter().any(|report| !report.episodes.is_empty()));
+    }
+}
+
 #[test]
 fn mujoco_steps_as_it_does_alone() {
     let Some(python) = python("mujoco") else {

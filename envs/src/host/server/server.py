@@ -129,15 +129,15 @@ class Batch:
     the step after an end is none, and begins an episode."""
 
     skips = False
-    # Observations of these kinds are made one vector of.
-    trees = ()
+    # Observations of these kinds become one vector f32 each.
+    flattened = ("Discrete",)
 
     def __init__(self, configuration, about, observation, action):
         self.count = configuration["environments"]
         self.bootstraps = configuration["bootstrap_time_limit"]
         # Atari's stacks come with the frames first, and images have their channels last.
         self.frames_first = is_stack(observation)
-        self.flat = Flat(observation) if type(observation).__name__ in self.trees else None
+        self.flat = Flat(observation) if type(observation).__name__ in self.flattened else None
         if self.flat:
             leaves = [{"path": path, "space": self.spec_of("observation", leaf)} for path, _, leaf in self.flat.leaves]
             from gymnasium.spaces.utils import flatdim
@@ -235,6 +235,10 @@ class Batch:
             self.put(into, rows)
             slot.next_observation[ended] = into
 
+    def shown(self, observations):
+        """Observations of all environments in the form that the client reads."""
+        return self.flat(observations, self.count) if self.flat else observations
+
     def row(self, what, values):
         values = np.asarray(values)
         if values.shape != (self.count,):
@@ -258,8 +262,8 @@ class Batch:
 
 
 class Flat:
-    """Observations that are a Dict or Tuple, made one vector of: the leaves one behind the other, as Gymnasium's `flatten` puts
-    them. Discrete values are one-hot, and images are scaled to [0, 1], which Gymnasium does not."""
+    """Observations of several leaves, or of one that is no array of numbers, as one vector: the leaves one behind the other, as
+    Gymnasium's `flatten` puts them. Discrete values are one-hot, and images are scaled to [0, 1], which Gymnasium does not."""
 
     def __init__(self, space):
         self.leaves = list(leaves_of(space))
@@ -326,7 +330,7 @@ def bounds(values):
 class Gymnasium(Batch):
     """Gymnasium's vector environments, in each of its autoreset modes."""
 
-    trees = ("Dict", "Tuple", "MultiDiscrete", "MultiBinary")
+    flattened = ("Discrete", "Dict", "Tuple", "MultiDiscrete", "MultiBinary")
 
     def __init__(self, configuration):
         import gymnasium
@@ -372,9 +376,6 @@ class Gymnasium(Batch):
     def first(self, seeds):
         # All that a native batch draws comes from one.
         return self.shown(self.envs.reset(seed=seeds[0] if self.native else seeds)[0])
-
-    def shown(self, observation):
-        return self.flat(observation, self.count) if self.flat else observation
 
     def next(self, actions):
         observation, reward, terminated, truncated, infos = self.envs.step(actions)
@@ -422,15 +423,17 @@ class EnvPool(Batch):
         # It takes seeds only when it is made.
         self.envs.close()
         self.envs = self.make(seeds)
-        return self.envs.reset()[0]
+        return self.shown(self.envs.reset()[0])
 
     def next(self, actions):
         observation, reward, terminated, truncated, _ = self.envs.step(actions)
+        observation = self.shown(observation)
         ended = np.flatnonzero(terminated | truncated)
         if not ended.size:
             return observation, reward, terminated, truncated, None
         last, observation = observation, np.copy(observation)
-        observation[ended] = self.envs.reset(ended)[0]
+        begun = self.envs.reset(ended)[0]
+        observation[ended] = self.flat(begun, ended.size) if self.flat else begun
         return observation, reward, terminated, truncated, last
 
 
