@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 use super::{begun, direct, floats, python, seed};
 use crate::loops;
 
-/// The folder of `walks.py` and `choices.py`.
-const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
+/// The folder of `walks.py`, `choices.py` and `painted.py`.
+pub(super) const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
 const RUN: u64 = 5;
 const FIRST: usize = 100;
 const ENVIRONMENTS: usize = 5;
 const STEPS: usize = 40;
 
 /// Configuration of a server, with changes.
-fn configuration(changes: &Value) -> Value {
+pub(super) fn configuration(changes: &Value) -> Value {
     let mut configuration = json!({
         "name": "gymnasium", "id": "CartPole-v1", "kwargs": {"max_episode_steps": 12}, "vectorization": "sync",
         "autoreset": "same-step", "bootstrap_time_limit": true,
@@ -323,9 +323,8 @@ fn a_discrete_observation_is_one_hot() {
         ("Blackjack-v1", 2, json!({})),
     ] {
         let action = |time: usize, i: usize| json!((time * 5 + i * i) % actions);
-        let actions: Vec<Vec<Value>> = (0..STEPS)
-            .map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect())
-            .collect();
+        let actions: Vec<Vec<Value>> =
+            (0..STEPS).map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect()).collect();
         for (vectorization, autoreset) in
             [("sync", "same-step"), ("sync", "disabled"), ("async", "next-step")]
         {
