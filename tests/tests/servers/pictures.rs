@@ -73,8 +73,12 @@ fn gymnasiums_own_pictures_are_drawn() {
         let first = batch.draw().unwrap();
         assert_eq!((first.len(), first[0].len()), (1, 3 * size[0] * size[1]));
         assert!(first[0].iter().any(|&byte| byte != first[0][0]), "one colour");
-        batch.step(&1i32.to_le_bytes(), &mut memory.step()).unwrap();
-        assert_ne!(batch.draw().unwrap(), first);
+        // On ice a step may lead nowhere, and the cart moves by less than a pixel.
+        let moved = (0..20).any(|_| {
+            batch.step(&1i32.to_le_bytes(), &mut memory.step()).unwrap();
+            batch.draw().unwrap() != first
+        });
+        assert!(moved, "{id}");
     }
 }
 
@@ -113,7 +117,7 @@ fn environments_of_envpool_are_drawn_where_it_can_draw_them() {
     };
     let start = |id: &str| {
         let configuration = json!({
-            "name": "envpool", "id": id, "kwargs": {"max_episode_steps": 9}, "threads": 1, "bootstrap_time_limit": true,
+            "name": "envpool", "id": id, "kwargs": {"max_episode_steps": 6}, "threads": 1, "bootstrap_time_limit": true,
         });
         let options = ServerOptions::new(&python, &configuration).unwrap();
         Servers::start(&options.pictures(), 1).unwrap()
@@ -122,17 +126,15 @@ fn environments_of_envpool_are_drawn_where_it_can_draw_them() {
     assert_eq!(batch.picture_size(), Ok([400, 600]));
     let mut memory = StepMemory::new(batch.spec());
     batch.reset(1, 0, &mut memory.step()).unwrap();
-    let mut before = batch.draw().unwrap();
-    for time in 1..=9 {
-        batch.step(&[(time % 2) as u8, 0, 0, 0], &mut memory.step()).unwrap();
-        let now = batch.draw().unwrap();
+    let first = batch.draw().unwrap();
+    for time in 1..=6 {
+        batch.step(&1i32.to_le_bytes(), &mut memory.step()).unwrap();
+        let over = time == 6;
+        assert_eq!(memory.ended(0), (false, over));
+        let pictures = batch.draw().unwrap();
         // The last state of an episode has a picture, too.
-        assert_eq!(
-            (now.len(), memory.ended(0)),
-            if time == 9 { (2, (false, true)) } else { (1, (false, false)) }
-        );
-        assert_ne!(now[0], before[0]);
-        before = now;
+        assert_eq!(pictures.len(), if over { 2 } else { 1 });
+        assert!(!over || pictures[0] != first[0]);
     }
     let none = start("FrozenLake-v1");
     let why = none.picture_size().unwrap_err();

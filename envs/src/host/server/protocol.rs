@@ -340,7 +340,11 @@ mod tests {
             ("observation", pixels(1 << 40), "has no elements, or too many"),
             ("observation", pixels(0), "has no elements, or too many"),
             ("picture", serde_json::json!([0, 9]), "a picture of 0 by 9 pixels"),
-            ("picture", serde_json::json!([1 << 40, 1 << 40]), "a picture of 1099511627776 by"),
+            (
+                "picture",
+                serde_json::json!([1u64 << 40, 1u64 << 40]),
+                "a picture of 1099511627776 by",
+            ),
             ("picture", serde_json::json!([9]), "did not match any variant"),
         ] {
             let message = hello(|hello| hello[key] = value.clone()).unwrap_err();
