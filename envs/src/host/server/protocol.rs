@@ -42,7 +42,7 @@ impl Default for PictureMessage {
     }
 }
 
-/// What a server says of itself before its first step.
+/// Introduction of a server, in its first line.
 #[derive(Debug)]
 pub(super) struct Introduction {
     /// Number and spaces of its environments.
