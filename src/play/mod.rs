@@ -1,8 +1,8 @@
 //! Episodes to look at: environments on the host that draw every state, and the ways to show a picture.
 //!
 //! # Invariants
-//! - An environment draws one kind of picture ([`Environment::render`](podracer_envs::Environment::render)); terminal text and GIF
-//!   are made of the same.
+//! - An environment draws one kind of picture ([`Environment::render`](podracer_envs::Environment::render), or Gymnasium's
+//!   `rgb_array`); terminal text and GIF are made of the same.
 //! - What is drawn changes nothing in an episode: the states are those of an evaluation with the same draws.
 
 mod animation;
@@ -12,5 +12,7 @@ mod versus;
 
 pub use animation::Animation;
 pub use picture::{Colours, Picture};
+#[cfg(feature = "servers")]
+pub use stage::of_servers;
 pub use stage::{Pictures, of_dsl, of_observations};
 pub use versus::{Tally, Versus};

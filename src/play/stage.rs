@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::*;
+#[cfg(feature = "servers")]
+use podracer_envs::host::server::Servers;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
 use podracer_envs::{Environment, Space, TimeStep, check_environment};
 use podracer_runtime::{Client, CompiledEnvironments};
@@ -63,12 +65,41 @@ pub fn of_dsl<E: Environment<Observation = Tensor>>(
 pub fn of_observations(
     environments: Box<dyn HostEnvironment>,
 ) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
+    watched(environments, "it draws none", "; write `Environment::render` for it")
+}
+
+/// One environment of servers with [`ServerOptions::pictures`](podracer_envs::host::server::ServerOptions::pictures), by the pictures
+/// that its server draws; without any, by its observations.
+///
+/// # Errors
+/// A server that draws none of an environment whose observations are neither images nor boards.
+#[cfg(feature = "servers")]
+pub fn of_servers(environments: Servers) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
+    match environments.picture_size() {
+        Ok([height, width]) => {
+            let ty = TensorType::new(U8, [height, width, 3]);
+            let pictures = Pictures::default();
+            let drawn = DrawnInServer { environments, ty, pictures: pictures.clone() };
+            Ok((Box::new(drawn), pictures))
+        }
+        Err(why) => {
+            let why = why.to_owned();
+            watched(Box::new(environments), &why, "")
+        }
+    }
+}
+
+/// One environment by its observations, where it has no pictures for the reason `why`.
+fn watched(
+    environments: Box<dyn HostEnvironment>,
+    why: &str,
+    remedy: &str,
+) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
     let space = environments.spec().observation.clone();
     let zeros = vec![0; space.ty().bytes()];
     Picture::of_observation(&space, &zeros).with_context(|| {
         format!(
-            "there is no picture of the environment: it draws none, and its observation, {}, is neither an image nor a board; \
-             write `Environment::render` for it",
+            "there is no picture of the environment: {why}, and its observation, {}, is neither an image nor a board{remedy}",
             space.ty()
         )
     })?;
@@ -195,6 +226,45 @@ impl HostEnvironment for Drawn {
     }
     fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
         self.environments.legal_actions()
+    }
+}
+
+/// An environment whose server draws its pictures.
+#[cfg(feature = "servers")]
+struct DrawnInServer {
+    environments: Servers,
+    /// Type of a picture.
+    ty: TensorType,
+    pictures: Pictures,
+}
+
+#[cfg(feature = "servers")]
+impl DrawnInServer {
+    fn show(&mut self) -> Result<(), HostError> {
+        let drawn = self.environments.draw()?;
+        self.pictures.put(drawn.iter().filter_map(|bytes| Picture::new(&self.ty, bytes)));
+        Ok(())
+    }
+}
+
+#[cfg(feature = "servers")]
+impl HostEnvironment for DrawnInServer {
+    fn spec(&self) -> &HostSpec {
+        self.environments.spec()
+    }
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.environments.reset(seed, first, step)?;
+        self.show()
+    }
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        self.environments.send(actions)
+    }
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.environments.receive(step)?;
+        self.show()
+    }
+    fn restarts(&self) -> usize {
+        self.environments.restarts()
     }
 }
 

@@ -97,6 +97,9 @@ pub(crate) type Evaluation =
 /// Function that makes the environment as a part of programs.
 type MakeInDsl = fn(&Table) -> Result<AnyEnvironment, String>;
 
+/// One environment, and the pictures of its states.
+type Stage = (Box<dyn HostEnvironment>, Pictures);
+
 /// An environment of the registry. Its functions take the complete table `[environment]`.
 #[derive(Clone, Debug)]
 pub struct EnvironmentEntry {
@@ -108,6 +111,8 @@ pub struct EnvironmentEntry {
     pub(crate) check: fn(&Table) -> Result<(), String>,
     pub(super) dsl: Option<MakeInDsl>,
     pub(super) batches: fn(&Table, usize, usize) -> Result<Batches>,
+    /// Makes one environment with its pictures, where that is not one of `batches` whose observations are shown.
+    pub(super) stage: Option<fn(&Table) -> Result<Stage>>,
     pub(super) evaluation: Option<Evaluation>,
     /// Opponents of a game of two players.
     pub(crate) opponents: Option<Opponents>,
@@ -130,6 +135,7 @@ impl EnvironmentEntry {
             check: |table| parse::<E>(table, "environment").map(|_| ()),
             dsl: None,
             batches,
+            stage: None,
             evaluation: None,
             opponents: None,
             preset: |_| None,
@@ -164,6 +170,7 @@ impl EnvironmentEntry {
         let entry =
             EnvironmentEntry::new::<E>(name, |table, lanes, _| served::batches::<E>(table, lanes))?;
         Ok(EnvironmentEntry {
+            stage: Some(served::stage::<E>),
             server: |table| Some(parse::<E>(table, "environment").ok()?.server().clone()),
             frames_per_step: |table| {
                 parse::<E>(table, "environment").map_or(1, |one| one.frames_per_step())
@@ -199,14 +206,11 @@ impl EnvironmentEntry {
     ///
     /// # Errors
     /// Errors of the environment, and one without pictures.
-    pub(crate) fn stage(
-        &self,
-        table: &Table,
-        (client, device): (&Client, usize),
-    ) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
-        match self.dsl {
-            Some(make) => play::of_dsl(make(table).map_err(UsageError::new)?, client, device),
-            None => play::of_observations(self.batches(table, 1, 1)?.make()?),
+    pub(crate) fn stage(&self, table: &Table, (client, device): (&Client, usize)) -> Result<Stage> {
+        match (self.dsl, self.stage) {
+            (Some(make), _) => play::of_dsl(make(table).map_err(UsageError::new)?, client, device),
+            (None, Some(stage)) => stage(table),
+            (None, None) => play::of_observations(self.batches(table, 1, 1)?.make()?),
         }
     }
 

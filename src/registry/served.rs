@@ -12,6 +12,7 @@ use toml::{Table, Value};
 
 use super::batches::Batches;
 use super::{Configuration, EnvironmentEntry, Registry, parse};
+use crate::play::{Pictures, of_servers};
 use crate::settings::UsageError;
 
 /// Registers the built-in environments in servers.
@@ -70,6 +71,22 @@ impl Served for Atari {
 /// Batches of the environments of `[environment]`, by an interpreter that has the packages. A server of one environment is
 /// asked for the spaces.
 pub(super) fn batches<E: Served>(table: &Table, lanes: usize) -> Result<Batches> {
+    let (environment, options) = options::<E>(table)?;
+    let one = Servers::start(&options, 1)?;
+    tracing::info!("environments: {}", one.about().collect::<Vec<_>>().join(", "));
+    let spec = HostSpec { environments: lanes, ..one.spec().clone() };
+    let options = options.servers(environment.server().servers);
+    Ok(Batches::new(spec, move || Ok(Servers::start(&options, lanes)?)))
+}
+
+/// One environment of `[environment]`, with pictures.
+pub(super) fn stage<E: Served>(table: &Table) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
+    let (_, options) = options::<E>(table)?;
+    of_servers(Servers::start(&options.pictures(), 1)?)
+}
+
+/// The settings `[environment]`, and servers of such environments.
+fn options<E: Served>(table: &Table) -> Result<(E, ServerOptions)> {
     let environment: E = parse(table, "environment").map_err(UsageError::new)?;
     let server = environment.server();
     let python = match &server.python[..] {
@@ -77,13 +94,12 @@ pub(super) fn batches<E: Served>(table: &Table, lanes: usize) -> Result<Batches>
         python => python.into(),
     };
     let seconds = |seconds: usize| Duration::from_secs(seconds as u64);
-    let options = ServerOptions::new(python, table)?
+    // With the defaults, which the table may lack.
+    let mut configuration = serde_json::to_value(&environment)?;
+    configuration["name"] = serde_json::to_value(table.get("name"))?;
+    let options = ServerOptions::new(python, &configuration)?
         .restarts(server.restarts)
         .start_timeout(seconds(server.start_seconds))
         .step_timeout(seconds(server.step_seconds));
-    let one = Servers::start(&options, 1)?;
-    tracing::info!("environments: {}", one.about().collect::<Vec<_>>().join(", "));
-    let spec = HostSpec { environments: lanes, ..one.spec().clone() };
-    let options = options.servers(server.servers);
-    Ok(Batches::new(spec, move || Ok(Servers::start(&options, lanes)?)))
+    Ok((environment, options))
 }

@@ -281,3 +281,44 @@ fn a_run_goes_on_whose_servers_are_killed() {
     }
     eprintln!("{} kills, {:.0} s", 2 * kills, began.elapsed().as_secs_f64());
 }
+
+/// Plays at random in environments of `fake_server.py` whose pictures have this size, or a reason why there are none.
+fn play(folder: &Path, picture: &Value, gif: &Path) -> std::process::Command {
+    let configuration = json!({ "fault": "", "at": 0, "picture": picture, "drawn": 2 });
+    let python = python_with(folder, configuration);
+    let mut play = command(&["play", "gymnasium", "--random"]);
+    play.arg(format!("--set=environment.python={}", python.display())).arg("--gif").arg(gif);
+    play
+}
+
+/// The table of an environment that is played without an experiment lacks the settings that are not given.
+#[test]
+fn environments_in_servers_are_played_by_their_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("fake.gif");
+    let output = play(folder.path(), &json!([2, 5]), &file).output().expect("it ends");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains(", 4 steps, terminated"), "{}", text(&output.stdout));
+    let options = gif::DecodeOptions::new();
+    let file = fs::File::open(file).expect("it was written");
+    let mut decoder = options.read_info(file).expect("a GIF");
+    assert_eq!((decoder.width(), decoder.height()), (320, 128));
+    let mut pictures = 0;
+    while decoder.read_next_frame().expect("a frame").is_some() {
+        pictures += 1;
+    }
+    assert_eq!(pictures, 5, "a first picture, and one after each step");
+}
+
+#[test]
+fn a_server_without_pictures_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("fake.gif");
+    let output = play(folder.path(), &json!("its light is out"), &file).output();
+    let output = output.expect("it ends");
+    let expected = "there is no picture of the environment: its light is out, and its observation, f32[2], is neither an image \
+                    nor a board\n";
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).ends_with(expected), "{}", text(&output.stderr));
+    assert!(!file.exists());
+}

@@ -81,7 +81,8 @@ pub(crate) fn flat_space(leaves: &[(String, Space)]) -> Space {
                 high.resize(begin + elements, 1.0);
             }
         }
-        parts.push(format!("{name} {begin}..{}", low.len()));
+        // An observation that is a single leaf has no name.
+        parts.push(format!("{name} {begin}..{}", low.len()).trim_start().to_owned());
     }
     Space::Box {
         shape: vec![low.len()],

@@ -2,10 +2,12 @@
 
 Each environment shows its seed modulo 1000 with the number of its episode in the fraction, and the steps of its episode. The
 reward is the action and a half. Episodes have `length` steps; of every three environments the first terminates, the second
-is truncated and the third goes on. Where they `skip`, the next episode begins in a step of its own.
+is truncated and the third goes on. Where they `skip`, the next episode begins in a step of its own. A server with a `picture` draws as
+many as `drawn` says: all bytes of the first are the number of steps so far, and of the second one more.
 """
 
 import json
+import math
 import os
 import runpy
 import signal
@@ -43,6 +45,8 @@ class Fake:
             "skips": configuration.get("skips", False),
             "about": "a fake",
         }
+        if "picture" in configuration:
+            self.spec["picture"] = configuration["picture"]
         if fault == "other shape" and os.path.exists(configuration["once"]):
             self.spec["observation"]["shape"] = [5]
 
@@ -54,6 +58,13 @@ class Fake:
         self.episodes, self.times = [0] * self.count, [0] * self.count
         self.over = [False] * self.count
         self.show(slot)
+
+    def draw(self):
+        size = 3 * math.prod(self.spec["picture"])
+        for i in range(self.configuration["drawn"]):
+            at = self.layout["picture"] + i * size
+            self.memory[at : at + size] = bytes([self.steps + i]) * size
+        return self.configuration["drawn"]
 
     def begin(self, i):
         self.times[i], self.episodes[i], self.over[i] = 0, self.episodes[i] + 1, False

@@ -98,6 +98,34 @@ fn steps_cross_with_ends_and_final_observations() {
 }
 
 #[test]
+fn pictures_cross_when_they_are_asked_for() {
+    for drawn in [1, 2] {
+        let (mut batch, mut memory) = begun(&fake(&json!({"picture": [2, 5], "drawn": drawn})));
+        assert_eq!(batch.picture_size(), Ok([2, 5]));
+        for time in 0..3 {
+            let expected: Vec<Vec<u8>> = (0..drawn).map(|i| vec![time + i; 30]).collect();
+            assert_eq!(batch.draw().unwrap(), expected);
+            step(&mut batch, &mut memory, usize::from(time));
+        }
+        batch.send(&actions(0)).unwrap();
+        assert!(matches!(batch.draw(), Err(HostError::Order(_))));
+    }
+}
+
+#[test]
+fn pictures_that_a_server_does_not_have_are_an_error() {
+    for (changes, expected) in [
+        (json!({}), "no pictures, as its server draws none"),
+        (json!({"picture": "the light is out"}), "no pictures, as the light is out"),
+        (json!({"picture": [2, 5], "drawn": 0}), "one picture or two, got `drawn 0`"),
+    ] {
+        let (mut batch, _) = begun(&fake(&changes).restarts(0));
+        let error = batch.draw().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn it_does_not_matter_how_many_servers_a_batch_has() {
     let first = |servers, environments, first| {
         let mut batch = Servers::start(&fake(&json!({})).servers(servers), environments).unwrap();

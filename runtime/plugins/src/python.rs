@@ -42,7 +42,8 @@ macro_rules! sets {
 
 /// All sets that podracer knows.
 pub static PACKAGE_SETS: [PackageSet; 4] = sets![
-    "gymnasium", "Gymnasium: classic control, toy text":;
+    // pygame draws the pictures of `podracer play`.
+    "gymnasium", "Gymnasium: classic control, toy text": "pygame-ce==2.5.8";
     "atari", "ale-py: Atari games, with their ROMs": "ale-py==0.12.1";
     "mujoco", "Gymnasium with MuJoCo":
         "mujoco==4.0.0" "mujoco-core==4.0.0" "mujoco-studio==4.0.0" "glfw==2.11.0" "imageio==2.38.1" "packaging==26.3"

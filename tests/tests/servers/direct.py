@@ -10,11 +10,11 @@ from gymnasium.spaces.utils import flatten
 order = json.loads(sys.argv[1])
 sys.path.insert(0, order["modules"])
 envs = [gymnasium.make(order["id"], **order["kwargs"]) for _ in order["seeds"]]
-trees = type(envs[0].observation_space).__name__ in ("Dict", "Tuple")
+flattened = type(envs[0].observation_space).__name__ in ("Dict", "Tuple", "Discrete")
 
 
 def seen(env, observation):
-    return flatten(env.observation_space, observation) if trees else observation
+    return flatten(env.observation_space, observation) if flattened else observation
 
 
 first = [seen(env, env.reset(seed=seed)[0]) for env, seed in zip(envs, order["seeds"])]

@@ -44,3 +44,35 @@ fn episodes_end_and_begin_in_one_step() {
     }
     assert!(ended.0 > 0 && ended.1 > 0, "{ended:?}");
 }
+
+#[test]
+fn a_discrete_observation_is_one_hot() {
+    let Some(python) = python("envpool") else {
+        return;
+    };
+    let configuration = json!({
+        "name": "envpool", "id": "FrozenLake-v1", "kwargs": {"max_episode_steps": 9}, "threads": 1,
+        "bootstrap_time_limit": true,
+    });
+    let batch = Servers::start(&ServerOptions::new(python, &configuration).unwrap(), 3).unwrap();
+    let (mut batch, mut memory) = begun(batch, 1, 0);
+    let places = |bytes: &[u8]| -> Vec<usize> {
+        let place = |row: &[f32]| {
+            assert_eq!(row.iter().filter(|&&number| number == 0.0).count(), 15);
+            row.iter().position(|&number| number == 1.0).unwrap()
+        };
+        floats(bytes).chunks(16).map(place).collect()
+    };
+    assert_eq!(places(memory.observation()), [0; 3]);
+    let mut ended = 0;
+    for _ in 0..40 {
+        batch.step(&[2, 0, 0, 0].repeat(3), &mut memory.step()).unwrap();
+        let (now, last) = (places(memory.observation()), places(memory.next_observation()));
+        for i in 0..3 {
+            let over = memory.ended(i) != (false, false);
+            assert_eq!(now[i], if over { 0 } else { last[i] });
+            ended += usize::from(over);
+        }
+    }
+    assert!(ended > 3, "{ended}");
+}

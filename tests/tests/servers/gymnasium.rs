@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 use super::{begun, direct, floats, python, seed};
 use crate::loops;
 
-/// The folder of `walks.py` and `choices.py`.
-const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
+/// The folder of `walks.py`, `choices.py` and `painted.py`.
+pub(super) const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
 const RUN: u64 = 5;
 const FIRST: usize = 100;
 const ENVIRONMENTS: usize = 5;
 const STEPS: usize = 40;
 
 /// Configuration of a server, with changes.
-fn configuration(changes: &Value) -> Value {
+pub(super) fn configuration(changes: &Value) -> Value {
     let mut configuration = json!({
         "name": "gymnasium", "id": "CartPole-v1", "kwargs": {"max_episode_steps": 12}, "vectorization": "sync",
         "autoreset": "same-step", "bootstrap_time_limit": true,
@@ -309,6 +309,59 @@ fn ppo_learns_in_servers_of_choices_and_trees() {
     let (first, last) = (run.run(2).expect("it runs"), run.run(30).expect("it runs"));
     let (first, last) = (returns(&first), returns(&last[25..]));
     assert!(first < 40.0 && last > 55.0, "{first} and {last}");
+}
+
+/// The one-hot vectors are those of Gymnasium's `flatten`, in each autoreset mode.
+#[test]
+fn a_discrete_observation_is_one_hot() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    for (id, actions, kwargs) in [
+        ("FrozenLake-v1", 4, json!({"max_episode_steps": 9})),
+        ("Taxi-v4", 6, json!({"max_episode_steps": 9})),
+        ("Blackjack-v1", 2, json!({})),
+    ] {
+        let action = |time: usize, i: usize| json!((time * 5 + i * i) % actions);
+        let actions: Vec<Vec<Value>> =
+            (0..STEPS).map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect()).collect();
+        for (vectorization, autoreset) in
+            [("sync", "same-step"), ("sync", "disabled"), ("async", "next-step")]
+        {
+            let changes = json!({
+                "id": id, "kwargs": kwargs, "vectorization": vectorization, "autoreset": autoreset,
+            });
+            let ends = compare(&python, &changes, &actions);
+            assert!(ends.0 + ends.1 > ENVIRONMENTS, "{ends:?}");
+        }
+    }
+}
+
+#[test]
+fn networks_read_discrete_observations() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    for (id, parts) in [("FrozenLake-v1", "0..16"), ("Blackjack-v1", "0 0..32, 1 32..43, 2 43..45")]
+    {
+        let configuration = configuration(&json!({"id": id, "kwargs": {}}));
+        let options = ServerOptions::new(&python, &configuration).unwrap().servers(2);
+        let start = || Servers::start(&options, 8);
+        let spec = start().unwrap().spec().clone();
+        assert_eq!(spec.observation_type().dtype, DType::F32);
+        let Space::Box { description, .. } = &spec.observation else {
+            panic!("{id}: {:?}", spec.observation);
+        };
+        assert_eq!(description, parts);
+        let agent =
+            Ppo::with(PpoSettings::default(), spec.observation.clone(), spec.action.clone());
+        let sebulba = Sebulba::new(agent).actors(&[0]).learners(&[0]).unroll(16);
+        let mut run = sebulba
+            .start(&loops::client(1), &spec, 0, |_| Ok(Box::new(start()?)))
+            .expect("the run starts");
+        let reports = run.run(3).expect("it runs");
+        assert!(reports.iter().any(|report| !report.episodes.is_empty()));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod atari;
 mod envpool;
 mod gymnasium;
+mod pictures;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -30,8 +30,14 @@ pub use settings::{
 use shard::Shard;
 
 /// The server that comes with the program.
-const SOURCE: &str =
-    concat!(include_str!("server.py"), "\n\n", include_str!("atari.py"), include_str!("start.py"));
+const SOURCE: &str = concat!(
+    include_str!("server.py"),
+    "\n\n",
+    include_str!("vector_environments.py"),
+    "\n\n",
+    include_str!("atari.py"),
+    include_str!("start.py")
+);
 
 /// Program and configuration of servers, and limits on their faults.
 #[derive(Clone, Debug)]
@@ -42,6 +48,7 @@ pub struct ServerOptions {
     configuration: serde_json::Map<String, serde_json::Value>,
     servers: usize,
     restarts: usize,
+    pictures: bool,
     start_timeout: Duration,
     step_timeout: Duration,
 }
@@ -64,6 +71,7 @@ impl ServerOptions {
                 configuration,
                 servers: 1,
                 restarts: 10,
+                pictures: false,
                 start_timeout: Duration::from_secs(60),
                 step_timeout: Duration::from_secs(30),
             }),
@@ -99,6 +107,13 @@ impl ServerOptions {
     #[must_use]
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.restarts = restarts;
+        self
+    }
+
+    /// Has environments prepared for [`Servers::draw`]. Default: they are not, as drawing costs.
+    #[must_use]
+    pub fn pictures(mut self) -> Self {
+        self.pictures = true;
         self
     }
 
@@ -165,6 +180,33 @@ impl Servers {
     /// Each server's description of itself: its packages with their versions, and its environment.
     pub fn about(&self) -> impl Iterator<Item = &str> {
         self.shards.iter().map(Shard::about)
+    }
+
+    /// Height and width of the pictures that [`Servers::draw`] gives.
+    ///
+    /// # Errors
+    /// The reason why there are none, as a part of a sentence.
+    pub fn picture_size(&self) -> Result<[usize; 2], &str> {
+        match &self.shards[..] {
+            [first, ..] => first.picture_size(),
+            [] => Err("there is no server"),
+        }
+    }
+
+    /// Draws the batch's first environment, with [`ServerOptions::pictures`]: one picture of its present state. If an episode of it
+    /// ended in the last step, a picture of that episode's last state comes before, where the server can draw it. u8
+    /// `[height, width, 3]` each
+    ///
+    /// # Errors
+    /// [`HostError::Order`] during a step; [`HostError::Server`] of a server that draws nothing, or fails to.
+    pub fn draw(&mut self) -> Result<Vec<Vec<u8>>, HostError> {
+        if self.under_way {
+            return Err(HostError::Order("a step is under way: `receive` comes first"));
+        }
+        match &mut self.shards[..] {
+            [first, ..] => first.draw(),
+            [] => Ok(Vec::new()),
+        }
     }
 
     /// Process id of each running server.

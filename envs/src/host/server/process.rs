@@ -19,9 +19,8 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::super::HostSpec;
 use super::ServerOptions;
-use super::protocol::{Layout, Tail, shortened, spec_of_hello};
+use super::protocol::{Introduction, Layout, Tail, read_hello, shortened};
 
 /// Greatest length of a line in bytes.
 const LONGEST_LINE: usize = 16 << 20;
@@ -81,6 +80,7 @@ impl Process {
             UnixStream::pair().map_err(|error| Fault::System("make a socket", error))?;
         let mut configuration = options.configuration.clone();
         configuration.insert("environments".to_owned(), environments.into());
+        configuration.insert("pictures".to_owned(), options.pictures.into());
         let mut command = Command::new(&options.python);
         if let Some(folder) = &options.modules {
             let users = env::var_os("PYTHONPATH").filter(|path| !path.is_empty());
@@ -125,10 +125,11 @@ impl Process {
         &mut self,
         environments: usize,
         timeout: Duration,
-    ) -> Result<(HostSpec, String), Fault> {
+    ) -> Result<Introduction, Fault> {
         let line = self.hear(timeout)?;
-        let (spec, about) = spec_of_hello(&line, environments).map_err(Fault::Nonsense)?;
-        let layout = Layout::of(&spec);
+        let introduction = read_hello(&line, environments).map_err(Fault::Nonsense)?;
+        let picture = introduction.picture.as_ref().ok().copied();
+        let layout = Layout::of(&introduction.spec, picture);
         let shared = |error: Errno| Fault::System("share memory", error.into());
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("podracer-environments", flags).map_err(shared)?;
@@ -150,7 +151,7 @@ impl Process {
         }
         self.expect("ready", timeout)?;
         self.memory = Some(Memory { file: File::from(file), layout });
-        Ok((spec, about))
+        Ok(introduction)
     }
 
     /// Sends a line to the server.
@@ -175,7 +176,7 @@ impl Process {
     }
 
     /// Waits for the next line. Reads the server's output meanwhile, so that the server never blocks on a full pipe.
-    fn hear(&mut self, timeout: Duration) -> Result<String, Fault> {
+    pub(super) fn hear(&mut self, timeout: Duration) -> Result<String, Fault> {
         let began = Instant::now();
         let mut searched = 0;
         loop {

@@ -24,6 +24,33 @@ struct Hello {
     #[serde(default)]
     skips: bool,
     about: String,
+    #[serde(default)]
+    picture: PictureMessage,
+}
+
+/// Height and width of a server's pictures, or why it has none.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum PictureMessage {
+    Size([usize; 2]),
+    Missing(String),
+}
+
+impl Default for PictureMessage {
+    fn default() -> Self {
+        Self::Missing("its server draws none".to_owned())
+    }
+}
+
+/// Introduction of a server, in its first line.
+#[derive(Debug)]
+pub(super) struct Introduction {
+    /// Number and spaces of its environments.
+    pub(super) spec: HostSpec,
+    /// Its packages with their versions, and its environment.
+    pub(super) about: String,
+    /// Height and width of its pictures, or why it has none.
+    pub(super) picture: Result<[usize; 2], String>,
 }
 
 /// A space in the form of its JSON.
@@ -110,8 +137,8 @@ impl SpaceMessage {
 /// Greatest number of elements of an observation or action.
 const MOST_ELEMENTS: usize = 1 << 30;
 
-/// Reads the first line of a server with this number of environments: its spec, and its description of itself.
-pub(super) fn spec_of_hello(line: &str, environments: usize) -> Result<(HostSpec, String), String> {
+/// Reads the first line of a server with this number of environments.
+pub(super) fn read_hello(line: &str, environments: usize) -> Result<Introduction, String> {
     let complain =
         |problem: String| format!("its first line is wrong ({problem}): {}", shortened(line));
     // A server of another protocol may say the rest in other words.
@@ -145,7 +172,17 @@ pub(super) fn spec_of_hello(line: &str, environments: usize) -> Result<(HostSpec
         truncates: hello.truncates,
         skips: hello.skips,
     };
-    Ok((spec, hello.about))
+    let picture = match hello.picture {
+        PictureMessage::Size([height, width]) => {
+            let elements = height.checked_mul(width).and_then(|pixels| pixels.checked_mul(3));
+            if !elements.is_some_and(|elements| (1..=MOST_ELEMENTS).contains(&elements)) {
+                return Err(complain(format!("a picture of {height} by {width} pixels")));
+            }
+            Ok([height, width])
+        }
+        PictureMessage::Missing(why) => Err(why),
+    };
+    Ok(Introduction { spec, about: hello.about, picture })
 }
 
 /// A server's line, cut to a length that fits into a message.
@@ -178,6 +215,8 @@ pub(super) fn seeds(seed: u64, environments: Range<usize>, restarts: usize) -> V
 pub(super) struct Layout {
     pub(super) bytes: usize,
     pub(super) action: usize,
+    /// Two pictures, one behind the other; `None` for a server without any.
+    pub(super) picture: Option<usize>,
     /// The step of number `k` is in slot `k % 2`.
     pub(super) slots: [SlotLayout; 2],
 }
@@ -193,7 +232,7 @@ pub(super) struct SlotLayout {
 }
 
 impl Layout {
-    pub(super) fn of(spec: &HostSpec) -> Self {
+    pub(super) fn of(spec: &HostSpec, picture: Option<[usize; 2]>) -> Self {
         let mut bytes = 0;
         let mut place = |size: usize| {
             let start = bytes;
@@ -203,6 +242,7 @@ impl Layout {
         };
         let (n, observation) = (spec.environments, spec.observation_type().bytes());
         let action = place(spec.action_type().bytes());
+        let picture = picture.map(|size| place(2 * picture_bytes(size)));
         let slots = [(); 2].map(|()| SlotLayout {
             observation: place(observation),
             next_observation: spec.truncates.then(|| place(observation)),
@@ -210,8 +250,13 @@ impl Layout {
             terminated: place(n),
             truncated: place(n),
         });
-        Layout { bytes, action, slots }
+        Layout { bytes, action, picture, slots }
     }
+}
+
+/// Bytes of a picture of this height and width.
+pub(super) fn picture_bytes([height, width]: [usize; 2]) -> usize {
+    3 * height * width
 }
 
 /// The end of a server's output.
@@ -241,25 +286,27 @@ impl Tail {
 mod tests {
     use super::*;
 
-    fn hello(change: impl Fn(&mut serde_json::Value)) -> Result<(HostSpec, String), String> {
+    fn hello(change: impl Fn(&mut serde_json::Value)) -> Result<Introduction, String> {
         let mut message = serde_json::json!({
             "protocol": 1, "environments": 3, "truncates": true, "about": "test",
             "observation": {"kind": "box", "shape": [2], "low": [null, -1.0], "high": null},
             "action": {"kind": "discrete", "n": 4},
         });
         change(&mut message);
-        spec_of_hello(&message.to_string(), 3)
+        read_hello(&message.to_string(), 3)
     }
 
     #[test]
     fn a_server_says_its_spaces() {
-        let (spec, about) = hello(|_| ()).unwrap();
-        assert_eq!(about, "test");
+        let Introduction { spec, about, picture } = hello(|_| ()).unwrap();
+        assert_eq!((&about[..], picture), ("test", Err("its server draws none".to_owned())));
         assert_eq!(spec.environments, 3);
         let observation = Space::bounded([2], vec![f64::NEG_INFINITY, -1.0], f64::INFINITY);
         assert_eq!(spec.observation, observation);
         assert_eq!(spec.action, Space::discrete(4));
         assert!(spec.truncates && !spec.skips);
+        let drawn = hello(|hello| hello["picture"] = serde_json::json!([4, 6])).unwrap();
+        assert_eq!(drawn.picture, Ok([4, 6]));
     }
 
     #[test]
@@ -292,6 +339,13 @@ mod tests {
             ("action", serde_json::json!({"kind": "tree", "leaves": []}), "an action is one array"),
             ("observation", pixels(1 << 40), "has no elements, or too many"),
             ("observation", pixels(0), "has no elements, or too many"),
+            ("picture", serde_json::json!([0, 9]), "a picture of 0 by 9 pixels"),
+            (
+                "picture",
+                serde_json::json!([1u64 << 40, 1u64 << 40]),
+                "a picture of 1099511627776 by",
+            ),
+            ("picture", serde_json::json!([9]), "did not match any variant"),
         ] {
             let message = hello(|hello| hello[key] = value.clone()).unwrap_err();
             assert!(message.contains(expected), "{message}");
@@ -302,7 +356,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_overlap() {
-        for truncates in [false, true] {
+        for (truncates, picture) in [(false, None), (true, Some([7, 3]))] {
             let spec = HostSpec {
                 environments: 5,
                 observation: Space::unbounded([3]),
@@ -310,8 +364,10 @@ mod tests {
                 truncates,
                 skips: false,
             };
-            let layout = Layout::of(&spec);
+            let layout = Layout::of(&spec, picture);
             let mut fields = vec![(layout.action, 40)];
+            assert_eq!(layout.picture.is_some(), picture.is_some());
+            fields.extend(layout.picture.map(|place| (place, 2 * 63)));
             for slot in &layout.slots {
                 fields.extend([(slot.observation, 60), (slot.reward, 20)]);
                 fields.extend([(slot.terminated, 5), (slot.truncated, 5)]);

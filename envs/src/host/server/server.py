@@ -5,18 +5,24 @@
 Standard input is the client's hold on this process: when the client is gone, however it went, the kernel ends the
 process. Standard output is a socket, on which both sides say lines; what environments print goes to standard error.
 
-    server: a JSON object             `protocol`, `environments`, `observation`, `action`, `truncates`, `skips`, `about`
-    client: a JSON object, with a file descriptor of the shared memory: `bytes`, `action` and two `slots` of offsets
+    server: a JSON object             `protocol`, `environments`, `observation`, `action`, `truncates`, `skips`, `about`, `picture`
+    client: a JSON object, with a file descriptor of the shared memory: `bytes`, `action`, `picture` and two `slots` of offsets
     server: ready
     client: reset {"seeds": [...]}    one for each environment
     server: done 0
     client: step 1                    the actions are in the memory
     server: done 1                    the step is in slot 1 % 2; the other slot keeps the step before
+    client: draw                      only where `picture` is a size
+    server: drawn 2                   so many pictures are in the memory, one or two
 
 A slot has `observation` and `next_observation` `[N, ...]`, `reward` f32 `[N]`, `terminated` and `truncated` u8 `[N]`. An
 episode that ends in a step shows the next one's first observation in `observation`, and its own last one in its row of
 `next_observation`; the other rows there mean nothing. Where environments begin an episode only in the step after (`skips`),
 `observation` has the last one too, and the step after is reset-only: both flags are set.
+
+Pictures are drawn where the configuration's `pictures` is true. `picture` is then `[height, width]`, or a text that says why there
+are none. Pictures are u8 `[height, width, 3]`, of the first environment: if its episode ended in the last step and its last state was
+drawn, that one comes first; the present state's comes last.
 
 Whatever goes wrong ends the process with a traceback or a message: the client says what to do about it.
 """
@@ -93,6 +99,9 @@ def serve(doorbell, batch, environments):
     doorbell.say("ready")
     while (line := doorbell.hear()) is not None:
         command, _, rest = line.partition(" ")
+        if command == "draw":
+            doorbell.say(f"drawn {batch.draw()}")
+            continue
         if command == "step":
             number = int(rest)
             batch.step(number % 2)
@@ -129,15 +138,18 @@ class Batch:
     the step after an end is none, and begins an episode."""
 
     skips = False
-    # Observations of these kinds are made one vector of.
-    trees = ()
+    # Observations of these kinds become one vector f32 each.
+    flattened = ("Discrete",)
+    # Height and width of pictures, or why there are none.
+    picture = "its server draws none"
+    draws = False
 
     def __init__(self, configuration, about, observation, action):
         self.count = configuration["environments"]
         self.bootstraps = configuration["bootstrap_time_limit"]
         # Atari's stacks come with the frames first, and images have their channels last.
         self.frames_first = is_stack(observation)
-        self.flat = Flat(observation) if type(observation).__name__ in self.trees else None
+        self.flat = Flat(observation) if type(observation).__name__ in self.flattened else None
         if self.flat:
             leaves = [{"path": path, "space": self.spec_of("observation", leaf)} for path, _, leaf in self.flat.leaves]
             from gymnasium.spaces.utils import flatdim
@@ -157,6 +169,7 @@ class Batch:
             "action": self.spec_of("action", action),
             "truncates": self.bootstraps,
             "skips": self.skips,
+            "picture": self.picture,
             "about": f"{about}, numpy {np.__version__}",
         }
 
@@ -195,12 +208,18 @@ class Batch:
         shape, dtype = self.action
         self.actions = np.ndarray((self.count, *shape), dtype, memory, layout["action"])
         self.slots = [Slot(memory, slot, self.observation, self.count) for slot in layout["slots"]]
+        # The last one of an episode that ended in the last step.
+        self.last_picture = None
+        if layout["picture"] is not None:
+            self.pictures = np.ndarray((2, *self.picture, 3), np.uint8, memory, layout["picture"])
 
     def reset(self, seeds, slot):
+        self.last_picture = None
         self.ended = np.zeros(self.count, bool)
         self.put(self.slots[slot].observation, self.first(seeds))
 
     def step(self, slot):
+        self.last_picture = None
         slot = self.slots[slot]
         if self.discrete:
             actions = (self.actions + self.first_action).astype(self.action_dtype)
@@ -235,6 +254,43 @@ class Batch:
             self.put(into, rows)
             slot.next_observation[ended] = into
 
+    def prepare_pictures(self, **reset):
+        """Sets `picture`, by drawing one after a reset."""
+        try:
+            self.envs.reset(**reset)
+            picture = self.picture_now()
+        except Exception as error:
+            self.picture = f"its rendering fails ({type(error).__name__}: {error})"
+            return
+        self.draws = picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
+        if self.draws:
+            self.picture = picture.shape[:2]
+        else:
+            self.picture = f"its pictures are {picture.dtype}{list(picture.shape)} and not uint8[height, width, 3]"
+
+    def picture_now(self):
+        """The first environment, in NumPy. It may draw over what it gave before."""
+        return np.array(self.envs.render()[0])
+
+    def keep_picture(self, ended):
+        """Draws the last state of an episode that ended, before a reset."""
+        if self.draws and ended[0]:
+            self.last_picture = self.picture_now()
+
+    def draw(self):
+        """Puts the pictures into the memory. Returns their number."""
+        drawn = [] if self.last_picture is None else [self.last_picture]
+        drawn.append(self.picture_now())
+        for into, picture in zip(self.pictures, drawn):
+            if picture.shape != into.shape:
+                raise ValueError(f"a picture has the shape {picture.shape} and must have {into.shape}")
+            np.copyto(into, picture, casting="no")
+        return len(drawn)
+
+    def shown(self, observations):
+        """Observations of all environments in the form that the client reads."""
+        return self.flat(observations, self.count) if self.flat else observations
+
     def row(self, what, values):
         values = np.asarray(values)
         if values.shape != (self.count,):
@@ -258,8 +314,8 @@ class Batch:
 
 
 class Flat:
-    """Observations that are a Dict or Tuple, made one vector of: the leaves one behind the other, as Gymnasium's `flatten` puts
-    them. Discrete values are one-hot, and images are scaled to [0, 1], which Gymnasium does not."""
+    """Observations of several leaves, or of one that is no array of numbers, as one vector: the leaves one behind the other, as
+    Gymnasium's `flatten` puts them. Discrete values are one-hot, and images are scaled to [0, 1], which Gymnasium does not."""
 
     def __init__(self, space):
         self.leaves = list(leaves_of(space))
@@ -321,117 +377,6 @@ def bounds(values):
     """One bound where all elements share it. JSON has no infinities: null is one, of the side's sign."""
     each = [None if np.isinf(value) else float(value) for value in np.ravel(values)]
     return each[0] if each and all(value == each[0] for value in each) else each
-
-
-class Gymnasium(Batch):
-    """Gymnasium's vector environments, in each of its autoreset modes."""
-
-    trees = ("Dict", "Tuple", "MultiDiscrete", "MultiBinary")
-
-    def __init__(self, configuration):
-        import gymnasium
-        from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-
-        name, count = configuration["id"], configuration["environments"]
-        kwargs = configuration["kwargs"]
-        mode = {
-            "same-step": AutoresetMode.SAME_STEP,
-            "next-step": AutoresetMode.NEXT_STEP,
-            "disabled": AutoresetMode.DISABLED,
-        }[configuration["autoreset"]]
-
-        def make():
-            return gymnasium.make(name, **kwargs)
-
-        server = os.getpid()
-
-        def make_in_worker():
-            # One is made here too, for its spaces.
-            if os.getpid() != server:
-                end_with_server(server)
-            return make()
-
-        vectorization = configuration["vectorization"]
-        if vectorization == "sync":
-            self.envs = SyncVectorEnv([make] * count, copy=False, autoreset_mode=mode)
-        elif vectorization == "async":
-            # A worker that is forked has nothing to import again.
-            self.envs = AsyncVectorEnv([make_in_worker] * count, copy=False, context="fork", autoreset_mode=mode)
-        else:
-            self.envs = gymnasium.make_vec(
-                name, num_envs=count, vectorization_mode="vector_entry_point", **kwargs
-            )
-        self.mode = self.envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self.modes = AutoresetMode
-        self.native = vectorization == "native"
-        # Asked to reset a part before, as the others are, it would reset all of its environments, or none.
-        self.skips = self.native and self.mode == AutoresetMode.NEXT_STEP
-        about = f"gymnasium {gymnasium.__version__} {name}"
-        super().__init__(configuration, about, self.envs.single_observation_space, self.envs.single_action_space)
-
-    def first(self, seeds):
-        # All that a native batch draws comes from one.
-        return self.shown(self.envs.reset(seed=seeds[0] if self.native else seeds)[0])
-
-    def shown(self, observation):
-        return self.flat(observation, self.count) if self.flat else observation
-
-    def next(self, actions):
-        observation, reward, terminated, truncated, infos = self.envs.step(actions)
-        observation = self.shown(observation)
-        ended = terminated | truncated
-        if self.skips:
-            return observation, reward, terminated, truncated, observation
-        if self.mode == self.modes.SAME_STEP:
-            last = infos.get("final_obs")
-            if self.flat and last is not None:
-                last = [None if one is None else self.flat.one(one) for one in last]
-            return observation, reward, terminated, truncated, last
-        if not ended.any():
-            return observation, reward, terminated, truncated, None
-        # Resetting writes over all three.
-        last, terminated, truncated = np.copy(observation), np.copy(terminated), np.copy(truncated)
-        observation = self.shown(self.envs.reset(options={"reset_mask": ended})[0])
-        return observation, reward, terminated, truncated, last
-
-
-class EnvPool(Batch):
-    """EnvPool's vector environments."""
-
-    def __init__(self, configuration):
-        import envpool
-
-        self.name = configuration["id"]
-        self.configuration = configuration
-        self.envs = self.make([0] * configuration["environments"])
-        about = f"envpool {envpool.__version__} {self.name}"
-        super().__init__(configuration, about, self.envs.observation_space, self.envs.action_space)
-
-    def make(self, seeds):
-        import envpool
-
-        return envpool.make_gymnasium(
-            self.name,
-            num_envs=self.configuration["environments"],
-            num_threads=self.configuration["threads"],
-            seed=seeds,
-            **self.configuration["kwargs"],
-        )
-
-    def first(self, seeds):
-        # It takes seeds only when it is made.
-        self.envs.close()
-        self.envs = self.make(seeds)
-        return self.envs.reset()[0]
-
-    def next(self, actions):
-        observation, reward, terminated, truncated, _ = self.envs.step(actions)
-        ended = np.flatnonzero(terminated | truncated)
-        if not ended.size:
-            return observation, reward, terminated, truncated, None
-        last, observation = observation, np.copy(observation)
-        observation[ended] = self.envs.reset(ended)[0]
-        return observation, reward, terminated, truncated, last
 
 
 def main(served):

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::{HostError, HostSpec, HostStep};
 use super::ServerOptions;
 use super::process::{Fault, Process};
-use super::protocol::{reset_line, seeds};
+use super::protocol::{Introduction, picture_bytes, reset_line, seeds, shortened};
 
 /// The environments of one server.
 pub(super) struct Shard {
@@ -16,8 +16,7 @@ pub(super) struct Shard {
     environments: Range<usize>,
     /// `None` after a fault that was an error.
     process: Option<Process>,
-    spec: HostSpec,
-    about: String,
+    introduction: Introduction,
     restarts: usize,
     /// The run's seed, and the global index of the batch's first environment; `None` before the first episodes.
     begun: Option<(u64, usize)>,
@@ -57,12 +56,11 @@ impl Shard {
     pub(super) fn started(starting: Starting) -> Result<Self, HostError> {
         let Starting { options, index, environments, mut process } = starting;
         match process.shake_hands(environments.len(), options.start_timeout) {
-            Ok((spec, about)) => Ok(Shard {
+            Ok(introduction) => Ok(Shard {
                 options,
                 index,
                 process: Some(process),
-                spec,
-                about,
+                introduction,
                 restarts: 0,
                 begun: None,
                 number: 0,
@@ -87,11 +85,46 @@ impl Shard {
     }
 
     pub(super) fn spec(&self) -> &HostSpec {
-        &self.spec
+        &self.introduction.spec
     }
 
     pub(super) fn about(&self) -> &str {
-        &self.about
+        &self.introduction.about
+    }
+
+    /// Height and width of the pictures, or why there are none.
+    pub(super) fn picture_size(&self) -> Result<[usize; 2], &str> {
+        self.introduction.picture.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Pictures of the first environment, oldest first.
+    pub(super) fn draw(&mut self) -> Result<Vec<Vec<u8>>, HostError> {
+        self.take_pictures().map_err(|fault| {
+            let printed = self.process.take().map(|process| process.end(&fault));
+            self.error(&fault, &printed.unwrap_or_default())
+        })
+    }
+
+    fn take_pictures(&mut self) -> Result<Vec<Vec<u8>>, Fault> {
+        let timeout = self.options.step_timeout;
+        let size = self.picture_size().map(picture_bytes);
+        let size = size.map_err(|why| Fault::Nonsense(format!("no pictures, as {why}")))?;
+        let process = self.alive()?;
+        process.say("draw")?;
+        let line = process.hear(timeout)?;
+        let count = match &line[..] {
+            "drawn 1" => 1,
+            "drawn 2" => 2,
+            other => {
+                let other = shortened(other);
+                return Err(Fault::Nonsense(format!("expected one picture or two, got {other}")));
+            }
+        };
+        let mut bytes = vec![0; count * size];
+        let unplaced = || Fault::Nonsense("no pictures".to_owned());
+        let place = process.layout()?.picture.ok_or_else(unplaced)?;
+        process.read(place, &mut bytes)?;
+        Ok(bytes.chunks(size).map(<[u8]>::to_vec).collect())
     }
 
     pub(super) fn restarts(&self) -> usize {
@@ -155,7 +188,7 @@ impl Shard {
             fault = next;
         }
         if number > 0 {
-            let cut_off = if self.spec.truncates {
+            let cut_off = if self.spec().truncates {
                 step.next_observation.copy_from_slice(&shown);
                 &mut step.truncated
             } else {
@@ -211,7 +244,7 @@ impl Shard {
 
     /// Checks the end flags of a step against the spec, and notes which environments reset in the next step.
     fn take_ends(&mut self, terminated: &[u8], truncated: &[u8]) -> Result<(), Fault> {
-        let HostSpec { truncates, skips, .. } = self.spec;
+        let &HostSpec { truncates, skips, .. } = self.spec();
         let mut next = vec![false; self.resting.len()];
         let ends = terminated.iter().zip(truncated);
         for (i, (ends, &resting)) in ends.zip(&self.resting).enumerate() {
@@ -258,12 +291,16 @@ impl Shard {
         let environments = self.environments.len();
         let process = Process::start(&self.options, environments)?;
         let timeout = self.options.start_timeout;
-        let (spec, _) = self.process.insert(process).shake_hands(environments, timeout)?;
-        if spec != self.spec {
+        let now = self.process.insert(process).shake_hands(environments, timeout)?;
+        let before = &self.introduction;
+        if now.spec != before.spec {
             return Err(Fault::Nonsense(format!(
-                "it serves other spaces than before: {spec:?} in place of {:?}",
-                self.spec
+                "it serves other spaces than before: {:?} in place of {:?}",
+                now.spec, before.spec
             )));
+        }
+        if now.picture.as_ref().ok() != before.picture.as_ref().ok() {
+            return Err(Fault::Nonsense("its pictures have another size than before".to_owned()));
         }
         self.ask_for_episodes()
     }

@@ -1,4 +1,4 @@
-# The end of a server's program, behind `server.py` and `atari.py`.
+# The end of a server's program, behind `server.py`, `vector_environments.py` and `atari.py`.
 
 SERVED = {"gymnasium": Gymnasium, "atari": atari, "envpool": EnvPool}
 
