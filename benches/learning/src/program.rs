@@ -37,7 +37,7 @@ pub struct Described {
     parts: Parts,
 }
 
-/// What `podracer describe` says of an experiment.
+/// An experiment as `podracer describe` shows it.
 #[derive(Clone, Debug, PartialEq)]
 struct Parts {
     /// The entry that each table has, such as `ppo` for `agent`.

@@ -138,7 +138,7 @@ impl Records {
         })
     }
 
-    /// What keeps records from the page: those of other settings or of another evaluation than their row has, and rows that say they
+    /// Reasons to keep records from the page: those of other settings or of another evaluation than their row has, and rows that say they
     /// were trained with settings of which there is no record. A sentence for each row; empty where each record counts.
     pub fn mismatches(&self, entries: &[Entry]) -> Vec<String> {
         let names: BTreeSet<&str> = self.all.iter().map(|one| one.experiment.as_str()).collect();
