@@ -98,7 +98,7 @@ fn settings_of_any_size_were_traced_until_memory_was_gone() {
         (
             "cartpole-dqn",
             "agent.replay_ratio=1e18",
-            "agent.replay_ratio must be a number above 0 and at most 1000000 and is 1000000000000000000",
+            "agent.replay_ratio must be a number above 0 and at most 1000000 and is 1e18",
         ),
         (
             "cartpole-ppo",

@@ -1,14 +1,16 @@
 //! Memory: a run that cannot fit is refused before it is compiled; one that runs out of it under way ends with an error, and goes on
 //! from its last checkpoint where there is more of it.
 
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
-use super::command;
 use super::resume::{has_checkpoint, result, resume, train};
 use super::signals::{soon_over, spawned, wait_for};
 use super::text;
+use super::{QUICK, command};
 
 /// From now on the process gets no more memory from the system. What is small fits into what it has.
 fn no_more_memory(process: u32) {
@@ -17,14 +19,15 @@ fn no_more_memory(process: u32) {
     prlimit(process, Resource::As, limit).expect("it is our child");
 }
 
-/// The program, with an allocator that keeps at most 128 MiB (the variable is in KiB). What is larger goes back to the system.
-fn giving_back(arguments: &[std::ffi::OsString]) -> std::process::Command {
+/// The program, with its programs compiled as by default: those here are large.
+fn optimized(arguments: &[OsString]) -> Command {
     let mut program = command(arguments);
-    program.env("MIMALLOC_ARENA_RESERVE", "131072");
+    program.env_remove(QUICK.0);
     program
 }
 
-/// A run whose iterations take so much (400 MB at once) that it is given back to the system after each of them, and asked for again.
+/// A run whose iterations take so much (2.4 GB at once) that it is given back to the system after each of them, and asked for
+/// again: the allocator keeps what is no larger than 2 GiB.
 fn run_out(experiment: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
@@ -35,8 +38,8 @@ fn run_out(experiment: &[&str]) {
         "--set=train.checkpoint_every=1",
     ];
     let experiment = [experiment, &large].concat();
-    let expected = result(&mut command(&train(&experiment, &alone)));
-    let mut child = spawned(&mut giving_back(&train(&experiment, &run)));
+    let expected = result(&mut optimized(&train(&experiment, &alone)));
+    let mut child = spawned(&mut optimized(&train(&experiment, &run)));
     wait_for("a checkpoint", || has_checkpoint(&run));
     no_more_memory(child.id());
     let status = soon_over(&mut child);
@@ -51,7 +54,7 @@ fn run_out(experiment: &[&str]) {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
-    let resumed = result(&mut command(&resume(&run)));
+    let resumed = result(&mut optimized(&resume(&run)));
     assert!(resumed["resumed_from_iteration"].as_u64() > Some(0));
     assert_eq!(resumed["params_sha256"], expected["params_sha256"]);
 }
@@ -60,9 +63,9 @@ fn run_out(experiment: &[&str]) {
 fn of_anakin() {
     run_out(&[
         "catch-ppo",
-        "--steps=81920",
+        "--steps=147456",
         "--set=anakin.environments=1024",
-        "--set=anakin.unroll=8",
+        "--set=anakin.unroll=48",
         "--set=anakin.iterations_per_call=1",
     ]);
 }
@@ -72,11 +75,11 @@ fn of_anakin() {
 fn of_sebulba() {
     run_out(&[
         "cartpole-sebulba-ppo",
-        "--steps=81920",
+        "--steps=147456",
         "--actors=0",
         "--learners=1",
         "--set=sebulba.environments=512",
-        "--set=sebulba.unroll=8",
+        "--set=sebulba.unroll=48",
         "--set=sebulba.iterations_per_call=1",
     ]);
 }
@@ -85,18 +88,29 @@ fn of_sebulba() {
 #[test]
 fn that_cannot_be_there_is_asked_for_before_compiling() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (experiment, loop_of, named) in [
-        ("cartpole-ppo", "anakin", "f32[128,16000000,4] of the loop at stdlib/src/anakin.rs:"),
-        ("cartpole-sebulba-ppo", "sebulba", "f32[128,8000000,4] of an actor's `steps.observation`"),
+    for (experiment, loop_of, environments, unroll, named) in [
+        (
+            "cartpole-ppo",
+            "anakin",
+            16_000_000,
+            128,
+            "f32[128,16000000,4] of the loop at stdlib/src/anakin.rs:",
+        ),
+        (
+            "cartpole-sebulba-ppo",
+            "sebulba",
+            1_000_000,
+            1_024,
+            "f32[1024,1000000,4] of an actor's `steps.observation`",
+        ),
     ] {
-        let environments = if loop_of == "anakin" { 16_000_000 } else { 8_000_000 };
         let script = format!(
             "ulimit -v 67108864; exec {} train {experiment} --set {loop_of}.environments={environments} \
-             --set {loop_of}.unroll=128 --run-dir {}",
+             --set {loop_of}.unroll={unroll} --run-dir {}",
             env!("CARGO_BIN_EXE_podracer"),
             folder.path().join(experiment).display()
         );
-        let output = std::process::Command::new("bash").args(["-c", &script]).output();
+        let output = Command::new("bash").args(["-c", &script]).output();
         let output = output.expect("the program runs");
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");

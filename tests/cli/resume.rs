@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::signals::{send, soon_over, spawned, stopped, wait_for};
-use super::{command, text};
+use super::{QUICK, command, text};
 
 /// Number of kills that are asked for, by `PODRACER_KILLS`; else so many as CI has time for.
 pub fn kills() -> usize {
@@ -301,7 +301,7 @@ fn a_limit_on_the_size_of_files_is_an_error_that_leaves_the_last_checkpoint() {
     let script = "ulimit -f 32; exec \"$0\" resume \"$1\" --steps 98304 --json";
     let mut limited = Command::new("bash");
     limited.args(["-c", script, env!("CARGO_BIN_EXE_podracer")]);
-    let output = limited.arg(&run).output().expect("bash runs");
+    let output = limited.arg(&run).env(QUICK.0, QUICK.1).output().expect("bash runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let way_back = format!("`podracer resume {}` goes on after 16 iterations", run.display());
@@ -334,7 +334,8 @@ fn a_replay_on_the_host_that_cannot_be_written_ends_the_run() {
     let run = folder.path().join("run");
     let mut limited = Command::new("bash");
     limited.args(["-c", "ulimit -f 512; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_podracer")]);
-    let output = limited.args(train(&settings, &run)).output().expect("bash runs");
+    limited.args(train(&settings, &run)).env(QUICK.0, QUICK.1);
+    let output = limited.output().expect("bash runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     for part in

@@ -153,13 +153,13 @@ fn described<E: JsonSchema>() -> Vec<Value> {
 
 #[test]
 fn schemas_say_type_default_range_and_values() {
-    assert_eq!(described::<CartPole>(), [json!(["time_limit", "integer", 500, 1, null, []])]);
+    assert_eq!(described::<CartPole>(), [json!(["time_limit", "integer", 500, 1, i32::MAX, []])]);
     assert_eq!(described::<NativeCartPole>(), described::<CartPole>());
     assert_eq!(
         described::<Catch>(),
         [
-            json!(["columns", "integer", 5, 1, null, []]),
-            json!(["rows", "integer", 10, 2, null, []])
+            json!(["columns", "integer", 5, 1, 1_000, []]),
+            json!(["rows", "integer", 10, 2, 1_000, []])
         ]
     );
     let grid = described::<GridWorld>();
@@ -169,9 +169,9 @@ fn schemas_say_type_default_range_and_values() {
     assert_eq!(atari.len(), 23);
     for setting in [
         json!(["preset", null, "ppo", null, null, ["ppo", "seed"]]),
-        json!(["most_noops", "integer", 30, 0, null, []]),
+        json!(["most_noops", "integer", 30, 0, 1_000_000, []]),
         json!(["sticky_actions", "number", 0.0, 0.0, 1.0, []]),
-        json!(["servers", "integer", 1, 1, null, []]),
+        json!(["servers", "integer", 1, 1, 1_024, []]),
     ] {
         assert!(atari.contains(&setting), "{setting} is not in {atari:#?}");
     }

@@ -1,3 +1,5 @@
+//! Tests of the page.
+
 use std::collections::BTreeMap;
 
 use serde_json::json;
