@@ -5,7 +5,7 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Compiled, Size};
 use podracer_dsl::prelude::*;
 use podracer_envs::CartPole;
-use podracer_runtime::{MemoryStats, RuntimeError};
+use podracer_runtime::{CompileOptions, MemoryStats, ProgramOptions, RuntimeError};
 use podracer_stdlib::agents::*;
 use podracer_tests::skip::{skip, skip_heavy};
 
@@ -142,7 +142,10 @@ fn a_store_stays_where_it_is_for_a_thousand_iterations() {
         let traced = loops::traced(&CartPole::default(), &agent, size);
         let store = store_bytes(&traced);
         let client = loops::client(replicas);
-        let anakin = traced.compile(&client, &loops::options(replicas)).expect("it compiles");
+        // As users have it: what is said is of XLA's buffers, and a thousand iterations take longer than compiling.
+        let compile = CompileOptions { replicas, ..CompileOptions::default() };
+        let options = ProgramOptions { compile, ..loops::options(replicas) };
+        let anakin = traced.compile(&client, &options).expect("it compiles");
         let mut state = anakin.init(0).expect("a seed");
         let before = addresses(&state);
         for call in 0..10 {

@@ -83,7 +83,7 @@ fn a_run_whose_queues_are_full_is_saved_and_stopped() {
 #[test]
 fn a_watchdog_names_a_learner_that_is_stuck() {
     let mut agent = ahead(1).agent().clone();
-    agent.settings.epochs = 250_000;
+    agent.settings.epochs = 50_000;
     let stuck = quick(Sebulba::new(agent))
         .unroll(UNROLL)
         .schedule(Schedule::Deterministic { lag: 6 })
