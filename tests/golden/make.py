@@ -1,4 +1,4 @@
-"""Makes every golden file, or those named: `python make.py [random envs rl ops transforms programs modules division functions sac_td3 r2d2 mctx muzero alphazero]`.
+"""Makes every golden file, or those named: `python make.py [random envs rl ops transforms programs modules division functions sac_td3 r2d2 mctx muzero alphazero rainbow]`.
 
 Each file is made in a process of its own, because some need 64-bit types and that is a switch of the whole process in JAX.
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
-ALL = ["random", "envs", "rl", "ops", "transforms", "programs", "modules", "division", "functions", "sac_td3", "r2d2", "mctx", "muzero", "alphazero"]
+ALL = ["random", "envs", "rl", "ops", "transforms", "programs", "modules", "division", "functions", "sac_td3", "r2d2", "mctx", "muzero", "alphazero", "rainbow"]
 
 if __name__ == "__main__":
     names = sys.argv[1:] or ALL

@@ -27,7 +27,7 @@ def windows(key, length, kind):
     return {
         "observation": draw(key, 2, (length, BATCH, SEEN), -1, 1),
         "after": draw(key, 3, (length, BATCH, SEEN), -1, 1),
-        "action": jax.random.randint(jax.random.fold_in(key, 4), (length, BATCH), 0, ACTIONS),
+        "action": jax.random.randint(jax.random.fold_in(key, 4), (length, BATCH), 0, ACTIONS, jnp.int32),
         "reward": draw(key, 5, (length, BATCH), -2, 2),
         "legal": legal,
         "terminated": terminated | skipped,

@@ -15,6 +15,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("rl.json", "op", &["stdlib/tests/it"]),
     ("sac_td3.json", "op", &["stdlib/tests/it/sac_td3.rs"]),
     ("r2d2.json", "op", &["stdlib/tests/it/r2d2.rs"]),
+    ("rainbow.json", "op", &["stdlib/tests/it/rainbow.rs"]),
     ("envs.json", "env", &["envs/tests/it/gymnax.rs", "tests/tests/trajectories/bsuite.rs"]),
     ("minatar.json", "env", &["tests/tests/trajectories/minatar.rs"]),
     ("boards.json", "env", &["envs/tests/it/boards.rs"]),

@@ -7,10 +7,11 @@ use podracer_runtime::{
     ProgramOptions,
 };
 use podracer_stdlib::agents::{
-    A2c, A2cSettings, Agent, AgentSettings, AnyAgent, Axes, Dqn, DqnSettings, Impala,
-    ImpalaSettings, Learn, MuZeroSettings, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings, Replayed, Sac, SacActions,
-    SacOptimizers, SacSettings, SearchSettings, Task, Td3, Td3Settings, UnitBox,
+    A2c, A2cSettings, Agent, AgentSettings, AnyAgent, Axes, BootstrappedDqn, BootstrappedSettings,
+    Dqn, DqnSettings, Impala, ImpalaSettings, Learn, MuZeroSettings, Networks, OnlineActorCritic,
+    OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings,
+    Replayed, Sac, SacActions, SacOptimizers, SacSettings, SearchSettings, Task, Td3, Td3Settings,
+    UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -206,6 +207,17 @@ pub fn dqn<E: Environment<Observation = Tensor>>(environment: &E) -> Replayed<Dq
     };
     let (observation, action) = (environment.observation_space(), environment.action_space());
     replayed(Dqn::for_task(&Task { observation, action, iterations: 3, model: None }, &settings))
+}
+
+/// Three networks of [`dqn`] with priors, each of which learns from about half of the steps. No actions are random.
+pub fn bootstrapped<E: Environment<Observation = Tensor>>(
+    environment: &E,
+) -> Replayed<BootstrappedDqn> {
+    let Replayed { agent: mut dqn, settings, iterations } = dqn(environment);
+    dqn.settings.epsilon = BootstrappedSettings::default().dqn.epsilon;
+    let agent =
+        BootstrappedDqn { dqn, ensemble: 3, prior_scale: 1.0.into(), mask_probability: 0.5 };
+    Replayed { agent, settings, iterations }
 }
 
 /// Paths and values of the leaves.

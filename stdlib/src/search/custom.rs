@@ -1,4 +1,4 @@
-//! A search whose actions are selected by functions of the user's.
+//! A search whose actions are selected, and whose simulations are run, by functions of the user's.
 
 use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::fold;
@@ -7,9 +7,11 @@ use super::node::{Columns, Node, chosen, pick};
 use super::noise::Noise;
 use super::policies::{GumbelMuZeroOptions, MuZeroOptions, run};
 use super::selection::{GumbelSelection, Selection, Visit, puct_scores};
-use super::simulate::Extents;
+use super::simulate::{Extents, LoopBody, SearchState};
 use super::tree::SearchTree;
+use crate::expect;
 use podracer_dsl::prelude::*;
+use std::ops::Range;
 
 /// Searches from `B` roots with actions that two functions select, as `mctx.search` does. [`muzero_policy`](super::muzero_policy) and the
 /// others are such searches, with functions of their own and what they make of the finished trees.
@@ -18,12 +20,17 @@ use podracer_dsl::prelude::*;
 /// one node of each tree. Both give actions, i32 `[B]`. [`muzero_action_selection`] and [`gumbel_muzero_interior_action_selection`] are two
 /// of them. Where a node has changed, its next action is selected at once, and not only when a simulation comes by.
 ///
+/// `loop_fn` runs the simulations: it is given their numbers, `0..num_simulations`, the state before the first one and a simulation, a function
+/// of its number, i32 `[]`, and the state before it. `|simulations, state, simulate| fori_loop(simulations, state, simulate)` runs all of them, as
+/// mctx does by default. A `while_loop` may end earlier, by [`SearchState::summary`]; nodes of simulations that never ran have no visits.
+///
 /// The other arguments, and gradients, are those of [`muzero_policy`](super::muzero_policy). `invalid_actions` are only checked: the
 /// function for roots is to leave them out.
 ///
 /// # Errors
 /// As [`muzero_policy`](super::muzero_policy), and functions that give anything but i32 `[B]`. Where the program runs, a failed `check`: an
-/// action out of range, in place of which the nearest one is taken, and an invalid one at a root.
+/// action out of range, in place of which the nearest one is taken, an invalid one at a root, a simulation that has not the next number, in place
+/// of which the next one runs, and more simulations than there are.
 #[allow(clippy::too_many_arguments, reason = "those of mctx's")]
 #[track_caller]
 pub fn search<E: Tree>(
@@ -35,6 +42,7 @@ pub fn search<E: Tree>(
     num_simulations: usize,
     max_depth: Option<usize>,
     invalid_actions: Option<Tensor>,
+    loop_fn: impl FnOnce(Range<usize>, SearchState<E>, LoopBody<'_, E>) -> SearchState<E>,
 ) -> SearchTree<E> {
     const NAME: &str = "search";
     let (root, invalid_actions) = mistakes::of_root(NAME, root, invalid_actions);
@@ -44,7 +52,13 @@ pub fn search<E: Tree>(
         interior: interior_action_selection_fn,
         invalid_actions,
     };
-    let forest = run(NAME, extents, &functions, key, &root, None, recurrent_fn);
+    let in_order = |simulations: Range<usize>, state: SearchState<E>, body: LoopBody<'_, E>| {
+        let (end, spec) = (simulations.end, state.spec());
+        let body =
+            |simulation, state| body(mistakes::next_simulation(simulation, &state, end), state);
+        expect_types("loop_fn", loop_fn(simulations, state, Box::new(body)), &spec)
+    };
+    let forest = run(NAME, extents, &functions, key, &root, None, recurrent_fn, in_order);
     SearchTree::new(extents, &root, forest, invalid_actions)
 }
 
@@ -66,6 +80,41 @@ pub fn gumbel_muzero_interior_action_selection(
     options: &GumbelMuZeroOptions,
 ) -> Tensor {
     fold::argmax(GumbelSelection::lag(&node.columns(), options.qtransform))
+}
+
+/// Sequential halving with Gumbel noise (Danihelka et al. 2022, section 3 and algorithm 2), as Gumbel MuZero selects actions at the root: of
+/// `options`, Q-transform and `max_num_considered_actions`. i32 `[B]`
+///
+/// `root_gumbel`, f32 `[B, A]`, is the same noise in every simulation, times its scale; mctx keeps it in the tree. `num_simulations` are those of the
+/// search, and the roots' visits tell which of them it is. Actions that are true in `invalid_actions`, bool `[B, A]`, are not taken.
+///
+/// # Errors
+/// Noise and actions of other shapes.
+#[track_caller]
+pub fn gumbel_muzero_root_action_selection(
+    node: &Node,
+    root_gumbel: Tensor,
+    num_simulations: usize,
+    invalid_actions: Option<Tensor>,
+    options: &GumbelMuZeroOptions,
+) -> Tensor {
+    const NAME: &str = "gumbel_muzero_root_action_selection";
+    let shape = node.qvalues.shape();
+    let wrong =
+        |what, tensor| expect::shape(NAME, what, tensor, &shape, "the roots and their actions");
+    let mistake = wrong("root_gumbel", root_gumbel)
+        .or_else(|| invalid_actions.and_then(|invalid| wrong("invalid_actions", invalid)));
+    if mistake.is_some() {
+        return zeros(I32, &shape[..1]);
+    }
+    let selection = GumbelSelection {
+        qtransform: options.qtransform,
+        gumbel: root_gumbel.swap_axes(0, 1),
+        num_simulations: num_simulations.max(1),
+        max_num_considered_actions: options.max_num_considered_actions,
+        invalid_actions,
+    };
+    selection.root_action(&node.columns(), node.visit_counts.sum_axis(-1).astype(I32))
 }
 
 /// Selection by functions.

@@ -2,7 +2,7 @@
 
 use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::node::Node;
-use super::simulate::Extents;
+use super::simulate::{Extents, SearchState};
 use super::tree::SearchTree;
 use crate::expect;
 use podracer_dsl::fail;
@@ -148,6 +148,29 @@ pub(super) fn selected(
         (lowest, highest, scalar(actions as i32 - 1)),
     );
     within
+}
+
+/// The number of the next simulation of a search, of `0..end`, which is to be the number that a loop gives, i32 `[]`.
+#[track_caller]
+pub(super) fn next_simulation<E: Tree>(
+    simulation: Tensor,
+    state: &SearchState<E>,
+    end: usize,
+) -> Tensor {
+    const NAME: &str = "loop_fn";
+    let expected = TensorType::scalar(I32);
+    if simulation.ty() != expected {
+        let message =
+            format!("expected the number of a simulation, {expected}, got {}", simulation.ty());
+        return fail(NAME, message, &[simulation], expected);
+    }
+    let next = state.visits().astype(I32).max() - 1;
+    check(
+        simulation.eq(next) & simulation.lt(end as i32),
+        "the loop_fn of a search ran simulation {} after {} others: expected those of 0..{} in the order of their numbers",
+        (simulation, next, scalar(end as i32)),
+    );
+    next.minimum(end as i32 - 1)
 }
 
 /// Logits of outcomes, whose number the model decides.

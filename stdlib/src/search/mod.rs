@@ -53,7 +53,10 @@ mod tree;
 
 pub use alphazero::{EnvironmentState, SearchOptions, alphazero_policy};
 pub use base::{PolicyOutput, RecurrentFnOutput, RootFnOutput};
-pub use custom::{gumbel_muzero_interior_action_selection, muzero_action_selection, search};
+pub use custom::{
+    gumbel_muzero_interior_action_selection, gumbel_muzero_root_action_selection,
+    muzero_action_selection, search,
+};
 pub use drawing::TreePicture;
 pub use node::Node;
 pub use plain::PlainMcts;
@@ -64,6 +67,7 @@ pub use qtransform::{
     QTransform, qtransform_by_min_max, qtransform_by_parent_and_siblings,
     qtransform_completed_by_mix_value,
 };
+pub use simulate::{LoopBody, SearchState};
 pub use stochastic::{
     ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, StochasticRecurrentState,
     stochastic_muzero_policy,

@@ -6,10 +6,11 @@ use super::qtransform::{
     QTransform, qtransform_by_parent_and_siblings, qtransform_completed_by_mix_value,
 };
 use super::selection::{GumbelSelection, MuZeroSelection, Selection};
-use super::simulate::{Extents, Forest, Search};
+use super::simulate::{Extents, Forest, LoopBody, Search, SearchState};
 use super::tree::SearchTree;
 use crate::Number;
 use podracer_dsl::prelude::*;
+use std::ops::Range;
 
 /// Settings of [`muzero_policy`], with mctx's defaults.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +141,7 @@ fn go_on<E: Tree>(
         actions: extents.actions,
         invalid_actions,
     };
-    let forest = run(name, extents, &selection, search_key, &root, kept, recurrent_fn);
+    let forest = run(name, extents, &selection, search_key, &root, kept, recurrent_fn, all);
     let search_tree = SearchTree::new(extents, &root, forest, invalid_actions);
     draw(action_key, search_tree, options.temperature)
 }
@@ -173,7 +174,7 @@ pub fn gumbel_muzero_policy<E: Tree>(
         max_num_considered_actions: options.max_num_considered_actions,
         invalid_actions,
     };
-    let forest = run(NAME, extents, &selection, search_key, &root, None, recurrent_fn);
+    let forest = run(NAME, extents, &selection, search_key, &root, None, recurrent_fn, all);
     let node = Search { extents, selection: &selection }.root_node(&root, &forest.roots);
     let most = node.visit_counts.max_axis(-1);
     let action = selection.score_considered(&node.columns(), most).argmax(0);
@@ -183,7 +184,18 @@ pub fn gumbel_muzero_policy<E: Tree>(
     PolicyOutput { action, action_weights, search_tree }
 }
 
+/// Runs all simulations.
+#[track_caller]
+pub(super) fn all<E: Tree>(
+    simulations: Range<usize>,
+    state: SearchState<E>,
+    simulate: LoopBody<'_, E>,
+) -> SearchState<E> {
+    fori_loop(simulations, state, simulate)
+}
+
 /// Runs a search whose model is checked.
+#[allow(clippy::too_many_arguments, reason = "those of a search")]
 #[track_caller]
 pub(super) fn run<E: Tree, S: Selection>(
     name: &'static str,
@@ -193,17 +205,19 @@ pub(super) fn run<E: Tree, S: Selection>(
     root: &RootFnOutput<E>,
     kept: Option<&SearchTree<E>>,
     recurrent_fn: impl FnOnce(Key, Tensor, E) -> (RecurrentFnOutput, E),
+    loop_fn: impl FnOnce(Range<usize>, SearchState<E>, LoopBody<'_, E>) -> SearchState<E>,
 ) -> Forest<E> {
     // A model is called in a loop's body, where errors know no caller.
     let _scope = scope(name);
     let spec = root.embedding.spec();
-    Search { extents, selection }.run(key, root, kept, |key, action, embedding| {
+    let recurrent_fn = |key: Key, action: Tensor, embedding: E| {
         let (output, embedding) = recurrent_fn(key, action, embedding);
         let output = mistakes::of_step(name, output, extents.batch, extents.actions);
         let embedding = expect_types("embedding", embedding, &spec);
         // The model's parameters have gradients elsewhere; the loops of a search have none.
         (tree_map(&output, stop_gradient), tree_map(&embedding, stop_gradient))
-    })
+    };
+    Search { extents, selection }.run(key, root, kept, recurrent_fn, loop_fn)
 }
 
 /// The root with noise in its policy.

@@ -115,15 +115,10 @@ impl GumbelSelection {
         let score = select(node.visit_counts.eq(considered), score, f64::NEG_INFINITY);
         masked(score, self.invalid_actions)
     }
-}
 
-impl Selection for GumbelSelection {
-    fn reads_logits(&self) -> bool {
-        true
-    }
-
+    /// The roots' actions in a simulation, i32 `[]`, or in one of each tree, i32 `[B]`. i32 `[B]`
     #[track_caller]
-    fn root(&self, node: &Columns, simulation: Tensor, _: &Noise) -> Tensor {
+    pub(super) fn root_action(&self, node: &Columns, simulation: Tensor) -> Tensor {
         let (batch, actions) = (node.value.len(), node.qvalues.dim(0));
         // A table for more actions than there are would never be read, and would be as large as somebody asks for.
         let most = self.max_num_considered_actions.min(actions);
@@ -139,6 +134,17 @@ impl Selection for GumbelSelection {
             }
         };
         fold::argmax(self.score_considered(node, considered))
+    }
+}
+
+impl Selection for GumbelSelection {
+    fn reads_logits(&self) -> bool {
+        true
+    }
+
+    #[track_caller]
+    fn root(&self, node: &Columns, simulation: Tensor, _: &Noise) -> Tensor {
+        self.root_action(node, simulation)
     }
 
     #[track_caller]

@@ -13,9 +13,10 @@ use super::node::{Node, chosen, pick};
 use super::noise::{Noise, ties};
 use super::rows::{Block, Head, Row, Rows, places, write_all};
 use super::selection::{Selection, Visit};
-use super::tree::SearchTree;
+use super::tree::{SearchSummary, SearchTree};
 use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
+use std::ops::Range;
 
 /// Nothing was expanded there yet.
 pub(super) const UNVISITED: f64 = -1.0;
@@ -43,6 +44,31 @@ pub(super) struct Forest<E: Tree> {
     /// f32 `[(S + 1) * B, A]`
     pub(super) prior_logits: Tensor,
 }
+
+/// The state of a search between two simulations: what the `loop_fn` of [`search`](super::search) carries.
+#[derive(Tree, Clone)]
+pub struct SearchState<E: Tree = Tensor> {
+    /// The key of the simulations that follow.
+    key: Key,
+    forest: Forest<E>,
+}
+
+impl<E: Tree> SearchState<E> {
+    /// Statistics of the roots after the simulations so far.
+    #[track_caller]
+    pub fn summary(&self) -> SearchSummary {
+        let Roots { value, qvalues, visit_counts, .. } = self.forest.roots;
+        SearchSummary::new(visit_counts, value, qvalues)
+    }
+
+    /// Visits of each root, one more than the simulations so far. f32 `[B]`
+    pub(super) fn visits(&self) -> Tensor {
+        self.forest.roots.visits
+    }
+}
+
+/// One simulation: from its number, i32 `[]`, and the state before it to the state after it.
+pub type LoopBody<'a, E = Tensor> = Box<dyn FnOnce(Tensor, SearchState<E>) -> SearchState<E> + 'a>;
 
 /// The extents and limits of a search.
 #[derive(Clone, Copy)]
@@ -105,7 +131,7 @@ pub(super) struct Search<'a, S: Selection> {
 }
 
 impl<S: Selection> Search<'_, S> {
-    /// Runs all simulations from the roots on.
+    /// Runs the simulations from the roots on, by `loop_fn`.
     #[track_caller]
     pub(super) fn run<E: Tree>(
         &self,
@@ -113,6 +139,7 @@ impl<S: Selection> Search<'_, S> {
         root: &RootFnOutput<E>,
         kept: Option<&SearchTree<E>>,
         recurrent_fn: impl FnOnce(Key, Tensor, E) -> (RecurrentFnOutput, E),
+        loop_fn: impl FnOnce(Range<usize>, SearchState<E>, LoopBody<'_, E>) -> SearchState<E>,
     ) -> Forest<E> {
         let simulations = self.extents.num_simulations;
         let forest = self.plant(root);
@@ -120,7 +147,7 @@ impl<S: Selection> Search<'_, S> {
             Some(kept) => self.regrow(forest, kept, &key),
             None => forest,
         };
-        let (_, forest) = fori_loop(0..simulations, (key, forest), |simulation, (key, forest)| {
+        let simulate = |simulation: Tensor, SearchState { key, forest }: SearchState<E>| {
             let [key, simulate_key, expand_key] = key.split_into();
             let noise = Noise {
                 key: simulate_key,
@@ -130,9 +157,9 @@ impl<S: Selection> Search<'_, S> {
             let leaf = self.descend(root, &forest, simulation, &noise);
             let model = |action, embedding| recurrent_fn(expand_key, action, embedding);
             let (forest, up) = self.expand(forest, simulation, leaf, &noise.key, model);
-            (key, self.back_up(root, forest, up, &noise.key))
-        });
-        forest
+            SearchState { key, forest: self.back_up(root, forest, up, &noise.key) }
+        };
+        loop_fn(0..simulations, SearchState { key, forest }, Box::new(simulate)).forest
     }
 
     /// Trees of their roots alone.
@@ -309,10 +336,12 @@ impl<S: Selection> Search<'_, S> {
         key: &Key,
     ) -> Forest<E> {
         let Forest { roots, rows, embeddings, prior_logits } = forest;
-        // Rounds are counted for keys: 0 is the root's, 1 the new node's.
+        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No way up is longer, except where a `loop_fn` runs more simulations
+        // than there are nodes: then a node may be its own parent.
+        let last = self.extents.max_depth as i32 + 1;
         let (_, rows, up) = while_loop(
             (2, rows, up),
-            |(_, _, up)| any_example(up.node.gt(0).any()),
+            |(round, _, up)| any_example(up.node.gt(0).any()) & round.le(last),
             |(round, rows, up)| {
                 let mut row = rows.read(up.node);
                 let after = self.visited(&row.node(), row.children, &up);

@@ -5,7 +5,7 @@ use super::fold;
 use super::mistakes;
 use super::node::{Columns, Node, column};
 use super::noise::Noise;
-use super::policies::{MuZeroOptions, draw, noisy, run};
+use super::policies::{MuZeroOptions, all, draw, noisy, run};
 use super::selection::{MuZeroSelection, Selection, Visit, masked};
 use super::simulate::Extents;
 use super::tree::SearchTree;
@@ -174,7 +174,7 @@ pub fn stochastic_muzero_policy<E: Tree, F: Tree>(
         invalid_actions,
     };
     let selection = StochasticSelection { decision };
-    let forest = run(NAME, extents, &selection, search_key, &root, None, recurrent_fn);
+    let forest = run(NAME, extents, &selection, search_key, &root, None, recurrent_fn, all);
     let tree = SearchTree::new(extents, &root, forest, None).first_actions(actions);
     let root_invalid_actions = invalid_actions.unwrap_or_else(|| zeros(BOOL, [batch, actions]));
     draw(action_key, SearchTree { root_invalid_actions, ..tree }, options.temperature)

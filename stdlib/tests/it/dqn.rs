@@ -23,7 +23,7 @@ fn networks(units: usize) -> Networks {
     Networks { hidden: vec![units], activation: Activation::Relu, ..Networks::default() }
 }
 
-fn dqn(settings: DqnSettings) -> Dqn {
+pub fn dqn(settings: DqnSettings) -> Dqn {
     let task = Task {
         observation: Space::unbounded([SEEN]),
         action: Space::discrete(ACTIONS),
@@ -34,7 +34,7 @@ fn dqn(settings: DqnSettings) -> Dqn {
 }
 
 /// The settings of a record.
-fn settings(record: &Record) -> DqnSettings {
+pub fn settings(record: &Record) -> DqnSettings {
     let number = |name: &str| record.number(name).expect("a coefficient");
     let values = match record.word("values").as_deref() {
         Some("categorical") => DqnValues::Categorical,
@@ -59,12 +59,12 @@ fn settings(record: &Record) -> DqnSettings {
 }
 
 /// The uniform numbers that the record's script draws, by their number.
-fn draw(key: &Key, i: usize, shape: &[usize], low: f64, high: f64) -> Tensor {
+pub fn draw(key: &Key, i: usize, shape: &[usize], low: f64, high: f64) -> Tensor {
     key.fold_in(i as i32).uniform_range(shape, low, high)
 }
 
 /// The windows of one batch, as the record's script draws them.
-fn windows(record: &Record, key: &Key) -> Windows<Step> {
+pub fn windows(record: &Record, key: &Key) -> Windows<Step> {
     let flag = |name: &str| record.flag(name).expect("a switch");
     let steps = [LENGTH, BATCH];
     let ends = draw(key, 0, &steps, 0.0, 1.0);

@@ -27,6 +27,7 @@ mod optim;
 mod population;
 mod pqn;
 mod r2d2;
+mod rainbow;
 mod recurrent_ppo;
 mod replay;
 mod replay_mistakes;

@@ -213,6 +213,17 @@ fn an_agent_with_a_replay() {
     check(&environment, &agent, (2, 1));
 }
 
+/// A lane follows one of the networks to the end of its episode, which may lie in a later trajectory, and draws for each step which networks
+/// learn from it.
+#[test]
+fn networks_side_by_side_that_learn_from_steps_of_their_own() {
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    let agent = loops::bootstrapped(&environment);
+    let store = check(&environment, &agent, (1, 2));
+    assert!(store.iter().any(|path| path.ends_with(".mask[0]")), "{store:?}");
+    check(&environment, &agent, (2, 1));
+}
+
 /// Actors search in threads. Each of two gradient steps learns from half of the lanes.
 #[test]
 fn a_search_that_learns_from_a_split_batch() {

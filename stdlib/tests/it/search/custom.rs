@@ -1,8 +1,9 @@
-//! Searches whose actions are selected by functions of the user's.
+//! Searches whose actions are selected, and whose simulations are run, by functions of the user's.
 
 use super::{line, root};
 use podracer_dsl::prelude::*;
 use podracer_stdlib::search::*;
+use std::ops::Range;
 
 /// A model of three actions whose values all differ, so that no noise decides.
 fn model(_: Key, action: Tensor, state: Tensor) -> (RecurrentFnOutput, Tensor) {
@@ -23,6 +24,11 @@ fn two_roots() -> RootFnOutput {
         value: zeros(F32, [2]),
         embedding: constant([0, 5]),
     }
+}
+
+/// A `loop_fn` that runs all simulations.
+fn all(simulations: Range<usize>, begin: SearchState, simulate: LoopBody<'_>) -> SearchState {
+    fori_loop(simulations, begin, simulate)
 }
 
 /// The results of a program that needs a key.
@@ -46,6 +52,7 @@ fn muzero_s_selection_in_a_search_is_muzero_s_policy() {
             30,
             None,
             None,
+            all,
         );
         let of = |tree: &SearchTree| (tree.children_visits, tree.node_values, tree.parents);
         (of(&policy.search_tree), of(&tree))
@@ -53,6 +60,118 @@ fn muzero_s_selection_in_a_search_is_muzero_s_policy() {
     assert_eq!(results[0], results[3]);
     assert_eq!(results[1], results[4]);
     assert_eq!(results[2], results[5]);
+}
+
+/// The policy is held against mctx's elsewhere.
+#[test]
+fn gumbel_s_selections_in_a_search_are_gumbel_s_policy() {
+    for (invalid, most) in [(None, 16), (Some([[false, false, true], [true, false, false]]), 2)] {
+        let results = run(|key| {
+            let options =
+                GumbelMuZeroOptions { max_num_considered_actions: most, ..Default::default() };
+            let invalid: Option<Tensor> = invalid.map(|invalid| constant(invalid));
+            let policy =
+                gumbel_muzero_policy(key.again(), two_roots(), model, 30, invalid, &options);
+            let [search_key, gumbel_key] = key.split_into();
+            let gumbel = gumbel_key.gumbel([2, 3]);
+            let tree = search(
+                search_key,
+                two_roots(),
+                model,
+                |_, node, _| {
+                    gumbel_muzero_root_action_selection(node, gumbel, 30, invalid, &options)
+                },
+                |_, node| gumbel_muzero_interior_action_selection(node, &options),
+                30,
+                None,
+                invalid,
+                all,
+            );
+            let of = |tree: &SearchTree| (tree.children_visits, tree.node_values, tree.parents);
+            (of(&policy.search_tree), of(&tree))
+        });
+        assert_eq!(results[..3], results[3..], "{most} actions");
+    }
+}
+
+#[test]
+fn noise_of_another_shape_is_an_error() {
+    let traced = trace(key(), |key| {
+        let options = GumbelMuZeroOptions::default();
+        let gumbel = key.again().gumbel([3]);
+        let at_root = |_: Key, node: &Node, _| {
+            gumbel_muzero_root_action_selection(node, gumbel, 4, None, &options)
+        };
+        let below = |_: Key, node: &Node| gumbel_muzero_interior_action_selection(node, &options);
+        search(key, two_roots(), model, at_root, below, 4, None, None, all).node_visits
+    });
+    let errors = traced.expect_err("there is an error").errors;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    let message = errors[0].to_string();
+    for part in ["expected root_gumbel of shape [2, 3]", "got f32[3]", "search/custom.rs"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+/// A search of 30 simulations at most by MuZero's selection, whose loop is the function's, and one of `few` that all run.
+fn by_loop<L>(few: usize, loop_fn: L) -> Vec<Array>
+where
+    L: FnOnce(Range<usize>, SearchState, LoopBody<'_>) -> SearchState,
+{
+    run(|key| {
+        let options = MuZeroOptions::default();
+        let at_root = |key: Key, node: &Node, _| muzero_action_selection(key, node, &options);
+        let below = |key: Key, node: &Node| muzero_action_selection(key, node, &options);
+        // As deep as the one with more simulations may go.
+        let depth = Some(30);
+        let of = |tree: SearchTree| {
+            let nodes = |x: Tensor| x.slice((.., ..few + 1));
+            let added = nodes(tree.children_visits);
+            (added, nodes(tree.node_values), nodes(tree.parents), tree.node_visits)
+        };
+        let key_again = key.again();
+        let found = search(key, two_roots(), model, at_root, below, 30, depth, None, loop_fn);
+        let all = search(key_again, two_roots(), model, at_root, below, few, depth, None, all);
+        (of(found), of(all))
+    })
+}
+
+#[test]
+fn a_loop_that_ends_early_is_a_search_of_fewer_simulations() {
+    let results = by_loop(7, |simulations, begin, simulate| {
+        assert_eq!(simulations, 0..30);
+        let going = |(i, _): (Tensor, SearchState)| i.lt(7);
+        while_loop((0, begin), going, |(i, state)| (i + 1, simulate(i, state))).1
+    });
+    assert_eq!(results[..3], results[4..7]);
+    // Nodes of simulations that never ran have no visits.
+    let visits = results[3].to_f64();
+    for tree in visits.chunks(31) {
+        assert_eq!(tree[0], 8.0);
+        assert!(tree[8..].iter().all(|&count| count == 0.0), "{visits:?}");
+    }
+}
+
+/// It ends when no other action of a root can have more visits than its first one.
+#[test]
+fn a_loop_may_look_at_the_roots() {
+    let results = by_loop(30, |simulations, begin, simulate| {
+        let end = simulations.end as i32;
+        let open = |(done, state): (Tensor, SearchState)| {
+            let visits = state.summary().visit_counts.sort(-1);
+            let lead = visits.index_axis(1, -1) - visits.index_axis(1, -2);
+            done.lt(end) & lead.le((end - done).astype(F32)).any()
+        };
+        while_loop((0, begin), open, |(done, state)| (done + 1, simulate(done, state))).1
+    });
+    let (early, full) = (results[0].to_f64(), results[4].to_f64());
+    let best = |visits: &[f64], tree: usize| {
+        let root = &visits[31 * 3 * tree..][..3];
+        (0..3).max_by(|&a, &b| root[a].total_cmp(&root[b])).expect("three actions")
+    };
+    assert_eq!([0, 1].map(|tree| best(&early, tree)), [0, 1].map(|tree| best(&full, tree)));
+    let simulations: f64 = early[..3].iter().sum();
+    assert!((10.0..30.0).contains(&simulations), "{simulations}");
 }
 
 /// The root takes its actions in turn, and Gumbel's selection is used below it.
@@ -69,6 +188,7 @@ fn a_function_for_roots_goes_with_gumbel_s_selection_below_them() {
             31,
             None,
             None,
+            all,
         );
         (tree.children_visits.index_axis(1, 0), tree.node_visits.index_axis(1, 0))
     });
@@ -90,6 +210,7 @@ fn random_selection_below_the_root_draws_anew_for_each_visit() {
             300,
             Some(2),
             None,
+            all,
         );
         // All simulations go to action 0, and from there to any of its three.
         let child = tree.children_index.index_axis(1, 0).index_axis(1, 0);
@@ -111,7 +232,7 @@ fn functions_that_give_no_actions_are_errors_at_the_users_line() {
         let traced = trace(key(), |key| {
             let (at_root, below) =
                 (|_: Key, _: &Node, _| root_gives(), |_: Key, _: &Node| interior_gives());
-            search(key, root(2), line(2), at_root, below, 4, None, None).node_visits
+            search(key, root(2), line(2), at_root, below, 4, None, None, all).node_visits
         });
         let message = traced.expect_err("there is an error").errors[0].to_string();
         for part in parts.iter().chain(&["search/custom.rs"]) {
@@ -132,7 +253,7 @@ fn reports(at_root: i32, below: i32, invalid: bool) -> (Vec<String>, Vec<f64>) {
             let invalid = constant([[false, invalid], [false, false]]);
             let at_root = |_: Key, _: &Node, _| full([2], f64::from(at_root)).astype(I32);
             let below = |_: Key, _: &Node| full([2], f64::from(below)).astype(I32);
-            search(key, root(2), line(2), at_root, below, 6, None, Some(invalid)).node_visits
+            search(key, root(2), line(2), at_root, below, 6, None, Some(invalid), all).node_visits
         })
     });
     let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
@@ -153,4 +274,42 @@ fn an_action_out_of_range_fails_a_check_and_the_nearest_one_is_taken() {
     }
     let (reports, _) = reports(1, 0, true);
     assert!(reports.iter().any(|report| report.contains("took an invalid action")), "{reports:?}");
+}
+
+/// The messages of the checks of a search of 3 simulations whose loop runs these, and its visits of nodes.
+fn reports_of(numbers: &[i32]) -> (Vec<String>, Vec<f64>) {
+    let traced = trace(key(), |key| {
+        collect(|| {
+            let at_root = |_: Key, _: &Node, _| zeros(I32, [2]);
+            let below = |_: Key, _: &Node| zeros(I32, [2]);
+            let loop_fn = |_, begin, simulate: LoopBody<'_>| {
+                let numbers = constant(numbers);
+                fori_loop(0..numbers.len(), begin, |i, state| simulate(numbers.at(i), state))
+            };
+            search(key, root(2), line(2), at_root, below, 3, None, None, loop_fn).node_visits
+        })
+    });
+    let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
+    let results = traced.eval(&[Array::key(0)]).expect("it runs");
+    let reports = Log::read(&traced.results().1, &results[1..]);
+    (reports.iter().map(ToString::to_string).collect(), results[0].to_f64())
+}
+
+#[test]
+fn a_simulation_out_of_order_fails_a_check_and_the_next_one_runs() {
+    let (fine, visits) = reports_of(&[0, 1, 2]);
+    assert_eq!(fine, Vec::<String>::new());
+    let (reports, same) = reports_of(&[1, 1, -4]);
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    for part in ["ran simulation 1 after 0 others: expected those of 0..3", "2 times"] {
+        assert!(reports[0].contains(part), "{reports:?}");
+    }
+    assert_eq!(same, visits);
+}
+
+/// A node was its own parent, and the way up from it had no end.
+#[test]
+fn more_simulations_than_nodes_hung() {
+    let (reports, _) = reports_of(&[0, 1, 2, 3, 4]);
+    assert!(reports[0].contains("ran simulation 3 after 3 others"), "{reports:?}");
 }
