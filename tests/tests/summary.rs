@@ -84,9 +84,9 @@ seconds by binary, of all its tests one after another
     assert!(printed.starts_with(expected), "{printed}");
     let many: String = (1..=20).map(|n| format!("    PASS [ {n}.000s] a::b test_{n}\n")).collect();
     let (printed, _) = summary(&many, "");
-    let slowest = printed.lines().filter(|line| line.contains("a::b test_"));
+    let mut slowest = printed.lines().filter(|line| line.contains("a::b test_"));
     assert_eq!(slowest.clone().count(), 10, "{printed}");
-    assert_eq!(slowest.last().map(str::trim), Some("11.0  a::b test_11"));
+    assert_eq!(slowest.next_back().map(str::trim), Some("11.0  a::b test_11"));
     // Tests of cargo have no times of their own.
     let expected =
         "\nseconds by binary, of all its tests one after another\n      3.0  main-4567\n";

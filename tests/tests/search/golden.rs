@@ -61,7 +61,7 @@ fn differences(record: &Value) -> Result<Differences> {
         }
         let complaint = format!("{search:?}: tree {tree} differs in {unequal:?}");
         if unstable.contains(&(tree as u64)) {
-            println!("{complaint}, where mctx differs from itself");
+            eprintln!("{complaint}, where mctx differs from itself");
             found.undecided += 1;
         } else {
             found.complaints.push(complaint);
