@@ -48,6 +48,8 @@ pub mod sebulba;
 pub mod seed;
 #[cfg(feature = "cli")]
 pub mod settings;
+#[cfg(feature = "cli")]
+mod statistics;
 pub mod training;
 mod usage;
 

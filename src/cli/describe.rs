@@ -58,7 +58,7 @@ fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
     let trust = Overrides { trust: true, ..Overrides::default() };
     let settings = registry.load(name, &trust)?;
     let whole = Table::try_from(&settings)?;
-    let the_loop = settings.host_loop().map_or("anakin", |on_host| on_host.section);
+    let the_loop = settings.loop_section();
     let sections = ["train", the_loop, "agent", "environment", "program", "metrics"];
     let part = |section: &'static str| {
         let values = whole.get(section)?.as_table()?;

@@ -13,6 +13,7 @@ use crate::files::write_whole;
 use crate::format::plural;
 use crate::run_directory::{RunOverview, Sample, Series, differences};
 use crate::settings::{UsageError, suggestion};
+use crate::statistics::{mean, variance};
 
 #[derive(Args, Debug)]
 pub(super) struct PlotArguments {
@@ -221,11 +222,10 @@ const T: [f64; 30] = [
 
 /// The mean of two or more numbers, and half the length of its 95% interval.
 fn interval(values: &[f64]) -> (f64, f64) {
-    let number = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / number;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (number - 1.0);
+    let mean = mean(values).unwrap_or(f64::NAN);
+    let variance = variance(values).unwrap_or(f64::NAN);
     let t = T.get(values.len() - 2).copied().unwrap_or(1.96);
-    (mean, t * (variance / number).sqrt())
+    (mean, t * (variance / values.len() as f64).sqrt())
 }
 
 #[cfg(test)]

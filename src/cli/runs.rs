@@ -10,6 +10,7 @@ use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
 use crate::run_directory::{RunOverview, RunState, differences, runs_in};
 use crate::settings::UsageError;
+use crate::statistics::{mean, variance};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -101,7 +102,7 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
         }
     }
     // Without a mean return last. Equal ones stay in the order in which they were named.
-    let best = |row: &Vec<&RunOverview>| mean_return_of(row).map_or(f64::NEG_INFINITY, |mean| mean);
+    let best = |row: &[&RunOverview]| mean(&mean_returns(row)).unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|one, other| best(other).total_cmp(&best(one)));
 
     let keys = compared(&runs);
@@ -120,11 +121,13 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
         cells.push(first.experiment.clone());
         cells.extend(keys.iter().map(|key| shortened(setting(key))));
         cells.push(if each { first.seed.to_string() } else { row.len().to_string() });
-        cells.push(two_decimals(mean_return_of(&row)));
-        cells.extend((!each).then(|| two_decimals(deviation(&row))));
-        cells.push(count(mean(row.iter().map(|run| run.env_steps as f64)).unwrap_or(0.0)));
-        let speed = mean(row.iter().filter_map(|run| run.env_steps_per_second));
-        cells.push(speed.map_or_else(|| "-".to_owned(), count));
+        let returns = mean_returns(&row);
+        cells.push(two_decimals(mean(&returns)));
+        cells.extend((!each).then(|| two_decimals(variance(&returns).map(f64::sqrt))));
+        let steps: Vec<f64> = row.iter().map(|run| run.env_steps as f64).collect();
+        cells.push(count(mean(&steps).unwrap_or(0.0)));
+        let speeds: Vec<f64> = row.iter().filter_map(|run| run.env_steps_per_second).collect();
+        cells.push(mean(&speeds).map_or_else(|| "-".to_owned(), count));
         cells.push(states(&row));
         table.push(cells);
     }
@@ -153,23 +156,9 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The mean; `None` of no numbers.
-fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
-    let numbers: Vec<f64> = numbers.collect();
-    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
-}
-
-/// Mean over the runs of their mean returns, of those that have one.
-fn mean_return_of(row: &[&RunOverview]) -> Option<f64> {
-    mean(row.iter().filter_map(|run| run.mean_return))
-}
-
-/// Standard deviation of the runs' mean returns, of a sample; `None` for fewer than two of them.
-fn deviation(row: &[&RunOverview]) -> Option<f64> {
-    let returns: Vec<f64> = row.iter().filter_map(|run| run.mean_return).collect();
-    let centre = mean_return_of(row).filter(|_| returns.len() > 1)?;
-    let squares = returns.iter().map(|one| (one - centre).powi(2));
-    Some((squares.sum::<f64>() / (returns.len() - 1) as f64).sqrt())
+/// The runs' mean returns, of those that have one.
+fn mean_returns(row: &[&RunOverview]) -> Vec<f64> {
+    row.iter().filter_map(|run| run.mean_return).collect()
 }
 
 /// The state of runs: `finished`, or `2 finished, 1 running` where they differ.
@@ -328,9 +317,10 @@ mod tests {
             run(Some(4.0), RunState::Finished),
         ];
         let row: Vec<&RunOverview> = runs.iter().collect();
-        assert_eq!(mean_return_of(&row), Some(2.5));
+        assert_eq!(mean(&mean_returns(&row)), Some(2.5));
+        let deviation = |row| variance(&mean_returns(row)).map(f64::sqrt);
         assert!(deviation(&row).is_some_and(|std| (std - 4.5_f64.sqrt()).abs() < 1e-12));
-        assert_eq!((deviation(&row[..2]), mean_return_of(&row[1..2])), (None, None));
+        assert_eq!((deviation(&row[..2]), mean(&mean_returns(&row[1..2]))), (None, None));
         assert_eq!(states(&row), "2 finished, 1 running");
         assert_eq!(states(&row[..1]), "finished");
         assert_eq!(shortened(&"ab".repeat(13)), "ab".repeat(11) + "a…");

@@ -406,7 +406,7 @@ const LONG: f64 = 60.0;
 
 /// A warning of a call that took so many seconds, if that is long.
 fn long_call(settings: &Settings, seconds: f64) -> Option<String> {
-    let section = settings.host_loop().map_or("anakin", |on_host| on_host.section);
+    let section = settings.loop_section();
     let iterations = settings.shape().2;
     let shorter = match iterations {
         1 => format!(

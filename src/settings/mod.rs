@@ -238,7 +238,7 @@ impl Settings {
     pub fn rounding(&self) -> Option<String> {
         let (plan, (_, _, iterations)) = (self.plan(), self.shape());
         let (asked, trained) = (self.train.steps, plan.steps(iterations));
-        let section = self.host_loop().map_or("anakin", |on_host| on_host.section);
+        let section = self.loop_section();
         (trained != asked).then(|| {
             format!(
                 "{trained} steps will be trained where train.steps = {asked}: a run is whole calls of the compiled program, here {} of \
@@ -257,6 +257,11 @@ impl Settings {
         self.host_loop().map_or((environments, unroll, iterations_per_call), |on_host| {
             (on_host.all_environments, on_host.unroll, on_host.iterations_per_call)
         })
+    }
+
+    /// The name of the loop's table: `anakin`, `sebulba` or `seed`.
+    pub(crate) fn loop_section(&self) -> &'static str {
+        self.host_loop().map_or("anakin", |on_host| on_host.section)
     }
 
     /// XLA's options by podracer's rule, changed and extended by `[xla]`.
@@ -299,7 +304,7 @@ impl Settings {
         }
         let (lanes, unroll, iterations) = self.shape();
         let in_a_call = lanes.checked_mul(unroll).and_then(|steps| steps.checked_mul(iterations));
-        let section = self.host_loop().map_or("anakin", |on_host| on_host.section);
+        let section = self.loop_section();
         if let Some(steps) =
             lanes.checked_mul(unroll).filter(|&steps| i32::try_from(steps).is_err())
         {

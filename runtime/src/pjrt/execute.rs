@@ -142,24 +142,26 @@ impl Executable {
         if self.client.platform() != "cpu" {
             return Ok(());
         }
-        if self.takes.get().is_none() {
-            let per_device =
-                self.compiled.memory_stats().map_or(0, |stats| stats.beside_arguments());
-            let takes = u64::try_from(per_device).unwrap_or(0) * self.devices.len() as u64;
-            if let Some(available) = memory::available().filter(|&available| takes > available) {
-                return Err(RuntimeError::OutOfMemory(format!(
-                    "beside its arguments the program takes {} in all on {} device(s), and {} are free",
-                    memory::size(takes),
-                    self.devices.len(),
-                    memory::size(available)
-                )));
-            }
-            self.takes.get_or_init(|| takes);
+        let takes = match self.takes.get() {
+            Some(&takes) => takes,
+            None => self.first_takes()?,
+        };
+        if takes >= memory::SCRATCH { memory::scratch() } else { Ok(()) }
+    }
+
+    /// The bytes that a launch takes beside its arguments, kept once so much was free.
+    fn first_takes(&self) -> Result<u64, RuntimeError> {
+        let per_device = self.compiled.memory_stats().map_or(0, |stats| stats.beside_arguments());
+        let takes = u64::try_from(per_device).unwrap_or(0) * self.devices.len() as u64;
+        if let Some(available) = memory::available().filter(|&available| takes > available) {
+            return Err(RuntimeError::OutOfMemory(format!(
+                "beside its arguments the program takes {} in all on {} device(s), and {} are free",
+                memory::size(takes),
+                self.devices.len(),
+                memory::size(available)
+            )));
         }
-        if self.takes.get().is_some_and(|&takes| takes >= memory::SCRATCH) {
-            memory::scratch()?;
-        }
-        Ok(())
+        Ok(*self.takes.get_or_init(|| takes))
     }
 
     fn launch(&self, arguments: &[Vec<Argument<'_>>]) -> Result<Vec<Vec<Buffer>>, RuntimeError> {
