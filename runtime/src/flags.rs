@@ -38,7 +38,8 @@ const KNOWN: [(&str, Kind); 15] = [
 
 /// Names that `xla_backend_extra_options` may contain. XLA:CPU hands names that it does not know to LLVM's reader of command
 /// lines, which ends the process over those that it does not know either.
-const EXTRA_KNOWN: [(&str, Kind); 2] = [
+const EXTRA_KNOWN: [(&str, Kind); 3] = [
+    ("-disable-lsr", Kind::Bool),
     ("xla_cpu_small_while_loop_byte_threshold", Kind::Integer),
     ("xla_cpu_use_multi_output_fusion", Kind::Bool),
 ];
@@ -109,6 +110,7 @@ mod tests {
         check("").unwrap();
         check("--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=9,xla_cpu_use_multi_output_fusion=true")
             .unwrap();
+        check("--xla_backend_extra_options=-disable-lsr").unwrap();
         check("--xla_dump_to=dump  --xla_dump_hlo_as_text --xla_cpu_prefer_vector_width=512")
             .unwrap();
         for bad in [

@@ -52,7 +52,7 @@ pub struct CompileOptions {
     /// XLA's options (names as in `XLA_FLAGS`, without `--`), in place of those of podracer's rule: what is not named here
     /// is as [`XlaOptions::for_platform`] has it. A name or value that XLA does not understand is an error of the
     /// compilation. `xla_backend_extra_options`, a list `name=value,name=value`, may contain what podracer knows to be safe:
-    /// `xla_cpu_small_while_loop_byte_threshold` and `xla_cpu_use_multi_output_fusion`.
+    /// `xla_cpu_small_while_loop_byte_threshold`, `xla_cpu_use_multi_output_fusion`, and LLVM's `-disable-lsr`.
     pub xla: Vec<(String, OptionValue)>,
 }
 
@@ -192,7 +192,9 @@ impl XlaOptions {
     ///   that has diverged looks like a sound one;
     /// - `xla_cpu_small_while_loop_byte_threshold` 65,536: a `while` loop that touches less in an iteration is one kernel,
     ///   products of matrices included, since a call for each of its operations takes longer than they do. Acting in 4
-    ///   environments with two networks of 64 by 64 is such a loop, in 8 it is none.
+    ///   environments with two networks of 64 by 64 is such a loop, in 8 it is none;
+    /// - LLVM's `-disable-lsr`, which leaves out the reduction of loops' strength: it tries all orders of the sums in the rounds of
+    ///   a random draw, which was 97 % of generating such a kernel's code (decision 082), and makes no program faster.
     ///
     /// On others none.
     #[must_use]
@@ -202,7 +204,10 @@ impl XlaOptions {
             let width = if has_avx512() { 512 } else { 256 };
             options.push(("xla_cpu_prefer_vector_width".to_owned(), OptionValue::Int(width)));
             options.push(("xla_cpu_enable_fast_min_max".to_owned(), OptionValue::Bool(false)));
-            options.push(small_loop(1 << 16));
+            options.push((
+                EXTRA.to_owned(),
+                OptionValue::String(format!("{},{LSR_OFF}", small_loop(1 << 16))),
+            ));
         }
         Self { platform: platform.to_owned(), options }
     }
@@ -213,7 +218,7 @@ impl XlaOptions {
     pub fn whole_loop(mut self) -> Self {
         if self.platform == "cpu" {
             self.options.retain(|(name, _)| name != EXTRA);
-            self.options.push(small_loop(1_000_000_000));
+            self.options.push((EXTRA.to_owned(), OptionValue::String(small_loop(1_000_000_000))));
         }
         self
     }
@@ -225,10 +230,12 @@ impl XlaOptions {
     }
 }
 
+/// LLVM's name for leaving out the reduction of loops' strength.
+const LSR_OFF: &str = "-disable-lsr";
+
 /// The bytes below which a loop is small.
-fn small_loop(bytes: u64) -> (String, OptionValue) {
-    let value = format!("xla_cpu_small_while_loop_byte_threshold={bytes}");
-    (EXTRA.to_owned(), OptionValue::String(value))
+fn small_loop(bytes: u64) -> String {
+    format!("xla_cpu_small_while_loop_byte_threshold={bytes}")
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -130,5 +130,11 @@ fn r2d2_learns_to_remember() {
 /// An agent that does not learn catches one ball in five, which is a mean of -0.6. Actions are explored.
 #[test]
 fn muzero_learns_to_catch() {
-    check(&trained("catch-muzero", &["--steps=150000"]), 0.5);
+    let more = [
+        "--steps=100000",
+        "--set=environment.rows=6",
+        "--set=environment.columns=4",
+        "--set=agent.simulations=8",
+    ];
+    check(&trained("catch-muzero", &more), 0.5);
 }
