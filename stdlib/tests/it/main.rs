@@ -10,6 +10,7 @@ mod distributions;
 mod dqn;
 mod exploration;
 mod frames;
+mod games_for_two;
 mod golden;
 mod host_replay;
 mod impala;

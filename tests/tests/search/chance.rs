@@ -31,7 +31,7 @@ fn agent() -> MuZero {
         networks: Networks { hidden: vec![16], ..Networks::default() },
         ..MuZeroSettings::default()
     };
-    MuZero { observation: Space::unbounded([2]), actions: 2, iterations: 1, settings }
+    MuZero { observation: Space::unbounded([2]), actions: 2, players: 1, iterations: 1, settings }
 }
 
 /// Flips of a coin, `[T, B]`: a step shows the last flip, and pays 1 if the next one is heads. Nothing else is worth anything.

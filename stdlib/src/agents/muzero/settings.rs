@@ -3,11 +3,10 @@
 use super::network::Support;
 use super::{MuZero, MuZeroOptimizer};
 use crate::Number;
-use crate::agents::planning::searched_actions;
 use crate::agents::settings::clipped;
 use crate::agents::{
     AgentSettings, AnyAgent, Networks, ReplaySettings, Replayed, RewardClipping, SearchKind,
-    SearchSettings, Split, Task, Window, stacked_space,
+    SearchSettings, Split, Task, Window,
 };
 use crate::nn::{Activation, ConvNet};
 use crate::optim::adam;
@@ -35,7 +34,8 @@ pub struct MuZeroSettings {
     /// Gradients of a greater global norm are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
-    /// Discount of future rewards, in searches and in returns.
+    /// Discount of future rewards, in searches and in returns. In games of two players it is negated, as the next value is the other
+    /// player's.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
     /// Rewards of a return, before the search's value of what follows.
@@ -175,20 +175,13 @@ impl MuZeroSettings {
 
 impl AgentSettings for MuZeroSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        self.networks.check(&stacked_space(&task.observation, self.frames))?;
-        let actions = searched_actions("MuZero", task)?;
+        let agent = MuZero::for_task(self, task)?;
         if self.chance_outcomes > 0 && self.search.search != SearchKind::Muzero {
             return Err(format!(
                 "agent.chance_outcomes = {} and agent.search = gumbel: the search with outcomes of chance is `muzero`, pUCT",
                 self.chance_outcomes
             ));
         }
-        let agent = MuZero {
-            observation: task.observation.clone(),
-            actions,
-            iterations: task.iterations,
-            settings: self.clone(),
-        };
         if self.replay {
             self.replay_settings.check(self.window().length)?;
             return Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay_settings, task)));
