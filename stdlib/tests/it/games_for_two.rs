@@ -6,8 +6,8 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::{ConnectFour, Othello, TicTacToe};
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_stdlib::agents::{
-    Agent, AgentSettings, AlphaZeroSettings, LearnFromReplay, Mode, MuZero, MuZeroSettings,
-    PlanExtras, PlannedStep, SearchSettings, Task,
+    Agent, AgentSettings, AlphaZeroSettings, LearnFromReplay, Mode, MuZero, MuZeroNetwork,
+    MuZeroSettings, PlanExtras, PlannedStep, SearchSettings, Task,
 };
 use podracer_stdlib::returns::TxPair;
 
@@ -131,7 +131,10 @@ fn values_in_a_search_of_muzero_change_their_sign_with_each_move() {
         agent.players = players;
         let results = run((), &[], |()| {
             let mut net = agent.params(&LearnFromReplay::init(&agent, Key::new(0)));
-            let head = net.value.layers.last_mut().expect("a layer");
+            let MuZeroNetwork::Dense { value, .. } = &mut net else {
+                unreachable!("the network is dense");
+            };
+            let head = value.layers.last_mut().expect("a layer");
             // Half of the probability is on the bin of 0, and half on the bin of 1.
             head.bias = constant([-1e9, -1e9, 0.0, 0.0, -1e9]);
             let legal = arange(9).eq(4);

@@ -20,6 +20,7 @@ mod layers;
 mod legal_actions;
 mod losses;
 mod muzero;
+mod muzero_planes;
 mod networks;
 mod nn;
 mod normalized;

@@ -22,7 +22,7 @@ fn network(x: &Named) -> MuZeroNetwork {
         norms: Vec::new(),
         activation: Activation::Relu,
     };
-    MuZeroNetwork {
+    MuZeroNetwork::Dense {
         torso: TorsoNet::Flat,
         representation: mlp("representation"),
         dynamics: mlp("dynamics"),
@@ -30,7 +30,6 @@ fn network(x: &Named) -> MuZeroNetwork {
         policy: mlp("policy"),
         value: mlp("value"),
         chance: None,
-        actions: 3,
     }
 }
 
@@ -108,13 +107,12 @@ fn targets_losses_priorities_and_gradients_are_those_of_rlax_and_optax() {
                 (values.swap_axes(0, 1), loss, priority, grads)
             });
             let mut outputs = vec![("values", values), ("loss", loss), ("priority", priority)];
-            let parts = [
-                &grads.representation,
-                &grads.dynamics,
-                &grads.reward,
-                &grads.policy,
-                &grads.value,
-            ];
+            let MuZeroNetwork::Dense { representation, dynamics, reward, policy, value, .. } =
+                &grads
+            else {
+                unreachable!("the network is dense");
+            };
+            let parts = [representation, dynamics, reward, policy, value];
             let leaves = parts.iter().flat_map(|mlp| &mlp.layers);
             let leaves = leaves.flat_map(|layer| [layer.weight, layer.bias]);
             outputs.extend(GRADIENTS.into_iter().zip(leaves));
@@ -215,7 +213,9 @@ fn greedy_actions_do_not_depend_on_the_key() {
             run((), &[], |()| {
                 let mut net = agent.params(&LearnFromReplay::init(&agent, Key::new(0)));
                 // Actions that are visited equally often are drawn from: one is liked best here.
-                net.policy.layers[1].bias = constant([0.0, 1.0, 3.0]);
+                if let MuZeroNetwork::Dense { policy, .. } = &mut net {
+                    policy.layers[1].bias = constant([0.0, 1.0, 3.0]);
+                }
                 vmap(Key::new(1).split_n(32), |key| {
                     agent.act(&net, None, input(constant([0.5, -1.0]), None), mode, key).action
                 })

@@ -67,7 +67,7 @@ fn outcomes_of_a_coin_are_learnt_with_their_probabilities_and_rewards() {
             (agent.gradient_step(state, windows, &cx).0, ())
         });
         let network = agent.params(&state);
-        let chance = network.chance.as_ref().expect("a model of chance");
+        let chance = network.chance().expect("a model of chance");
         let embedding = network.represent(constant([1.0, 0.0]));
         let after = chance.after(embedding, constant([1.0, 0.0]));
         let (outcomes, value) = chance.predict(after);

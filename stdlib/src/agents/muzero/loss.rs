@@ -170,14 +170,14 @@ impl MuZero {
         let mut value_loss = entropy(value, value_support.probs(first.value), first.has_value);
         let mut reward_loss = zeros(F32, [starts]);
         let share = 1.0 / settings.model_unroll.max(1) as f64;
-        let mut chance_loss = network.chance.as_ref().map(|_| zeros(F32, [starts]));
+        let mut chance_loss = network.chance().map(|_| zeros(F32, [starts]));
         for (k, target) in targets.iter().enumerate().skip(1) {
             if k > 1 {
                 embedding = scale_gradient(embedding, 0.5);
             }
-            let mut edge = target.action.one_hot(network.actions);
+            let mut edge = target.action.one_hot(self.actions);
             let mut has_reward = target.has_reward;
-            if let (Some(chance), Some(loss)) = (&network.chance, &mut chance_loss) {
+            if let (Some(chance), Some(loss)) = (network.chance(), &mut chance_loss) {
                 let both = (embedding, edge);
                 embedding = vmap(both, |(embedding, action)| chance.after(embedding, action));
                 let (outcome, value) = vmap(embedding, |after| chance.predict(after));

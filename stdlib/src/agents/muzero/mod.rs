@@ -16,12 +16,14 @@
 mod chance;
 mod loss;
 mod network;
+mod planes;
 mod settings;
 
 pub use chance::{ChanceNetwork, Encoded};
 pub use loss::{MuZeroLoss, MuZeroMetrics, MuZeroTargets, MuZeroTerms};
 pub use network::{MuZeroNetwork, Support};
-pub use settings::MuZeroSettings;
+pub use planes::{ActionPlanes, PlanesHead, PlanesNetwork, PlanesTorso};
+pub use settings::{ModelKind, MuZeroSettings};
 
 use super::{
     Act, Agent, Clipped, Cx, FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized,
@@ -60,9 +62,9 @@ impl MuZero {
     /// The agent for a task. An environment that steps on the host has one player.
     ///
     /// # Errors
-    /// A torso that cannot see the observations, and actions that are not discrete, as a sentence.
+    /// A torso that cannot see the observations, a model that does not fit it, and actions that are not discrete, as a sentence.
     pub fn for_task(settings: &MuZeroSettings, task: &Task) -> Result<MuZero, String> {
-        settings.networks.check(&stacked_space(&task.observation, settings.frames))?;
+        settings.check_model(&stacked_space(&task.observation, settings.frames))?;
         Ok(MuZero {
             observation: task.observation.clone(),
             actions: searched_actions("MuZero", task)?,
@@ -130,7 +132,7 @@ impl Agent for MuZero {
             )
         };
         let (legal, actions) = (input.legal_actions, self.actions);
-        let (action, extras) = match &params.chance {
+        let (action, extras) = match params.chance() {
             None => {
                 let model = |_: Key, action: Tensor, embedding: Tensor| {
                     step(embedding, action.one_hot(actions))
