@@ -102,8 +102,9 @@ pub trait Environment: Clone + 'static {
     }
 
     /// A state that steps and looks as any other state with this observation does: what an agent needs that searches with the
-    /// environment itself as its model. What no step, observation or mask depends on, such as which player began, may differ. `None`
-    /// if observations do not tell; whether they do must not depend on the observation.
+    /// environment itself as its model. What no step, observation or mask depends on, such as which player began, may differ, and so may
+    /// the number of forced steps before the end of a game whose outcome is settled. `None` if observations do not tell; whether they do
+    /// must not depend on the observation.
     fn state_of(&self, observation: Self::Observation) -> Option<Self::State> {
         let _ = observation;
         None

@@ -174,6 +174,9 @@ fn with(agent: &str, key: &str) -> &'static [&'static str] {
         "quantiles" => &["agent.values=quantile"],
         "considered_actions" => &["agent.search=gumbel", "agent.simulations=100000"],
         "convs" => &["environment.name=minatar-breakout", "agent.torso=conv"],
+        "planes" | "blocks" => {
+            &["environment.name=minatar-breakout", "agent.torso=residual", "agent.model=planes"]
+        }
         "sections" | "features" => &["environment.name=minatar-breakout", "agent.torso=residual"],
         "minimum" if plans => &["agent.replay=true", "agent.capacity=1000000000"],
         "batch" if plans => {

@@ -149,6 +149,16 @@ impl Environment for Othello {
         Some(concatenate(&[moves, pass], 0) | state.stones.over)
     }
 
+    /// A player who has no move passes, and the observation does not tell whether the other player has just passed. Where the other
+    /// player has a move they have not; where neither player has one, this state says that they have. Its pass ends the game with the
+    /// outcome that two passes would have.
+    fn state_of(&self, observation: Tensor) -> Option<State> {
+        let stones = Stones::seen(observation, &CELLS, U64);
+        let own = moves(stones.own, stones.other);
+        let other = moves(stones.other, stones.own);
+        Some(State { stones, moves: own, passed: (own | other).eq(0u64) })
+    }
+
     fn truncates(&self) -> bool {
         false
     }

@@ -63,8 +63,9 @@ pub use host_replay::{AnyHostReplay, Draws, HostReplayShape, HostStore, Kept, Re
 pub use impala::{Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, RewardClipping};
 pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, scan_mean};
 pub use muzero::{
-    ChanceNetwork, Encoded, MuZero, MuZeroLoss, MuZeroMetrics, MuZeroNetwork, MuZeroOptimizer,
-    MuZeroSettings, MuZeroTargets, MuZeroTerms, Support,
+    ActionPlanes, ChanceNetwork, Encoded, ModelKind, MuZero, MuZeroLoss, MuZeroMetrics,
+    MuZeroNetwork, MuZeroOptimizer, MuZeroSettings, MuZeroTargets, MuZeroTerms, PlanesHead,
+    PlanesNetwork, PlanesTorso, Support,
 };
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};

@@ -88,6 +88,15 @@ pub(super) fn searched_actions(agent: &str, task: &Task) -> Result<usize, String
     }
 }
 
+/// The discount of the value after a step, seen by the player who steps, in a game of so many players: negated for two, who take turns,
+/// as the next value is the other player's.
+pub(super) fn discount_between(players: usize, discount: Number) -> Number {
+    match players {
+        1 => discount,
+        _ => -discount,
+    }
+}
+
 /// A search's results that learning reads.
 #[derive(Tree, Clone, Copy)]
 pub struct PlanExtras {

@@ -31,7 +31,7 @@ fn agent() -> MuZero {
         networks: Networks { hidden: vec![16], ..Networks::default() },
         ..MuZeroSettings::default()
     };
-    MuZero { observation: Space::unbounded([2]), actions: 2, iterations: 1, settings }
+    MuZero { observation: Space::unbounded([2]), actions: 2, players: 1, iterations: 1, settings }
 }
 
 /// Flips of a coin, `[T, B]`: a step shows the last flip, and pays 1 if the next one is heads. Nothing else is worth anything.
@@ -67,7 +67,7 @@ fn outcomes_of_a_coin_are_learnt_with_their_probabilities_and_rewards() {
             (agent.gradient_step(state, windows, &cx).0, ())
         });
         let network = agent.params(&state);
-        let chance = network.chance.as_ref().expect("a model of chance");
+        let chance = network.chance().expect("a model of chance");
         let embedding = network.represent(constant([1.0, 0.0]));
         let after = chance.after(embedding, constant([1.0, 0.0]));
         let (outcomes, value) = chance.predict(after);

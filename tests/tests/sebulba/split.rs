@@ -93,6 +93,7 @@ fn gradient_steps_on_a_split_batch_are_steps_on_its_lanes_to_the_bit() {
     let agent = MuZero {
         observation: environment.observation_space(),
         actions: 2,
+        players: 1,
         iterations: 3,
         settings: loops::muzero_settings(STEPS),
     };

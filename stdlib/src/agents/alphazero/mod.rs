@@ -18,6 +18,7 @@ use super::{
     Optimized, PlanExtras, PlannedStep, Rollout, TorsoNet, Window, Windows, step_weights,
 };
 use crate::Number;
+use crate::agents::planning::discount_between;
 use crate::agents::settings::annealed;
 use crate::losses::softmax_cross_entropy;
 use crate::nn::{Initializer, Mlp};
@@ -96,7 +97,7 @@ impl AlphaZero {
         if !told {
             return Err(
                 "AlphaZero searches with the environment as its model, from the state that an observation tells: expected an \
-                 environment with `state_of`, such as `tic-tac-toe` or `connect-four`; `muzero` learns a model"
+                 environment with `state_of`, such as `tic-tac-toe`, `connect-four` or `othello`; `muzero` learns a model"
                     .to_owned(),
             );
         }
@@ -105,10 +106,7 @@ impl AlphaZero {
 
     /// The discount of the value after a step, seen by the player who steps.
     fn discount(&self) -> Number {
-        match self.model.players() {
-            1 => self.settings.discount,
-            _ => -self.settings.discount,
-        }
+        discount_between(self.model.players(), self.settings.discount)
     }
 
     /// The optimizer in an iteration, i32 `[]`.

@@ -86,17 +86,19 @@ fn scale_gradient(x: Tensor, scale: f64) -> Tensor {
     scale * x + (1.0 - scale) * stop_gradient(x)
 }
 
-impl MuZeroSettings {
+impl MuZero {
     /// The targets of the states after 0, 1, .. `model_unroll` steps of the model, from each of the first `starts` steps of a window of
     /// one lane, `[L, ..]`, whose observations are stacked already. Those after 0 steps have neither action nor reward.
+    ///
+    /// In a game of two players the values of neighbouring states are those of different players, and the discount is negative.
     ///
     /// States after the end of an episode are absorbing: rewards and values there are 0, the policy is nobody's, and the actions are
     /// those of the lane's next steps, whatever they are. Nothing is known of states after a cut, nor behind the window, and nothing
     /// begins with a step that only resets.
     #[track_caller]
     pub fn targets(&self, steps: &PlannedStep, starts: usize) -> Vec<MuZeroTargets> {
-        let _scope = scope("MuZeroSettings::targets");
-        let &MuZeroSettings { model_unroll, n_step, discount, .. } = self;
+        let _scope = scope("MuZero::targets");
+        let &MuZeroSettings { model_unroll, n_step, .. } = &self.settings;
         let length = steps.reward.len();
         // Rows behind the window, which are not inside.
         let behind = (starts + model_unroll).saturating_sub(length);
@@ -106,7 +108,7 @@ impl MuZeroSettings {
         };
         let from_step = |leaf: Tensor, k: usize| leaf.slice_axis(0, k..k + starts);
         let inside = padded(full([length], true));
-        let value = padded(steps.value_targets(n_step, discount));
+        let value = padded(steps.value_targets(n_step, self.discount()));
         let policy = padded(steps.plan.policy);
         let [action, reward, terminated, truncated] =
             [steps.action, steps.reward, steps.terminated, steps.truncated].map(padded);
@@ -147,9 +149,10 @@ impl MuZeroSettings {
     /// The encoder of outcomes of chance sees zeros in place of observations after the end of an episode.
     #[track_caller]
     pub fn terms(&self, network: &MuZeroNetwork, steps: PlannedStep, starts: usize) -> MuZeroTerms {
-        let _scope = scope("MuZeroSettings::terms");
-        let steps = steps.stacked(self.frames).clipped(self.reward_clipping);
-        let (value_support, reward_support) = (self.value_support(), self.reward_support());
+        let _scope = scope("MuZero::terms");
+        let settings = &self.settings;
+        let steps = steps.stacked(settings.frames).clipped(settings.reward_clipping);
+        let (value_support, reward_support) = (settings.value_support(), settings.reward_support());
         let targets = stop_gradient(self.targets(&steps, starts));
         let entropy = |logits: Tensor, probs: Tensor, known: Tensor| {
             weighted(softmax_cross_entropy(logits, probs), Some(known.astype(F32)))
@@ -166,15 +169,15 @@ impl MuZeroSettings {
         let mut policy_loss = entropy(policy, first.policy, first.has_policy);
         let mut value_loss = entropy(value, value_support.probs(first.value), first.has_value);
         let mut reward_loss = zeros(F32, [starts]);
-        let share = 1.0 / self.model_unroll.max(1) as f64;
-        let mut chance_loss = network.chance.as_ref().map(|_| zeros(F32, [starts]));
+        let share = 1.0 / settings.model_unroll.max(1) as f64;
+        let mut chance_loss = network.chance().map(|_| zeros(F32, [starts]));
         for (k, target) in targets.iter().enumerate().skip(1) {
             if k > 1 {
                 embedding = scale_gradient(embedding, 0.5);
             }
-            let mut edge = target.action.one_hot(network.actions);
+            let mut edge = target.action.one_hot(self.actions);
             let mut has_reward = target.has_reward;
-            if let (Some(chance), Some(loss)) = (&network.chance, &mut chance_loss) {
+            if let (Some(chance), Some(loss)) = (network.chance(), &mut chance_loss) {
                 let both = (embedding, edge);
                 embedding = vmap(both, |(embedding, action)| chance.after(embedding, action));
                 let (outcome, value) = vmap(embedding, |after| chance.predict(after));
@@ -185,7 +188,7 @@ impl MuZeroSettings {
                 });
                 let encoded = Encoded::of(vmap(seen, |seen| chance.encode(seen)));
                 let known = Some(target.has_value.astype(F32));
-                let commitment = weighted(self.commitment_cost * encoded.commitment, known);
+                let commitment = weighted(settings.commitment_cost * encoded.commitment, known);
                 let wanted = stop_gradient(encoded.code);
                 *loss += share * (entropy(outcome, wanted, target.has_value) + commitment);
                 edge = encoded.code;
@@ -216,9 +219,7 @@ impl MuZeroSettings {
             counts,
         }
     }
-}
 
-impl MuZero {
     /// The loss of a batch of windows.
     #[track_caller]
     pub fn loss(
@@ -232,9 +233,8 @@ impl MuZero {
         let length = windows.steps.reward.dim(0) - (frames - 1);
         let starts = self.settings.starts(length);
         // [B, S]
-        let terms = vmap(axis(windows.steps.clone(), 1), |steps| {
-            self.settings.terms(network, steps, starts)
-        });
+        let terms =
+            vmap(axis(windows.steps.clone(), 1), |steps| self.terms(network, steps, starts));
         let weights = step_weights(terms.counts, axes);
         let mean = |term: Tensor| weighted(term, Some(weights)).mean();
         let mut loss = terms.policy_loss + value_cost * terms.value_loss + terms.reward_loss;

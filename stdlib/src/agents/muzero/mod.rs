@@ -7,30 +7,37 @@
 //! l_t = H(pi_t, p_0) + c H(z_t, v_0) + 1/K sum_(k = 1..K) (H(pi_(t+k), p_k) + c H(z_(t+k), v_k) + H(u_(t+k), r_k))
 //! ```
 //!
+//! In a game of two players who move in turns, rewards are those of the player who moves and values those of the player to move: the
+//! discount, in the search and in `z`, is negative.
+//!
 //! `H` is the cross-entropy, of values and rewards over bins (two-hot, rescaled), `c` is `value_cost`. Of the gradient, half passes
 //! each of the model's steps.
 
 mod chance;
 mod loss;
 mod network;
+mod planes;
 mod settings;
 
 pub use chance::{ChanceNetwork, Encoded};
 pub use loss::{MuZeroLoss, MuZeroMetrics, MuZeroTargets, MuZeroTerms};
 pub use network::{MuZeroNetwork, Support};
-pub use settings::MuZeroSettings;
+pub use planes::{ActionPlanes, PlanesHead, PlanesNetwork, PlanesTorso};
+pub use settings::{ModelKind, MuZeroSettings};
 
 use super::{
     Act, Agent, Clipped, Cx, FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized,
-    PlanExtras, PlannedStep, Rollout, Window, Windows, no_frames, stack_frame, stacked_space,
+    PlanExtras, PlannedStep, Rollout, Task, Window, Windows, no_frames, stack_frame, stacked_space,
 };
+use crate::Number;
+use crate::agents::planning::{discount_between, searched_actions};
 use crate::agents::settings::annealed;
 use crate::optim::{Adam, Optimizer};
 use crate::search::{
     ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, RecurrentFnOutput, RootFnOutput,
 };
 use podracer_dsl::prelude::*;
-use podracer_envs::Space;
+use podracer_envs::{Environment, Space};
 
 /// AdamW on gradients of a bounded norm, with all parameters as one vector.
 pub type MuZeroOptimizer = Clipped<Adam>;
@@ -42,6 +49,9 @@ pub struct MuZero {
     pub observation: Space,
     /// Number of actions, `A`.
     pub actions: usize,
+    /// Number of players who take turns, as [`Environment::players`] has it. With 2, the agent
+    /// moves for both, and the value of a state is that of the player to move.
+    pub players: usize,
     /// Iterations of the run, over which the learning rate falls.
     pub iterations: usize,
     /// Settings of the agent.
@@ -49,6 +59,27 @@ pub struct MuZero {
 }
 
 impl MuZero {
+    /// The agent for a task. An environment that steps on the host has one player.
+    ///
+    /// # Errors
+    /// A torso that cannot see the observations, a model that does not fit it, and actions that are not discrete, as a sentence.
+    pub fn for_task(settings: &MuZeroSettings, task: &Task) -> Result<MuZero, String> {
+        settings.check_model(&stacked_space(&task.observation, settings.frames))?;
+        Ok(MuZero {
+            observation: task.observation.clone(),
+            actions: searched_actions("MuZero", task)?,
+            players: task.model.as_ref().map_or(1, |model| model.players()),
+            iterations: task.iterations,
+            settings: settings.clone(),
+        })
+    }
+
+    /// The discount of the value after a step, seen by the player who steps: negative in a game of two players, where the next value
+    /// is the other player's.
+    pub(super) fn discount(&self) -> Number {
+        discount_between(self.players, self.settings.discount)
+    }
+
     /// The optimizer in an iteration, i32 `[]`.
     #[track_caller]
     fn optimizer(&self, iteration: Tensor) -> MuZeroOptimizer {
@@ -81,7 +112,7 @@ impl Agent for MuZero {
         key: Key,
     ) -> Act<FrameMemory, PlanExtras> {
         let (seen, memory) = stack_frame(memory, input.observation, input.first);
-        let MuZeroSettings { search, discount, .. } = &self.settings;
+        let search = &self.settings.search;
         let (values, rewards) = (self.settings.value_support(), self.settings.reward_support());
         let embedding = params.represent(seen).expand_dims(0);
         let predict = |embedding: Tensor| {
@@ -90,7 +121,7 @@ impl Agent for MuZero {
         };
         let (prior_logits, value) = predict(embedding);
         let root = RootFnOutput { prior_logits, value, embedding };
-        let discount = discount.into_tensor().broadcast_to([1]);
+        let discount = self.discount().into_tensor().broadcast_to([1]);
         let step = |embedding: Tensor, edge: Tensor| {
             let (embedding, reward) =
                 vmap((embedding, edge), |(embedding, edge)| params.step(embedding, edge));
@@ -101,7 +132,7 @@ impl Agent for MuZero {
             )
         };
         let (legal, actions) = (input.legal_actions, self.actions);
-        let (action, extras) = match &params.chance {
+        let (action, extras) = match params.chance() {
             None => {
                 let model = |_: Key, action: Tensor, embedding: Tensor| {
                     step(embedding, action.one_hot(actions))

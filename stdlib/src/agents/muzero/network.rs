@@ -2,6 +2,8 @@
 
 use super::MuZeroSettings;
 use super::chance::ChanceNetwork;
+use super::planes::PlanesNetwork;
+use super::settings::ModelKind;
 use crate::agents::{Networks, TorsoNet};
 use crate::nn::{Initializer, Mlp};
 use crate::returns::{TxPair, transform_from_2hot, transform_to_2hot};
@@ -39,27 +41,32 @@ impl Support {
     }
 }
 
-/// Dense networks after the torso. The embedding of a state is one vector, `f32[E]`, whose elements are in [0, 1].
+/// Networks of representation, dynamics and prediction, in one of two forms. The elements of a state's embedding are in [0, 1].
 #[derive(Tree, Clone)]
-pub struct MuZeroNetwork {
-    /// Observation to features.
-    pub torso: TorsoNet,
-    /// Features to the embedding.
-    pub representation: Mlp,
-    /// Embedding and edge, one-hot, to what is added to the embedding. An edge is an action; of a model with chance, it is an outcome,
-    /// and the embedding is that of an afterstate.
-    pub dynamics: Mlp,
-    /// Embedding and edge, one-hot, to logits of the reward's bins.
-    pub reward: Mlp,
-    /// Embedding to logits of the actions.
-    pub policy: Mlp,
-    /// Embedding to logits of the value's bins.
-    pub value: Mlp,
-    /// From states to afterstates; `None` of a deterministic model.
-    pub chance: Option<ChanceNetwork>,
-    /// Number of actions, `A`.
-    #[tree(fixed)]
-    pub actions: usize,
+pub enum MuZeroNetwork {
+    /// Dense networks after the torso, [`ModelKind::Dense`]. The embedding of a state is one vector, f32 `[E]`.
+    Dense {
+        /// Observation to features.
+        torso: TorsoNet,
+        /// Features to the embedding.
+        representation: Mlp,
+        /// Embedding and edge, one-hot, to what is added to the embedding. An edge is an action; of a model with chance, it is an
+        /// outcome, and the embedding is that of an afterstate.
+        dynamics: Mlp,
+        /// Embedding and edge, one-hot, to logits of the reward's bins.
+        reward: Mlp,
+        /// Embedding to logits of the actions.
+        policy: Mlp,
+        /// Embedding to logits of the value's bins.
+        value: Mlp,
+        /// Networks from states to afterstates; `None` of a deterministic model.
+        chance: Option<ChanceNetwork>,
+    },
+    /// Convolutions, [`ModelKind::Planes`]. The embedding of a state is planes, f32 `[H, W, P]`.
+    Planes {
+        /// Networks with convolutions.
+        planes: PlanesNetwork,
+    },
 }
 
 /// New layers from inputs, through hidden ones, to outputs. `last` initialises the weights of the last one.
@@ -86,6 +93,10 @@ impl MuZeroNetwork {
         settings: &MuZeroSettings,
     ) -> MuZeroNetwork {
         let MuZeroSettings { networks, embedding, head_hidden, .. } = settings;
+        if settings.model == ModelKind::Planes {
+            let planes = PlanesNetwork::init(key, observation, actions, settings);
+            return MuZeroNetwork::Planes { planes };
+        }
         let weights = Initializer::lecun_normal();
         let chance = (settings.chance_outcomes > 0)
             .then(|| ChanceNetwork::init(key.fold_in(0), observation, actions, settings));
@@ -97,7 +108,7 @@ impl MuZeroNetwork {
         let (hidden, embedding, zeros) = (&networks.hidden, *embedding, Initializer::Zeros);
         let both = embedding + if chance.is_some() { settings.chance_outcomes } else { actions };
         let (rewards, values) = (settings.reward_support().bins(), settings.value_support().bins());
-        MuZeroNetwork {
+        MuZeroNetwork::Dense {
             torso,
             representation: layers(1, features, hidden, embedding, weights),
             dynamics: layers(2, both, hidden, embedding, weights),
@@ -105,28 +116,50 @@ impl MuZeroNetwork {
             policy: layers(4, embedding, head_hidden, actions, zeros),
             value: layers(5, embedding, head_hidden, values, zeros),
             chance,
-            actions,
         }
     }
 
-    /// The embedding of an observation. f32 `[E]`
-    #[track_caller]
-    pub fn represent(&self, observation: Tensor) -> Tensor {
-        unit_range(self.representation.apply(self.torso.apply(observation)))
+    /// Networks from states to afterstates; `None` of a deterministic model.
+    pub fn chance(&self) -> Option<&ChanceNetwork> {
+        match self {
+            MuZeroNetwork::Dense { chance, .. } => chance.as_ref(),
+            MuZeroNetwork::Planes { .. } => None,
+        }
     }
 
-    /// The embedding behind an edge, f32 `[E]`, and the logits of the reward's bins. `edge` is one-hot: an action, f32 `[A]`, from a
+    /// The embedding of an observation. f32 `[E]` or `[H, W, P]`
+    #[track_caller]
+    pub fn represent(&self, observation: Tensor) -> Tensor {
+        match self {
+            MuZeroNetwork::Dense { torso, representation, .. } => {
+                unit_range(representation.apply(torso.apply(observation)))
+            }
+            MuZeroNetwork::Planes { planes } => planes.represent(observation),
+        }
+    }
+
+    /// The embedding behind an edge, of the embedding's type, and the logits of the reward's bins. `edge` is one-hot: an action, f32 `[A]`, from a
     /// state; or an outcome of chance, f32 `[C]`, from an afterstate.
     #[track_caller]
     pub fn step(&self, embedding: Tensor, edge: Tensor) -> (Tensor, Tensor) {
-        let both = concatenate(&[embedding, edge], 0);
-        (unit_range(embedding + self.dynamics.apply(both)), self.reward.apply(both))
+        match self {
+            MuZeroNetwork::Dense { dynamics, reward, .. } => {
+                let both = concatenate(&[embedding, edge], 0);
+                (unit_range(embedding + dynamics.apply(both)), reward.apply(both))
+            }
+            MuZeroNetwork::Planes { planes } => planes.step(embedding, edge),
+        }
     }
 
     /// Logits of the actions, f32 `[A]`, and of the value's bins.
     #[track_caller]
     pub fn predict(&self, embedding: Tensor) -> (Tensor, Tensor) {
-        (self.policy.apply(embedding), self.value.apply(embedding))
+        match self {
+            MuZeroNetwork::Dense { policy, value, .. } => {
+                (policy.apply(embedding), value.apply(embedding))
+            }
+            MuZeroNetwork::Planes { planes } => planes.predict(embedding),
+        }
     }
 }
 
@@ -136,4 +169,10 @@ pub(super) fn unit_range(x: Tensor) -> Tensor {
     let low = x.min_axis(keepdims(-1));
     let range = x.max_axis(keepdims(-1)) - low;
     (x - low) / range.maximum(1e-5)
+}
+
+/// Planes moved and scaled to [0, 1] by the least and greatest of all their elements.
+#[track_caller]
+pub(super) fn unit_range_of(planes: Tensor) -> Tensor {
+    unit_range(planes.flatten()).reshape(planes.shape())
 }

@@ -3,20 +3,31 @@
 use super::network::Support;
 use super::{MuZero, MuZeroOptimizer};
 use crate::Number;
-use crate::agents::planning::searched_actions;
 use crate::agents::settings::clipped;
 use crate::agents::{
     AgentSettings, AnyAgent, Networks, ReplaySettings, Replayed, RewardClipping, SearchKind,
-    SearchSettings, Split, Task, Window, stacked_space,
+    SearchSettings, Split, Task, Torso, Window,
 };
 use crate::nn::{Activation, ConvNet};
 use crate::optim::adam;
 use crate::returns::TxPair;
+use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Forms of a learned model.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// Dense networks after the torso: a state is a vector.
+    #[default]
+    Dense,
+    /// Residual blocks of convolutions: a state is planes, of the torso's resolution.
+    Planes,
+}
+
 /// MuZero (Schrittwieser et al. 2020), without Reanalyse: search with a learned model. Unroll, returns, supports, costs and replay are
-/// those of the paper for Atari, with Adam in place of momentum, dense networks after the torso, and without the past actions beside
+/// those of the paper for Atari, with Adam in place of momentum, dense networks after the torso unless `model` says otherwise, and without the past actions beside
 /// the stacked frames. It learns once from each rollout, as in Podracer's paper, or from a replay.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
@@ -35,7 +46,8 @@ pub struct MuZeroSettings {
     /// Gradients of a greater global norm are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
-    /// Discount of future rewards, in searches and in returns.
+    /// Discount of future rewards, in searches and in returns. In games of two players it is negated, as the next value is the other
+    /// player's.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
     /// Rewards of a return, before the search's value of what follows.
@@ -69,7 +81,16 @@ pub struct MuZeroSettings {
     /// rollout, or of a window of the replay, are only seen.
     #[schemars(range(min = 1, max = 100))]
     pub frames: usize,
-    /// Elements of the embedding of a state.
+    /// The networks after the torso: `dense`, with a vector as the embedding of a state, or `planes`, with planes `[H, W, planes]` as
+    /// in the paper, for which the torso is `conv` or `residual`; its dense layer (`features`) is left out, and so are `hidden` layers.
+    pub model: ModelKind,
+    /// Planes of a state, with `model = "planes"`.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub planes: usize,
+    /// Residual blocks of the representation and of the dynamics, with `model = "planes"`.
+    #[schemars(range(max = 64))]
+    pub blocks: usize,
+    /// Elements of the embedding of a state, with `model = "dense"`.
     #[schemars(range(min = 2, max = 65_536))]
     pub embedding: usize,
     /// Units of each hidden layer of the heads of policy, value and reward.
@@ -111,6 +132,9 @@ impl Default for MuZeroSettings {
             reward_support: 300,
             rescaling: TxPair::SignedHyperbolic,
             frames: 1,
+            model: ModelKind::Dense,
+            planes: 64,
+            blocks: 2,
             embedding: 256,
             head_hidden: vec![64],
             replay: false,
@@ -150,6 +174,36 @@ impl MuZeroSettings {
         Support { size: self.reward_support, rescaling: self.rescaling }
     }
 
+    /// Checks that torso and model fit the observations that the network sees, and each other.
+    ///
+    /// # Errors
+    /// Settings that do not fit, as a sentence that names them.
+    pub fn check_model(&self, observation: &Space) -> Result<(), String> {
+        self.networks.check(observation)?;
+        if self.model == ModelKind::Dense {
+            return Ok(());
+        }
+        if self.networks.torso == Torso::None {
+            return Err(
+                "agent.model = planes and agent.torso = none: planes are those of a torso of convolutions, `conv` or `residual`; \
+                 `agent.model = \"dense\"` is for all observations"
+                    .to_owned(),
+            );
+        }
+        if self.networks.layer_norm {
+            return Err(
+                "agent.model = planes and agent.layer_norm = true: residual blocks have no layer normalisation".to_owned()
+            );
+        }
+        if self.chance_outcomes > 0 {
+            return Err(format!(
+                "agent.model = planes and agent.chance_outcomes = {}: networks of chance are dense, expected `agent.model = \"dense\"`",
+                self.chance_outcomes
+            ));
+        }
+        Ok(())
+    }
+
     /// The windows of the replay: frames that come before, the step to learn from, the states of the model's unroll, and the steps
     /// of the last one's return.
     #[must_use]
@@ -175,20 +229,13 @@ impl MuZeroSettings {
 
 impl AgentSettings for MuZeroSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        self.networks.check(&stacked_space(&task.observation, self.frames))?;
-        let actions = searched_actions("MuZero", task)?;
+        let agent = MuZero::for_task(self, task)?;
         if self.chance_outcomes > 0 && self.search.search != SearchKind::Muzero {
             return Err(format!(
                 "agent.chance_outcomes = {} and agent.search = gumbel: the search with outcomes of chance is `muzero`, pUCT",
                 self.chance_outcomes
             ));
         }
-        let agent = MuZero {
-            observation: task.observation.clone(),
-            actions,
-            iterations: task.iterations,
-            settings: self.clone(),
-        };
         if self.replay {
             self.replay_settings.check(self.window().length)?;
             return Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay_settings, task)));
