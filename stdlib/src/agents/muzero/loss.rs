@@ -157,40 +157,38 @@ impl MuZero {
         let entropy = |logits: Tensor, probs: Tensor, known: Tensor| {
             weighted(softmax_cross_entropy(logits, probs), Some(known.astype(F32)))
         };
-        // The observations of states that the model comes to after some steps; the last ones stand for those behind the window.
-        let last = steps.reward.len() as i32 - 1;
-        let observation_at =
-            |k: usize| steps.observation.take((arange(starts) + k as i32).minimum(last), 0);
         let observation = steps.observation.slice_axis(0, 0..starts);
-        let mut embedding = vmap(observation, |seen| network.represent(seen));
+        let embedding = vmap(observation, |seen| network.represent(seen));
         let (policy, value) = vmap(embedding, |embedding| network.predict(embedding));
-        let first = &targets[0];
+        let (first, unrolled) = (&targets[0], &targets[1..]);
         let root_value = value_support.mean(value);
-        let mut policy_loss = entropy(policy, first.policy, first.has_policy);
-        let mut value_loss = entropy(value, value_support.probs(first.value), first.has_value);
-        let mut reward_loss = zeros(F32, [starts]);
-        let share = 1.0 / settings.model_unroll.max(1) as f64;
-        let mut chance_loss = network.chance().map(|_| zeros(F32, [starts]));
-        for (k, target) in targets.iter().enumerate().skip(1) {
-            if k > 1 {
-                embedding = scale_gradient(embedding, 0.5);
-            }
+        let stacked = unrolled[0].zip_all(&unrolled[1..], |leaves| stack(leaves, 0));
+        let values: Vec<Tensor> = targets.iter().map(|target| target.value).collect();
+        let values_before = stack(&values[..unrolled.len()], 0);
+        // A loop, whose body is compiled once: steps of their own would be as many programs.
+        let xs = (stacked, values_before, arange(unrolled.len()) + 1);
+        let (_, made) = scan(embedding, xs, |embedding, (target, value_before, k)| {
+            let mut embedding = embedding;
             let mut edge = target.action.one_hot(self.actions);
             let mut has_reward = target.has_reward;
-            if let (Some(chance), Some(loss)) = (network.chance(), &mut chance_loss) {
+            let (mut afterstate_loss, mut chance_loss) = (None, None);
+            if let Some(chance) = network.chance() {
                 let both = (embedding, edge);
                 embedding = vmap(both, |(embedding, action)| chance.after(embedding, action));
                 let (outcome, value) = vmap(embedding, |after| chance.predict(after));
-                let wanted = value_support.probs(targets[k - 1].value);
-                value_loss += share * entropy(value, wanted, target.has_reward);
-                let seen = vmap((observation_at(k), target.has_policy), |(seen, there)| {
+                let wanted = value_support.probs(value_before);
+                afterstate_loss = Some(entropy(value, wanted, target.has_reward));
+                // The last observations stand for those behind the window.
+                let last = steps.reward.len() as i32 - 1;
+                let seen = steps.observation.take((arange(starts) + k).minimum(last), 0);
+                let seen = vmap((seen, target.has_policy), |(seen, there)| {
                     select(there, seen, seen.zeros_like())
                 });
                 let encoded = Encoded::of(vmap(seen, |seen| chance.encode(seen)));
                 let known = Some(target.has_value.astype(F32));
                 let commitment = weighted(settings.commitment_cost * encoded.commitment, known);
                 let wanted = stop_gradient(encoded.code);
-                *loss += share * (entropy(outcome, wanted, target.has_value) + commitment);
+                chance_loss = Some(entropy(outcome, wanted, target.has_value) + commitment);
                 edge = encoded.code;
                 // Without the observation behind it, an outcome is nobody's.
                 has_reward = has_reward & target.has_value;
@@ -199,20 +197,25 @@ impl MuZero {
                 let (after, reward) = network.step(embedding, edge);
                 (after, reward, network.predict(after))
             });
-            embedding = after;
-            let wanted = reward_support.probs(target.reward);
-            reward_loss += share * entropy(reward, wanted, has_reward);
-            let wanted = value_support.probs(target.value);
-            value_loss += share * entropy(value, wanted, target.has_value);
-            policy_loss += share * entropy(policy, target.policy, target.has_policy);
-        }
+            let reward_loss = entropy(reward, reward_support.probs(target.reward), has_reward);
+            let mut value_loss =
+                entropy(value, value_support.probs(target.value), target.has_value);
+            if let Some(loss) = afterstate_loss {
+                value_loss += loss;
+            }
+            let policy_loss = entropy(policy, target.policy, target.has_policy);
+            (scale_gradient(after, 0.5), (policy_loss, value_loss, reward_loss, chance_loss))
+        });
+        let (policy_made, value_made, reward_made, chance_made) = made;
+        let policy_loss = entropy(policy, first.policy, first.has_policy);
+        let value_loss = entropy(value, value_support.probs(first.value), first.has_value);
         let counts = first.has_value;
         let value_error = select(counts, (root_value - first.value).abs(), 0.0);
         MuZeroTerms {
-            policy_loss,
-            value_loss,
-            reward_loss,
-            chance_loss,
+            policy_loss: policy_loss + policy_made.mean_axis(0),
+            value_loss: value_loss + value_made.mean_axis(0),
+            reward_loss: reward_made.mean_axis(0),
+            chance_loss: chance_made.map(|losses| losses.mean_axis(0)),
             value: root_value,
             search_value: steps.plan.value.slice_axis(0, 0..starts),
             value_error,
