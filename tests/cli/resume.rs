@@ -159,7 +159,7 @@ fn anakin_goes_on_to_the_bit() {
 fn anakin_with_a_replay_goes_on_to_the_bit() {
     killed_and_resumed(&[
         "cartpole-dqn",
-        "--steps=48000",
+        "--steps=24000",
         "--devices=2",
         "--set=agent.hidden=[8]",
         "--set=agent.capacity=2000",
@@ -197,7 +197,7 @@ fn sebulba_without_lag_goes_on_to_the_bit() {
 /// A prioritized replay of sequences, with the memories that they begin with.
 const REPLAY: [&str; 15] = [
     "memory-r2d2",
-    "--steps=6400",
+    "--steps=3200",
     "--actors=0",
     "--learners=1,2",
     "--set=agent.sequence_length=24",
@@ -325,7 +325,7 @@ fn a_replay_on_the_host_that_cannot_be_written_ends_the_run() {
     let settings = [
         "--set=sebulba.replay=host",
         "--set=agent.capacity=400000",
-        "--steps=25600",
+        "--steps=12800",
         "--set=train.checkpoint_every=50",
     ];
     // But for its number of steps.
@@ -333,7 +333,7 @@ fn a_replay_on_the_host_that_cannot_be_written_ends_the_run() {
     let expected = result(&mut command(&train(&settings, &folder.path().join("alone"))));
     let run = folder.path().join("run");
     let mut limited = Command::new("bash");
-    limited.args(["-c", "ulimit -f 512; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_podracer")]);
+    limited.args(["-c", "ulimit -f 256; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_podracer")]);
     limited.args(train(&settings, &run)).env(QUICK.0, QUICK.1);
     let output = limited.output().expect("bash runs");
     let said = text(&output.stderr);
