@@ -223,6 +223,16 @@ impl XlaOptions {
         self
     }
 
+    /// Options with which a program for a CPU compiles in a fraction of the time and runs slower: LLVM leaves its code as it is, which
+    /// is emitted without MLIR.
+    #[must_use]
+    pub fn unoptimized() -> [(String, OptionValue); 2] {
+        [
+            ("xla_backend_optimization_level".to_owned(), OptionValue::Int(0)),
+            ("xla_cpu_use_fusion_emitters".to_owned(), OptionValue::Bool(false)),
+        ]
+    }
+
     /// The options by name, as [`CompileOptions::xla`] takes them and as a run records them.
     #[must_use]
     pub fn pairs(self) -> Vec<(String, OptionValue)> {

@@ -14,7 +14,7 @@ use crate::tree::{self, Device, DeviceArray, Host, OnDevice, OnHost, Placement};
 use crate::warnings;
 use crate::{
     Argument, Array, Checkpoint, CheckpointError, Client, CompileOptions, Executable,
-    ExecutableCache, ExecuteError, Module, OptionValue, RuntimeError, Transfers,
+    ExecutableCache, ExecuteError, Module, RuntimeError, Transfers, XlaOptions,
 };
 
 /// Options of compiling a traced function. The defaults are one replica, XLA's options by podracer's rule
@@ -40,16 +40,13 @@ impl Default for ProgramOptions {
 }
 
 /// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
-/// running, LLVM leaves its code as it is, which is emitted without MLIR.
+/// running, it is not optimised.
 pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
     let mut options = options.clone();
     let xla = &mut options.compile.xla;
-    for (name, value) in [
-        ("xla_backend_optimization_level", OptionValue::Int(0)),
-        ("xla_cpu_use_fusion_emitters", OptionValue::Bool(false)),
-    ] {
-        if platform == "cpu" && xla.iter().all(|(given, _)| given != name) {
-            xla.push((name.to_owned(), value));
+    for (name, value) in XlaOptions::unoptimized() {
+        if platform == "cpu" && xla.iter().all(|(given, _)| *given != name) {
+            xla.push((name, value));
         }
     }
     options

@@ -2,7 +2,8 @@
 //! trainings in full, over seeds and beside published returns.
 //!
 //! The seeds are fixed, so that a machine repeats a result to the bit. Other processors round differently and train another
-//! agent: the returns that are asked for are below those of all of five seeds.
+//! agent, as another seed does: the returns that are asked for are below the least of ten seeds, by a tenth of the way from an
+//! agent that does not learn.
 
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ fn dqn_learns_cartpole() {
 #[test]
 fn bootstrapped_dqn_finds_the_treasure() {
     let more = ["--steps=8000", "--set=environment.size=10", "--set=agent.ensemble=8"];
-    check(&trained("deep-sea-bootstrapped", &more), 0.7);
+    check(&trained("deep-sea-bootstrapped", &more), 0.9);
 }
 
 /// As [`ppo_learns_cartpole`].
@@ -62,7 +63,7 @@ fn ppo_learns_cartpole_on_the_host() {
 /// As [`ppo_learns_cartpole`].
 #[test]
 fn a2c_learns_cartpole() {
-    check(&trained("cartpole-a2c", &["--steps=200000"]), 250.0);
+    check(&trained("cartpole-a2c", &["--steps=200000"]), 380.0);
 }
 
 /// As [`ppo_learns_cartpole`]. One action in five is random.
@@ -77,14 +78,14 @@ fn pqn_learns_cartpole() {
 /// Without learning, or without a memory, every other answer is right, and the mean is 0.
 #[test]
 fn ppo_learns_to_remember() {
-    check(&trained("memory-ppo", &["--steps=100000"]), 0.8);
+    check(&trained("memory-ppo", &["--steps=100000"]), 0.87);
 }
 
 /// As [`ppo_learns_to_remember`], with a cue three steps ago: with one ten steps ago the time that IMPALA takes varies by seed.
 #[test]
 fn impala_learns_to_remember() {
     let more = ["--steps=100000", "--set=environment.length=3"];
-    check(&trained("memory-impala", &more), 0.8);
+    check(&trained("memory-impala", &more), 0.89);
 }
 
 /// An agent that does not learn, whether it draws actions or keeps one, has about -1200.
@@ -127,7 +128,7 @@ fn r2d2_learns_to_remember() {
     check(&trained("memory-r2d2", &more), 0.7);
 }
 
-/// An agent that does not learn catches one ball in five, which is a mean of -0.6. Actions are explored.
+/// An agent that does not learn catches one ball in four, which is a mean of -0.5. Actions are explored.
 #[test]
 fn muzero_learns_to_catch() {
     let more = [
@@ -136,5 +137,5 @@ fn muzero_learns_to_catch() {
         "--set=environment.columns=4",
         "--set=agent.simulations=8",
     ];
-    check(&trained("catch-muzero", &more), 0.5);
+    check(&trained("catch-muzero", &more), 0.35);
 }

@@ -8,7 +8,7 @@ use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{
     Argument, Buffer, Client, ClientOptions, CompileOptions, Module, OptionValue, Plugin,
-    RuntimeError,
+    RuntimeError, XlaOptions,
 };
 use std::sync::OnceLock;
 
@@ -54,21 +54,12 @@ pub fn run(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
     Ok(run_replicated(func, &[arguments.to_vec()])?.remove(0))
 }
 
-/// XLA's options with which large programs compile in a fraction of the time: for tests of what a program says, not of how XLA
-/// compiles it.
-pub fn quick() -> Vec<(String, OptionValue)> {
-    vec![
-        ("xla_backend_optimization_level".to_owned(), OptionValue::Int(0)),
-        ("xla_cpu_use_fusion_emitters".to_owned(), OptionValue::Bool(false)),
-    ]
-}
-
-/// Runs one function, compiled with the options of [`quick`].
+/// Runs one function, compiled without optimisation: for tests of what a large program says, not of how XLA compiles it.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_quickly(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
-    Ok(run_with(func, &[arguments.to_vec()], quick())?.remove(0))
+    Ok(run_with(func, &[arguments.to_vec()], XlaOptions::unoptimized().into())?.remove(0))
 }
 
 /// Runs one function on as many devices as there are lists of arguments; gives the results of each.

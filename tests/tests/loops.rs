@@ -4,7 +4,7 @@ use podracer_dsl::prelude::{Tensor, Tree};
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, Placement,
-    ProgramOptions,
+    ProgramOptions, XlaOptions,
 };
 use podracer_stdlib::agents::{
     A2c, A2cSettings, Agent, AgentSettings, AnyAgent, Axes, BootstrappedDqn, BootstrappedSettings,
@@ -56,7 +56,7 @@ pub fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
 
 /// Options of the loops here: quickly compiled, and nothing is cached.
 pub fn options(replicas: usize) -> ProgramOptions {
-    let xla = podracer_tests::xla::quick();
+    let xla = XlaOptions::unoptimized().to_vec();
     let compile = CompileOptions { replicas, xla, ..CompileOptions::default() };
     ProgramOptions { compile, cache: ExecutableCache::disabled(), ..ProgramOptions::default() }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
-use podracer_runtime::{Array, ExecutableCache, SebulbaRun};
+use podracer_runtime::{Array, ExecutableCache, SebulbaRun, XlaOptions};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -41,7 +41,7 @@ pub fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tenso
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
     sebulba
-        .xla(podracer_tests::xla::quick())
+        .xla(XlaOptions::unoptimized().to_vec())
         .cache(ExecutableCache::disabled())
         .patience(Duration::from_secs(60))
 }
