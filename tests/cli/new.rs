@@ -51,7 +51,7 @@ fn a_new_crate_trains_and_passes_its_tests() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let cargo = new_crate(folder.path());
-    let mut profile = vec!["--config=profile.dev.package.\"*\".opt-level=1".to_owned()];
+    let mut profile = vec!["--config=profile.dev.package.\"*\".opt-level=2".to_owned()];
     profile.extend(
         ["", "-compiler", "-mlir", "-dsl", "-stdlib", "-envs", "-runtime", "-plugins"]
             .map(|name| format!("--config=profile.dev.package.podracer{name}.opt-level=0")),
