@@ -1,19 +1,22 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup train learn test test-all bench bench-envs bench-replay gpu-kit doc lint
+.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit doc lint
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what is missing: LLVM 22 (apt) and the CPU plugin of XLA (pip)
+setup: ## Install what is missing: libclang (apt), the CPU plugin of XLA (pip), and LLVM 22 for the tests (apt)
+	@scripts/setup tests
+
+setup-train: ## Install what is missing for building and training: libclang, the CPU plugin
 	@scripts/setup
 
-train: setup ## Train PPO on CartPole
+train: setup-train ## Train PPO on CartPole
 	cargo build --release --locked
 	target=$${CARGO_TARGET_DIR:-target}; $$target/release/podracer train cartpole-ppo $(ARGS)
 
-learn: setup ## Train every experiment over seeds, and write docs/learning.md
+learn: setup-train ## Train every experiment over seeds, and write docs/learning.md
 	cargo build --release --locked --package podracer --package podracer-learning
 	target=$${CARGO_TARGET_DIR:-target}; exec $$target/release/learn --runs $$target/learning $(ARGS)
 
@@ -23,13 +26,13 @@ test: setup ## Run all tests
 test-all: setup ## Run all tests, with what some of them need installed first (1 GB)
 	scripts/test all
 
-bench: setup ## Time training beside a JAX peer
+bench: setup-train ## Time training beside a JAX peer
 	cargo bench --locked --bench ppo -- $(ARGS)
 
-bench-envs: setup ## Time random-policy stepping beside a JAX peer
+bench-envs: setup-train ## Time random-policy stepping beside a JAX peer
 	cargo bench --locked --bench envs -- $(ARGS)
 
-bench-replay: setup ## Time a replay beside flashbax, and DQN beside PureJaxRL
+bench-replay: setup-train ## Time a replay beside flashbax, and DQN beside PureJaxRL
 	cargo bench --locked --bench off_policy -- $(ARGS)
 
 gpu-kit: setup ## Make the folder that checks and measures on a machine with a GPU (docs/gpu.md)

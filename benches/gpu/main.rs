@@ -1,5 +1,5 @@
 //! The program of the GPU kit (`make gpu-kit`, docs/gpu.md): `podracer`, and as `podracer kit` what is checked and measured on
-//! a machine with an NVIDIA GPU, which has no Rust and no network. One file does both, since each links LLVM.
+//! a machine with an NVIDIA GPU, which has no Rust and no network. One file does both.
 
 mod check;
 mod compile;

@@ -1,5 +1,5 @@
 //! The IR and everything that is done to it: ops with all their rules, transforms from function to function, and the
-//! lowering to StableHLO through the trait [`Hlo`]. Knows no device and does no I/O.
+//! lowering to StableHLO through the trait [`Hlo`], as text. Knows no device and does no I/O.
 //!
 //! # Invariants
 //! - Shapes are static. Every value has one type, found by its op's `infer`.
@@ -16,6 +16,7 @@ pub mod lower;
 pub mod ops;
 pub mod scalar;
 pub mod simplify;
+pub mod stablehlo;
 pub mod text;
 pub mod transform;
 pub mod types;

@@ -58,8 +58,8 @@ pub use pjrt::{
     Argument, Buffer, Client, ClientOptions, Compiled, Event, Executable, ExecuteError,
     MemoryStats, NamedValue, Plugin, Topology,
 };
+pub use podracer_compiler::stablehlo::{Donation, ModuleSpec};
 pub use podracer_compiler::{Array, ArrayError, Element};
-pub use podracer_mlir::{Donation, ModuleSpec};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{

@@ -6,9 +6,9 @@
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
+use podracer_compiler::stablehlo::{ArgumentSpec, Donation, ModuleSpec, stablehlo};
 use podracer_compiler::{TensorType, simplify as passes};
 use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
-use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, OnHost, Placement};
 use crate::warnings;
@@ -135,8 +135,8 @@ fn lower_as<A: Tree, R: Tree>(
             .collect(),
         result_names: results.iter().map(|(path, _)| path.to_string()).collect(),
     };
-    let emitted = podracer_mlir::stablehlo(&func, &spec)
-        .map_err(|error| RuntimeError::Lowering(error.to_string()))?;
+    let emitted =
+        stablehlo(&func, &spec).map_err(|error| RuntimeError::Lowering(error.to_string()))?;
     let types = |leaves: Vec<(Path, TensorType)>| leaves.into_iter().map(|(_, ty)| ty).collect();
     let module = Module {
         text: emitted.text_with_locations,

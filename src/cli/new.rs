@@ -31,12 +31,19 @@ const TEMPLATE: &str = "own_app";
 /// The template's path of podracer's sources.
 const SOURCES: &str = "path = \"../..\"";
 
+/// Cargo's settings of a new crate.
+const CARGO_CONFIG: &str = "\
+# Where Debian puts libclang, which reads PJRT's header for the build. A value already in the environment wins.
+[env]
+LIBCLANG_PATH = \"/usr/lib/llvm-22/lib\"
+";
+
 /// The files of a new crate.
 const FILES: [(&str, &str); 7] = [
     ("Cargo.toml", include_str!("../../examples/own_app/Cargo.toml")),
     // The versions that podracer is tested with; Cargo removes what the crate does not need.
     ("Cargo.lock", include_str!("../../Cargo.lock")),
-    (".cargo/config.toml", include_str!("../../.cargo/config.toml")),
+    (".cargo/config.toml", CARGO_CONFIG),
     (".gitignore", "/target\n/runs\n"),
     ("docking-ppo.toml", include_str!("../../examples/own_app/docking-ppo.toml")),
     ("src/main.rs", include_str!("../../examples/own_app/src/main.rs")),
@@ -137,7 +144,9 @@ mod tests {
         let sources = fs::canonicalize(env!("CARGO_MANIFEST_DIR")).unwrap();
         assert_eq!(manifest["dependencies"]["podracer"]["path"].as_str(), sources.to_str());
         assert!(text("tests/training.rs").contains("CARGO_BIN_EXE_my-ship"));
-        assert!(text(".cargo/config.toml").contains("MLIR_SYS_220_PREFIX"));
+        let config: toml::Table = text(".cargo/config.toml").parse().unwrap();
+        let own: toml::Table = include_str!("../../.cargo/config.toml").parse().unwrap();
+        assert_eq!(config["env"]["LIBCLANG_PATH"], own["env"]["LIBCLANG_PATH"]);
         for (file, _) in FILES.iter().filter(|(file, _)| *file != "Cargo.lock") {
             assert!(!text(file).contains("own_app"), "{file}");
         }

@@ -6,9 +6,9 @@ use std::io::{self, Read};
 use anyhow::{Context, Result};
 use podracer_compiler::ir::verify;
 use podracer_compiler::simplify::Group;
+use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_compiler::transform::passes;
 use podracer_compiler::{Func, text};
-use podracer_mlir::{ModuleSpec, stablehlo};
 
 use super::{Console, FAILURE};
 use crate::settings::UsageError;

@@ -4,8 +4,8 @@
 //! the arguments of all and gives the results of all.
 
 use anyhow::{Context as _, Result, anyhow};
+use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_compiler::{Array, Builder, Func, Var};
-use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{
     Argument, Buffer, Client, ClientOptions, CompileOptions, Module, OptionValue, Plugin,
     RuntimeError, XlaOptions,

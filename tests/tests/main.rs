@@ -1,6 +1,7 @@
 //! Tests that need more than one crate, in one binary, since each binary links LLVM.
 
 mod activations;
+mod agreement;
 mod anakin;
 mod constants;
 mod draws;

@@ -1,4 +1,4 @@
-//! The door to StableHLO. Ops lower themselves through the trait [`Hlo`]; `podracer-mlir` implements it with melior.
+//! The door to StableHLO. Ops lower themselves through the trait [`Hlo`], which [`crate::stablehlo`] implements.
 //! Nothing here knows MLIR: an op is a name, operands, attributes of fixed kinds, result types and regions.
 
 mod func;

@@ -1,7 +1,7 @@
 //! The memory that XLA gives searches, beside that of their trees.
 
+use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_dsl::prelude::*;
-use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{CompileOptions, Module, OptionValue};
 use podracer_stdlib::search::*;
 use podracer_tests::xla;

@@ -1,9 +1,9 @@
 //! Each kind of attribute as text.
 
-use crate::double::{check, func, module, op, ty};
+use crate::double::{check, func, module, module_of, op, ty};
 use crate::programs;
+use podracer_compiler::stablehlo::ModuleSpec;
 use podracer_compiler::{DType, Func, HloAttribute};
-use podracer_mlir::{ModuleSpec, stablehlo};
 
 #[test]
 fn plain_kinds() {
@@ -36,9 +36,7 @@ fn plain_kinds() {
 }
 
 fn text(func: &Func, replicas: usize) -> String {
-    stablehlo(func, &ModuleSpec::new("m", func).replicas(replicas))
-        .expect("a well-formed program")
-        .text
+    module_of(func, &ModuleSpec::new("m", func).replicas(replicas)).text
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Test doubles: an op whose lowering is a function of the test, and one that calls a function.
 
+use crate::agree::{difference, modules};
 use podracer_compiler::ops::OpStruct;
+use podracer_compiler::stablehlo::{Module, ModuleSpec};
 use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{
     Array, Attributes, Builder, DType, Func, Hlo, HloAttribute, HloOp, HloRegion, HloValue, Loc,
     Op, Operand, Rule, TensorType, TypeError, Var, op_struct,
 };
-use podracer_mlir::{Module, ModuleSpec, stablehlo};
 use std::sync::Arc;
 
 /// The lowering of a double: any function that emits.
@@ -128,8 +129,15 @@ pub fn func_at(
 
 /// The module of a function under the default specification.
 pub fn module(func: &Func) -> Module {
-    stablehlo(func, &ModuleSpec::new(func.name.clone(), func))
-        .unwrap_or_else(|error| panic!("{}: {error}", func.name))
+    module_of(func, &ModuleSpec::new(func.name.clone(), func))
+}
+
+/// The module of a function, of which MLIR makes the same.
+pub fn module_of(func: &Func, spec: &ModuleSpec) -> Module {
+    let modules = modules(func, spec).unwrap_or_else(|error| panic!("{}: {error}", func.name));
+    assert_eq!(difference(&modules), None, "{}", func.name);
+    let [written, _] = modules;
+    written
 }
 
 /// One op with attributes and regions.

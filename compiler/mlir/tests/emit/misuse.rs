@@ -3,24 +3,26 @@
 use crate::double::{Lower, func_at, op, ty};
 use podracer_compiler::lower::hlo_simple;
 use podracer_compiler::ops::{AllGather, AllReduce, AxisIndex, Combination, REPLICAS};
+use podracer_compiler::stablehlo::{EmitError, ModuleSpec, stablehlo};
 use podracer_compiler::{Builder, DType, HloAttribute, Loc, Op};
-use podracer_mlir::{MlirError, ModuleSpec, stablehlo};
+use podracer_mlir::{MlirError, normalized};
 
 #[track_caller]
-fn error(lower: Lower) -> MlirError {
+fn error(lower: Lower) -> EmitError {
     let x = ty(DType::F32, &[2]);
     let func =
         func_at("wrong", Loc::caller(), std::slice::from_ref(&x), std::slice::from_ref(&x), lower);
-    let error =
-        stablehlo(&func, &ModuleSpec::new("wrong", &func)).expect_err("the lowering is wrong");
-    if let MlirError::Lowering { place, .. } = &error {
+    let spec = ModuleSpec::new("wrong", &func);
+    let error = stablehlo(&func, &spec).expect_err("the lowering is wrong");
+    if let EmitError::Lowering { place, .. } = &error {
         assert!(place.contains("misuse.rs"), "{place}");
     }
+    assert_eq!(podracer_mlir::stablehlo(&func, &spec), Err(MlirError::Emit(error.clone())));
     error
 }
 
 #[track_caller]
-fn check(error: MlirError, part: &str) {
+fn check(error: EmitError, part: &str) {
     assert!(error.to_string().contains(part), "{error}");
 }
 
@@ -50,7 +52,7 @@ fn refused(op: impl Op) -> String {
     let func = b.finish("refused", results);
     let spec = ModuleSpec::new("refused", &func).replicas(2);
     match stablehlo(&func, &spec) {
-        Err(error @ MlirError::Refused { .. }) => error.to_string(),
+        Err(error @ EmitError::Refused { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -129,7 +131,7 @@ fn an_attribute_with_too_few_elements() {
 }
 
 #[test]
-fn an_attribute_that_mlir_does_not_read() {
+fn an_attribute_that_is_no_word() {
     let error = error(|hlo, inputs, types| {
         let wrong = HloAttribute::Enum("comparison_direction", "LT>>");
         op(
@@ -141,14 +143,21 @@ fn an_attribute_that_mlir_does_not_read() {
             types,
         )
     });
-    check(error, "MLIR does not read the attribute");
+    check(error, "attribute `comparison_direction`: `LT>>` is no word of letters, digits and `_`");
 }
 
+/// An op of a dialect that MLIR knows, used wrongly: only MLIR's own verifier sees it.
 #[test]
 fn what_mlir_refuses_comes_back_with_its_reason() {
-    // An op of a dialect that MLIR knows, used wrongly: only MLIR's own verifier sees it.
-    let error =
-        error(|hlo, inputs, types| op(hlo, "func.call", inputs, Vec::new(), Vec::new(), types));
+    let x = ty(DType::F32, &[2]);
+    let (params, results) = (std::slice::from_ref(&x), std::slice::from_ref(&x));
+    let func = func_at("wrong", Loc::NONE, params, results, |hlo, inputs, types| {
+        op(hlo, "func.call", inputs, Vec::new(), Vec::new(), types)
+    });
+    let spec = ModuleSpec::new("wrong", &func);
+    let error = podracer_mlir::stablehlo(&func, &spec).expect_err("the op has no callee");
     assert!(matches!(error, MlirError::Rejected(_)), "{error:?}");
-    check(error, "requires attribute 'callee'");
+    assert!(error.to_string().contains("requires attribute 'callee'"), "{error}");
+    let written = stablehlo(&func, &spec).expect("the compiler knows no rules of that dialect");
+    assert!(matches!(normalized(&written.text), Err(MlirError::Rejected(_))));
 }

@@ -3,7 +3,7 @@
 
 use crate::programs;
 use crate::skip::skip;
-use podracer_mlir::{ModuleSpec, stablehlo};
+use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use std::io::Write;
 use std::process::{Command, Stdio};
 

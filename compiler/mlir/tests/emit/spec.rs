@@ -1,10 +1,10 @@
 //! Names, donation, replicas, locations, determinism.
 
-use crate::double::{check, func_at, module, ty};
+use crate::double::{check, func_at, module, module_of, ty};
 use crate::programs;
 use podracer_compiler::lower::hlo_simple;
+use podracer_compiler::stablehlo::{ArgumentSpec, EmitError, ModuleSpec, stablehlo};
 use podracer_compiler::{DType, Func, Loc};
-use podracer_mlir::{ArgumentSpec, MlirError, ModuleSpec, stablehlo};
 
 fn swap() -> Func {
     let (x, n) = (ty(DType::F32, &[2]), ty(DType::U8, &[]));
@@ -27,7 +27,7 @@ fn spec() -> ModuleSpec {
 
 #[test]
 fn names_donation_and_replicas() {
-    let module = stablehlo(&swap(), &spec()).expect("a well-formed program");
+    let module = module_of(&swap(), &spec());
     insta::assert_snapshot!(module.text);
     check(
         &module.text_with_locations,
@@ -42,7 +42,13 @@ fn locations_stand_in_one_text_only() {
         panic!("the caller's place is known")
     };
     let module = module(&func);
-    check(&module.text_with_locations, &[&format!("loc({file:?}:{line}:{column})")]);
+    check(
+        &module.text_with_locations,
+        &[
+            "stablehlo.negate\"(%arg0) : (tensor<2xf32>) -> tensor<2xf32> loc(#loc1)\n",
+            &format!("\n#loc1 = loc({file:?}:{line}:{column})\n"),
+        ],
+    );
     assert!(!module.text.contains("loc("), "{}", module.text);
     assert!(!module.text.contains(file), "{}", module.text);
 }
@@ -80,7 +86,7 @@ fn specifications_that_do_not_fit() {
     assert_eq!(error.to_string(), "the specification has 1 arguments, the function has 2");
     let error = fail(|spec| spec.result_names.clear());
     assert_eq!(error.to_string(), "the specification has 0 results, the function has 2");
-    assert_eq!(fail(|spec| spec.replicas = 0), MlirError::Replicas(0));
+    assert_eq!(fail(|spec| spec.replicas = 0), EmitError::Replicas(0));
     let error = fail(|spec| spec.arguments[0] = ArgumentSpec::into_result("w", 2));
     assert_eq!(error.to_string(), "argument `w` is donated to result 2, the function has 2");
     let error = fail(|spec| spec.arguments[1] = ArgumentSpec::into_result("n", 1));

@@ -1,7 +1,7 @@
 //! The specification of a module beside its function: names, replicas, ownership of the arguments' memory.
 
-use crate::MlirError;
-use podracer_compiler::Func;
+use super::EmitError;
+use crate::ir::Func;
 
 /// The owner of an argument's buffer during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,14 +75,14 @@ impl ModuleSpec {
     }
 
     /// Checks the specification against the function it is for.
-    pub(crate) fn check(&self, func: &Func) -> Result<(), MlirError> {
+    pub(super) fn check(&self, func: &Func) -> Result<(), EmitError> {
         let count = |what, expected, got| {
-            if expected == got { Ok(()) } else { Err(MlirError::Count { what, expected, got }) }
+            if expected == got { Ok(()) } else { Err(EmitError::Count { what, expected, got }) }
         };
         count("arguments", func.params.len(), self.arguments.len())?;
         count("results", func.results.len(), self.result_names.len())?;
         if self.replicas == 0 || i32::try_from(self.replicas).is_err() {
-            return Err(MlirError::Replicas(self.replicas));
+            return Err(EmitError::Replicas(self.replicas));
         }
         let mut taken = vec![false; func.results.len()];
         for (argument, &param) in self.arguments.iter().zip(&func.params) {
@@ -91,18 +91,18 @@ impl ModuleSpec {
             };
             let name = || argument.name.clone();
             let Some(&output) = func.results.get(result) else {
-                return Err(MlirError::AliasOutOfRange {
+                return Err(EmitError::AliasOutOfRange {
                     argument: name(),
                     result,
                     results: func.results.len(),
                 });
             };
             if std::mem::replace(&mut taken[result], true) {
-                return Err(MlirError::AliasTwice { argument: name(), result });
+                return Err(EmitError::AliasTwice { argument: name(), result });
             }
             let (ty, result_ty) = (func.ty(param), func.ty(output));
             if ty != result_ty {
-                return Err(MlirError::AliasType {
+                return Err(EmitError::AliasType {
                     argument: name(),
                     ty: ty.clone(),
                     result,

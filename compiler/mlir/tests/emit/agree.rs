@@ -1,0 +1,46 @@
+//! The two implementations of emitting a module, compared: text that the compiler writes, and text that MLIR prints of its
+//! own objects.
+
+use podracer_compiler::Func;
+use podracer_compiler::stablehlo::{Module, ModuleSpec, stablehlo};
+use podracer_mlir::normalized;
+
+/// Both modules of a function, or a sentence where one of them is refused.
+pub fn modules(func: &Func, spec: &ModuleSpec) -> Result<[Module; 2], String> {
+    let written = stablehlo(func, spec).map_err(|error| format!("the compiler: {error}"))?;
+    let built = podracer_mlir::stablehlo(func, spec).map_err(|error| format!("MLIR: {error}"))?;
+    Ok([written, built])
+}
+
+/// The first difference between a written module and one that MLIR built; `None` where MLIR prints of both the same. The
+/// text without locations has to be the same as it stands.
+pub fn difference([written, built]: &[Module; 2]) -> Option<String> {
+    let read = |text| normalized(text).map_err(|error| error.to_string());
+    let (plain, located) = match (read(&written.text), read(&written.text_with_locations)) {
+        (Ok(plain), Ok(located)) => (plain, located),
+        (Err(error), _) | (_, Err(error)) => return Some(error),
+    };
+    [
+        (&written.text, &built.text),
+        (&plain.text, &built.text),
+        (&located.text, &built.text),
+        (&located.text_with_locations, &built.text_with_locations),
+    ]
+    .into_iter()
+    .find_map(|(written, built)| different_line(written, built))
+}
+
+/// The difference between the modules of a function.
+pub fn disagreement(func: &Func, spec: &ModuleSpec) -> Option<String> {
+    modules(func, spec).map_or_else(Some, |modules| difference(&modules))
+}
+
+fn different_line(written: &str, built: &str) -> Option<String> {
+    if written == built {
+        return None;
+    }
+    let lines = written.lines().zip(built.lines()).zip(1..);
+    let different = lines.map(|((a, b), line)| (a, b, line)).find(|(a, b, _)| a != b);
+    let (written, built, line) = different.unwrap_or(("another number of lines", "", 0));
+    Some(format!("line {line}:\n{written}\nand of MLIR:\n{built}"))
+}
