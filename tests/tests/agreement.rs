@@ -118,7 +118,7 @@ fn programs_of_some_experiments() {
 
 #[test]
 fn programs_of_all_experiments() {
-    if skip_heavy("two minutes of tracing") {
+    if skip_heavy("half a minute of tracing") {
         return;
     }
     let registry = Registry::built_in();
