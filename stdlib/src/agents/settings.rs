@@ -182,23 +182,6 @@ impl Networks {
         })
     }
 
-    /// Height, width and channels of what the torso's last convolution gives of an image `[height, width, channels]` that the torso can
-    /// see; those of the image without a torso.
-    #[must_use]
-    pub fn resolution(&self, image: [usize; 3]) -> [usize; 3] {
-        match self.torso {
-            Torso::None => image,
-            Torso::Conv => self.convs.iter().fold(image, |[height, width, _], &layer| {
-                let [channels, side, stride] = layer;
-                let places = |extent: usize| extent.saturating_sub(side) / stride.max(1) + 1;
-                [places(height), places(width), channels]
-            }),
-            Torso::Residual => self.sections.iter().fold(image, |[height, width, _], &channels| {
-                [height.div_ceil(2), width.div_ceil(2), channels]
-            }),
-        }
-    }
-
     /// [`Networks::check`] with errors that name no setting.
     pub(super) fn fit(&self, observation: &Space) -> Result<(), String> {
         if self.torso == Torso::None {

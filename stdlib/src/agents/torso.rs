@@ -55,15 +55,21 @@ impl TorsoNet {
     /// The features of one observation, f32 `[F]`. A u8 observation is scaled to at most 1.
     #[track_caller]
     pub fn apply(&self, observation: Tensor) -> Tensor {
-        let observation = match observation.dtype() {
-            U8 => observation.astype(F32) / 255.0,
-            _ => observation,
-        };
+        let observation = scaled(observation);
         match self {
             TorsoNet::Flat => observation.flatten(),
             TorsoNet::Conv { conv } => conv.apply(observation),
             TorsoNet::Residual { residual } => residual.apply(observation),
         }
+    }
+}
+
+/// An observation whose pixels, u8, are scaled to at most 1; another one as it is.
+#[track_caller]
+pub(super) fn scaled(observation: Tensor) -> Tensor {
+    match observation.dtype() {
+        U8 => observation.astype(F32) / 255.0,
+        _ => observation,
     }
 }
 

@@ -35,6 +35,20 @@ impl ConvNet {
         weights: Initializer,
     ) -> ConvNet {
         let keys = key.split_n(convs.len() + 1);
+        let (layers, last) = ConvNet::layers(&keys, image, convs, weights);
+        let inputs = last.iter().product();
+        let dense = Linear::init(keys.at(convs.len()), inputs, features, weights);
+        ConvNet { convs: layers, dense, norms: Vec::new() }
+    }
+
+    /// The convolutions of [`ConvNet::init`], each with the key of its number, and height, width and channels of the last image.
+    #[track_caller]
+    pub(crate) fn layers(
+        keys: &Keys,
+        image: [usize; 3],
+        convs: &[[usize; 3]],
+        weights: Initializer,
+    ) -> (Vec<Conv2d>, [usize; 3]) {
         let [mut height, mut width, mut channels] = image;
         let mut layers = Vec::with_capacity(convs.len());
         for (i, &[outputs, side, stride]) in convs.iter().enumerate() {
@@ -45,9 +59,7 @@ impl ConvNet {
             let places = |extent: usize| (extent + stride).saturating_sub(side) / stride.max(1);
             (height, width, channels) = (places(height), places(width), outputs);
         }
-        let dense =
-            Linear::init(keys.at(convs.len()), height * width * channels, features, weights);
-        ConvNet { convs: layers, dense, norms: Vec::new() }
+        (layers, [height, width, channels])
     }
 
     /// The same layers with a new [`LayerNorm`] after each, as in Gallici et al., "Simplifying Deep Temporal Difference

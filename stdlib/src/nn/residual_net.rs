@@ -65,6 +65,20 @@ impl ResidualNet {
         weights: Initializer,
     ) -> ResidualNet {
         let keys = key.split_n(sections.len() + 1);
+        let (layers, last) = ResidualNet::layers(&keys, image, sections, weights);
+        let inputs = last.iter().product();
+        let dense = Linear::init(keys.at(sections.len()), inputs, features, weights);
+        ResidualNet { sections: layers, dense }
+    }
+
+    /// The sections of [`ResidualNet::init`], each with the key of its number, and height, width and channels of the last image.
+    #[track_caller]
+    pub(crate) fn layers(
+        keys: &Keys,
+        image: [usize; 3],
+        sections: &[usize],
+        weights: Initializer,
+    ) -> (Vec<ResidualSection>, [usize; 3]) {
         let [mut height, mut width, mut channels] = image;
         let mut layers = Vec::with_capacity(sections.len());
         for (i, &outputs) in sections.iter().enumerate() {
@@ -82,11 +96,7 @@ impl ResidualNet {
             });
             (height, width, channels) = (height.div_ceil(2), width.div_ceil(2), outputs);
         }
-        let inputs = height * width * channels;
-        ResidualNet {
-            sections: layers,
-            dense: Linear::init(keys.at(sections.len()), inputs, features, weights),
-        }
+        (layers, [height, width, channels])
     }
 
     /// The network of the paper. Weights begin as flax's, LeCun normal.

@@ -69,21 +69,23 @@ fn states_are_told_from_observations() {
     check(&Othello::default(), 600, |told, state| told.passed & !state.passed);
 }
 
+/// Six moves of tic-tac-toe: the player who makes the third one wins with it, and the next game goes on.
+fn two_games() -> PlannedStep {
+    PlannedStep {
+        observation: zeros(F32, [6]),
+        action: zeros(I32, [6]),
+        reward: constant([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
+        terminated: constant([false, false, true, false, false, false]),
+        truncated: zeros(BOOL, [6]),
+        skipped: None,
+        plan: PlanExtras { policy: zeros(F32, [6, 9]), value: full([6], 0.5) },
+    }
+}
+
 /// In a game of two players, what one player wins is what the other loses: the value of the step before is its negative.
 #[test]
 fn outcomes_change_their_sign_with_each_move() {
-    let results = run((), &[], |()| {
-        let steps = PlannedStep {
-            observation: zeros(F32, [6]),
-            action: zeros(I32, [6]),
-            reward: constant([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
-            terminated: constant([false, false, true, false, false, false]),
-            truncated: zeros(BOOL, [6]),
-            skipped: None,
-            plan: PlanExtras { policy: zeros(F32, [6, 2]), value: full([6], 0.5) },
-        };
-        steps.value_targets(100, -1.0)
-    });
+    let results = run((), &[], |()| two_games().value_targets(100, -1.0));
     // The game that goes on is bootstrapped from the search's value of its last step.
     close("targets", &results[0], &floats(&[6], &[1.0, -1.0, 1.0, 0.5, -0.5, 0.5]), 1e-7);
 }
@@ -95,16 +97,7 @@ fn targets_of_muzero_change_their_sign_with_each_move() {
     let mut agent = muzero(&TicTacToe::default(), 4);
     (agent.settings.n_step, agent.settings.model_unroll) = (100, 2);
     let results = run((), &[], |()| {
-        let steps = PlannedStep {
-            observation: zeros(F32, [6]),
-            action: zeros(I32, [6]),
-            reward: constant([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
-            terminated: constant([false, false, true, false, false, false]),
-            truncated: zeros(BOOL, [6]),
-            skipped: None,
-            plan: PlanExtras { policy: zeros(F32, [6, 9]), value: full([6], 0.5) },
-        };
-        let targets = agent.targets(&steps, 3);
+        let targets = agent.targets(&two_games(), 3);
         let [first, second, third] = [0, 1, 2].map(|k| targets[k].value);
         (first, second, third, targets[1].reward, targets[2].reward)
     });

@@ -6,6 +6,7 @@
 
 use super::MuZeroSettings;
 use super::network::{mlp, unit_range_of};
+use crate::agents::torso::scaled;
 use crate::agents::{Networks, Torso};
 use crate::nn::{Conv2d, ConvNet, Initializer, Mlp, ResidualBlock, ResidualNet, ResidualSection};
 use podracer_dsl::prelude::*;
@@ -82,17 +83,21 @@ pub enum PlanesTorso {
 }
 
 impl PlanesTorso {
-    /// New convolutions for images `[height, width, channels]`, with the weights of the torso's.
+    /// New convolutions for images `[height, width, channels]`, and the form `[H, W, C]` of their planes.
     #[track_caller]
-    fn init(key: Key, image: [usize; 3], networks: &Networks, weights: Initializer) -> PlanesTorso {
+    fn init(key: Key, image: [usize; 3], networks: &Networks) -> (PlanesTorso, [usize; 3]) {
+        let weights = Initializer::lecun_normal();
+        let Networks { convs, sections, .. } = networks;
         match networks.torso {
             Torso::Residual => {
-                let net = ResidualNet::init(key, image, &networks.sections, 1, weights);
-                PlanesTorso::Residual { sections: net.sections }
+                let keys = key.split_n(sections.len());
+                let (sections, form) = ResidualNet::layers(&keys, image, sections, weights);
+                (PlanesTorso::Residual { sections }, form)
             }
             Torso::Conv | Torso::None => {
-                let net = ConvNet::init(key, image, &networks.convs, 1, weights);
-                PlanesTorso::Conv { convs: net.convs }
+                let keys = key.split_n(convs.len());
+                let (convs, form) = ConvNet::layers(&keys, image, convs, weights);
+                (PlanesTorso::Conv { convs }, form)
             }
         }
     }
@@ -100,10 +105,7 @@ impl PlanesTorso {
     /// Planes of an image, none negative: f32 `[height, width, channels]` to `[H, W, C]`. A u8 image is scaled to at most 1.
     #[track_caller]
     fn apply(&self, image: Tensor) -> Tensor {
-        let image = match image.dtype() {
-            U8 => image.astype(F32) / 255.0,
-            _ => image,
-        };
+        let image = scaled(image);
         match self {
             PlanesTorso::Conv { convs } => convs.iter().fold(image, |x, conv| conv.apply(x).relu()),
             PlanesTorso::Residual { sections } => {
@@ -168,10 +170,10 @@ impl PlanesNetwork {
         let MuZeroSettings { networks, planes, blocks, head_hidden, .. } = settings;
         let (planes, blocks) = (*planes, *blocks);
         let image = <[usize; 3]>::try_from(observation.shape()).unwrap_or([1; 3]);
-        let [height, width, channels] = networks.resolution(image);
+        let keys = key.split_n(8);
+        let (torso, [height, width, channels]) = PlanesTorso::init(keys.at(0), image, networks);
         let action_planes = ActionPlanes::of(actions, [image[0], image[1]], [height, width]);
         let both = planes + action_planes.count(actions);
-        let keys = key.split_n(8);
         let residual = |i: usize| -> Vec<ResidualBlock> {
             let keys = keys.at(i).split_n(2 * blocks.max(1));
             let conv = |k: usize| same(keys.at(k), planes, planes, 3);
@@ -187,7 +189,7 @@ impl PlanesNetwork {
             }
         };
         PlanesNetwork {
-            torso: PlanesTorso::init(keys.at(0), image, networks, Initializer::lecun_normal()),
+            torso,
             representation: same(keys.at(1), channels, planes, 3),
             representation_blocks: residual(2),
             dynamics: same(keys.at(3), both, planes, 3),
