@@ -1,16 +1,13 @@
 //! Modules that the compiler writes as text, and those that MLIR prints of its own objects: of the samples of all ops, of
 //! random programs, and of the programs of all experiments.
 
-#[path = "../../compiler/mlir/tests/emit/agree.rs"]
-mod agree;
-
-use agree::disagreement;
 use podracer::experiments::build;
 use podracer::registry::Registry;
 use podracer::settings::{Overrides, load};
 use podracer::training::Stage;
 use podracer_compiler::stablehlo::ModuleSpec;
 use podracer_compiler::{Func, Loc, text};
+use podracer_mlir::agreement::disagreement;
 use podracer_mlir::normalized;
 use podracer_tests::cases::{batched, one_op, samples, types};
 use podracer_tests::check_all;

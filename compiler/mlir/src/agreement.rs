@@ -1,14 +1,17 @@
 //! The two implementations of emitting a module, compared: text that the compiler writes, and text that MLIR prints of its
 //! own objects.
 
+use crate::{Module, normalized};
 use podracer_compiler::Func;
-use podracer_compiler::stablehlo::{Module, ModuleSpec, stablehlo};
-use podracer_mlir::normalized;
+use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 
-/// Both modules of a function, or a sentence where one of them is refused.
+/// Both modules of a function: the compiler's and MLIR's.
+///
+/// # Errors
+/// A sentence, where one of them is refused.
 pub fn modules(func: &Func, spec: &ModuleSpec) -> Result<[Module; 2], String> {
     let written = stablehlo(func, spec).map_err(|error| format!("the compiler: {error}"))?;
-    let built = podracer_mlir::stablehlo(func, spec).map_err(|error| format!("MLIR: {error}"))?;
+    let built = crate::stablehlo(func, spec).map_err(|error| format!("MLIR: {error}"))?;
     Ok([written, built])
 }
 

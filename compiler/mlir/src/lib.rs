@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod agreement;
 mod attribute;
 mod backend;
 mod context;

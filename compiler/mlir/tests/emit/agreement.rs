@@ -1,11 +1,11 @@
 //! The compiler's writer and MLIR agree, and the comparison would tell if they did not.
 
-use crate::agree::{difference, disagreement, modules};
 use crate::double::{func, ty};
 use crate::programs;
 use podracer_compiler::lower::hlo_constant;
 use podracer_compiler::stablehlo::ModuleSpec;
 use podracer_compiler::{Array, Builder, DType, Func, TensorType};
+use podracer_mlir::agreement::{difference, disagreement, modules};
 use podracer_mlir::{MlirError, normalized};
 
 #[test]

@@ -1,6 +1,5 @@
 //! Test doubles: an op whose lowering is a function of the test, and one that calls a function.
 
-use crate::agree::{difference, modules};
 use podracer_compiler::ops::OpStruct;
 use podracer_compiler::stablehlo::{Module, ModuleSpec};
 use podracer_compiler::transform::VmapContext;
@@ -8,6 +7,7 @@ use podracer_compiler::{
     Array, Attributes, Builder, DType, Func, Hlo, HloAttribute, HloOp, HloRegion, HloValue, Loc,
     Op, Operand, Rule, TensorType, TypeError, Var, op_struct,
 };
+use podracer_mlir::agreement::{difference, modules};
 use std::sync::Arc;
 
 /// The lowering of a double: any function that emits.
