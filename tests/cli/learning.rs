@@ -3,7 +3,7 @@
 //!
 //! The seeds are fixed, so that a machine repeats a result to the bit. Other processors round differently and train another
 //! agent, as another seed does: the returns that are asked for are below the least of ten seeds, by a tenth of the way from an
-//! agent that does not learn.
+//! agent that does not learn. Of trainings of a minute or more only four or five seeds were seen, and what is asked for is further below.
 
 use serde_json::Value;
 
@@ -128,14 +128,8 @@ fn r2d2_learns_to_remember() {
     check(&trained("memory-r2d2", &more), 0.7);
 }
 
-/// An agent that does not learn catches one ball in four, which is a mean of -0.5. Actions are explored.
+/// An agent that does not learn catches one ball in five, which is a mean of -0.6. Actions are explored.
 #[test]
 fn muzero_learns_to_catch() {
-    let more = [
-        "--steps=100000",
-        "--set=environment.rows=6",
-        "--set=environment.columns=4",
-        "--set=agent.simulations=8",
-    ];
-    check(&trained("catch-muzero", &more), 0.35);
+    check(&trained("catch-muzero", &["--steps=150000"]), 0.5);
 }
