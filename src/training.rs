@@ -18,25 +18,20 @@ use podracer_stdlib::agents::AnyAgent;
 use crate::evaluation::{Play, Played, Watch};
 use crate::export::Portable;
 
-/// A stage of a program's way from the user's source to the device.
+/// A stage of a program's way from the user's source to XLA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Stage {
     /// The IR, as traced.
     Trace,
     /// The IR after all passes.
     Simplified,
     /// The StableHLO module that XLA is given.
-    #[cfg_attr(feature = "cli", value(name = "stablehlo"))]
     StableHlo,
-    /// XLA's optimized program for this machine.
-    Hlo,
 }
 
 /// An experiment with all settings fixed: traced on demand, not yet compiled.
 pub trait Training {
-    /// The text of the training loop for `replicas` devices at [`Stage::Trace`], [`Stage::Simplified`] or [`Stage::StableHlo`].
-    /// ([`Stage::Hlo`] is never asked for: the command line compiles [`Training::modules`] and prints those.)
+    /// The text of the training loop for `replicas` devices.
     ///
     /// # Errors
     /// The mistakes of the trace, with the user's lines.
@@ -59,32 +54,17 @@ pub trait Training {
     /// is `cpu`, `cuda` or `tpu`.
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)>;
 
-    /// Compiles the loop and puts its state on the devices (indices in [`Client::devices`], all different): that of a
-    /// checkpoint, or the initial one. `xla` are the options to compile with, the user's settings included. `folder` is the run's, for
-    /// data that is larger than memory.
+    /// Compiles the loop and puts its state on the devices: that of a checkpoint, or the initial one. A loop that
+    /// [serves](Training::serves) takes `elsewhere` in place of workers in this process.
     ///
     /// # Errors
     /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
-    fn start(
-        &self,
-        client: &Client,
-        devices: &[usize],
-        seed: u64,
-        xla: &[(String, OptionValue)],
-        folder: &Path,
-        from: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Run>>;
+    fn start(&self, start: Start<'_>, elsewhere: Option<Elsewhere>) -> Result<Box<dyn Run>>;
 
     /// The lanes of an inference device with their spaces, and the number of inference devices, of a loop that can infer for workers
     /// elsewhere; `None` for other loops.
     fn serves(&self) -> Option<(HostSpec, usize)> {
         None
-    }
-
-    /// Gives the next [`Training::start`] the workers of each inference device, in place of those of this process, and a reading of
-    /// what crosses the network for them.
-    fn serve(&self, workers: Vec<Box<dyn Workers>>, traffic: Box<dyn Fn() -> Traffic>) {
-        drop((workers, traffic));
     }
 
     /// Why the iterations of a run cannot be made again, and what to do; `None` if they can.
@@ -122,20 +102,35 @@ pub trait Training {
     ) -> Result<Box<dyn Evaluator>>;
 }
 
-/// Where to look for numbers that are not finite: the iterations after a state.
-pub struct Suspect<'a> {
-    /// The devices, one of which serves, and XLA's options.
+/// The devices that a run begins on, and the state that it begins with.
+#[derive(Clone, Copy)]
+pub struct Start<'a> {
+    /// The client of the devices.
     pub client: &'a Client,
-    /// Indices of the run's devices in [`Client::devices`].
+    /// Indices of the run's devices in [`Client::devices`], all different.
     pub devices: &'a [usize],
     /// XLA's options, the user's settings included.
     pub xla: &'a [(String, OptionValue)],
     /// The run's seed.
     pub seed: u64,
-    /// The run's folder.
+    /// The run's folder, for data that is larger than memory.
     pub folder: &'a Path,
-    /// The state before; `None` for that at the start of the run.
+    /// The state to go on from; `None` for the initial one.
     pub from: Option<&'a Checkpoint<'a>>,
+}
+
+/// Workers in other processes.
+pub struct Elsewhere {
+    /// The workers of each inference device.
+    pub workers: Vec<Box<dyn Workers>>,
+    /// A reading of what crosses the network for them.
+    pub traffic: Box<dyn Fn() -> Traffic>,
+}
+
+/// Where to look for numbers that are not finite: the iterations after a state.
+pub struct Suspect<'a> {
+    /// The state before, and the devices, one of which serves.
+    pub start: Start<'a>,
     /// The symptom to explain.
     pub symptom: &'a Symptom,
     /// Number of iterations, at most, in which it is looked for.

@@ -7,7 +7,7 @@ use std::{fs, thread};
 use anyhow::{Context, Result};
 use podracer::experiments::build;
 use podracer::settings::{Overrides, Settings, load};
-use podracer::training::{Run, Stage, Training};
+use podracer::training::{Run, Stage, Start, Training};
 use podracer_compiler::TensorType;
 use podracer_runtime::{
     Argument, Array, Buffer, Client, ClientOptions, CompileOptions, Executable, ExecutableCache,
@@ -156,14 +156,10 @@ impl Experiment {
     pub fn start(&self, seed: u64) -> Result<Running> {
         let devices: Vec<usize> = (0..self.devices).collect();
         let xla = self.xla();
-        let mut run = (self.training).start(
-            &self.client,
-            &devices,
-            seed,
-            &xla,
-            &std::env::temp_dir(),
-            None,
-        )?;
+        let (client, folder) = (&self.client, std::env::temp_dir());
+        let start =
+            Start { client, devices: &devices, xla: &xla, seed, folder: &folder, from: None };
+        let mut run = self.training.start(start, None)?;
         run.advance()?;
         Ok(Running(run))
     }

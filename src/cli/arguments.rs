@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cost::CostArguments;
 use super::new::NewArguments;
@@ -16,7 +16,6 @@ use super::runs::RunsArguments;
 use super::serve::ServeArguments;
 use super::work::{CertificatesCommand, WorkArguments};
 use crate::settings::{Devices, Overrides};
-use crate::training::Stage;
 
 /// Reinforcement learning loops, compiled as a whole by XLA.
 #[derive(Debug, Parser)]
@@ -265,7 +264,21 @@ pub(super) struct EmitArguments {
     pub(super) experiment: ExperimentArguments,
     /// The stage of the program
     #[arg(long, value_enum)]
-    pub(super) stage: Stage,
+    pub(super) stage: EmitStage,
+}
+
+/// A stage of a program's way from the user's source to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum EmitStage {
+    /// The IR, as traced.
+    Trace,
+    /// The IR after all passes.
+    Simplified,
+    /// The StableHLO module that XLA is given.
+    #[value(name = "stablehlo")]
+    StableHlo,
+    /// XLA's optimized program for this machine.
+    Hlo,
 }
 
 #[derive(Args, Debug)]

@@ -40,7 +40,9 @@ pub(super) fn explain(
     }
     if let Some(found) = &found {
         let progress = RunProgress::of(found)?;
-        if let Some(warning) = progress.check(&found.path, &ready.settings, &ready.recorded)? {
+        let Ready { settings, recorded, .. } = &ready;
+        let warning = progress.check(&found.path, settings, recorded, program.registry)?;
+        if let Some(warning) = warning {
             console.warn(&warning);
         }
     }
@@ -167,12 +169,7 @@ impl Search<'_, '_> {
             "a number is not finite in the {iterations_per_call} iterations after {done}: going through them one by one"
         ));
         let suspect = Suspect {
-            client: &ready.client,
-            devices: &ready.devices,
-            xla: &ready.xla,
-            seed: ready.settings.train.seed,
-            folder: run,
-            from,
+            start: ready.start(run, from),
             symptom,
             // A program of one iteration may differ from the run's in the last bits.
             iterations: 2 * iterations_per_call,
@@ -195,10 +192,8 @@ impl Search<'_, '_> {
     }
 
     fn start(&self, from: Option<&Checkpoint>) -> Result<Box<dyn Run>> {
-        let Ready { settings, client, training, devices, xla, .. } = self.ready;
-        let seed = settings.train.seed;
-        let run = training.start(client, devices, seed, xla, self.run, from);
-        run.with_context(|| format!("cannot start {}", settings.experiment))
+        let run = self.ready.training.start(self.ready.start(self.run, from), None);
+        run.with_context(|| format!("cannot start {}", self.ready.settings.experiment))
     }
 }
 

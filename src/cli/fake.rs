@@ -17,7 +17,8 @@ use crate::export::Portable;
 use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::training::{
-    CallMetrics, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Training,
+    CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
+    Suspect, Training,
 };
 
 /// Returns grow by one with every call. What it computes is its seed.
@@ -70,15 +71,8 @@ impl Training for Fake {
         }
     }
 
-    fn start(
-        &self,
-        _client: &Client,
-        devices: &[usize],
-        seed: u64,
-        xla: &[(String, OptionValue)],
-        _: &Path,
-        from: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Run>> {
+    fn start(&self, start: Start<'_>, _: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+        let Start { devices, xla, seed, from, .. } = start;
         assert!(!devices.is_empty() && !xla.is_empty());
         let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("store.calls")?.item()?));
         Ok(Box::new(FakeRun { fake: self.clone(), calls: calls.transpose()?.unwrap_or(0), seed }))

@@ -70,6 +70,7 @@ pub(super) fn session(
         started,
         warned_of_nan: false,
         exporter: Exporter::of(args.metrics.as_deref(), console)?,
+        elsewhere: None,
         completes: None,
     })
 }

@@ -16,7 +16,7 @@ use super::session::{Ready, Session};
 use super::{Console, Program, resume, train};
 use crate::run_directory::RunDirectory;
 use crate::settings::{Settings, UsageError};
-use crate::training::Traffic;
+use crate::training::{Elsewhere, Traffic};
 
 #[derive(Args, Debug)]
 pub(super) struct ServeArguments {
@@ -52,12 +52,13 @@ pub(super) fn serve(
         true => resume::session(&going_on(train, run)?, started, console, program)?,
         false => begin(train, started, console, program)?,
     };
-    let (server, lanes) = listening(&session, &options)?;
+    let (server, lanes, elsewhere) = listening(&session, &options)?;
     console.say(&format!(
         "{lanes} lanes for workers: {} work --connect {} --environments N",
         super::program_name(),
         server.address()
     ));
+    session.elsewhere = Some(elsewhere);
     session.completes = Some(Box::new(move || server.complete()));
     session.run(console, interrupt)
 }
@@ -102,8 +103,8 @@ fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
     })
 }
 
-/// Listens, and gives the training its workers. Also gives the number of lanes.
-fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usize)> {
+/// Listens: the server, the number of lanes, and the workers that will come.
+fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usize, Elsewhere)> {
     let Ready { settings, training, .. } = &session.ready;
     let (lanes, threads) = training.serves().ok_or_else(|| {
         UsageError::new(format!("{} has no [seed]: it takes no workers", settings.experiment))
@@ -117,8 +118,7 @@ fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usiz
         let (received, sent, refused) = (now.received, now.sent, now.refused);
         Traffic { received, sent, refused, connections: now.connections as u64 }
     };
-    training.serve(workers, Box::new(traffic));
-    Ok((server, all))
+    Ok((server, all, Elsewhere { workers, traffic: Box::new(traffic) }))
 }
 
 /// The run's description for workers.

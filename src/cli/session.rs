@@ -21,7 +21,7 @@ use crate::format::plural;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Overrides, Settings, TrainSettings};
-use crate::training::{CallMetrics, Evaluator, Run, Training};
+use crate::training::{CallMetrics, Elsewhere, Evaluator, Run, Start, Training};
 
 /// A training with its devices open.
 pub(super) struct Ready {
@@ -68,6 +68,16 @@ impl Ready {
     pub(super) fn device(&self) -> (&Client, usize) {
         (&self.client, self.devices.first().copied().unwrap_or(0))
     }
+
+    /// The run's devices, with the state that a checkpoint has or that a run begins with.
+    pub(super) fn start<'a>(
+        &'a self,
+        folder: &'a Path,
+        from: Option<&'a Checkpoint<'a>>,
+    ) -> Start<'a> {
+        let Ready { settings, client, devices, xla, .. } = self;
+        Start { client, devices, xla, seed: settings.train.seed, folder, from }
+    }
 }
 
 /// An existing run: its training, and its last checkpoint that is not damaged.
@@ -95,7 +105,8 @@ impl Reopened {
         }
         let progress = RunProgress::of(&found)?;
         let ready = Ready::new(settings, console, program)?;
-        let warning = progress.check(&found.path, &ready.settings, &ready.recorded)?;
+        let Ready { settings, recorded, .. } = &ready;
+        let warning = progress.check(&found.path, settings, recorded, program.registry)?;
         Ok(Reopened { ready, found, progress, warning })
     }
 }
@@ -164,6 +175,8 @@ pub(super) struct Session {
     pub(super) warned_of_nan: bool,
     /// The listener that gives metrics to Prometheus.
     pub(super) exporter: Option<Exporter>,
+    /// Workers elsewhere, with which the run starts.
+    pub(super) elsewhere: Option<Elsewhere>,
     /// Tells workers elsewhere that all is done, before the run's threads end. Dropped without a call, they come again.
     pub(super) completes: Option<Box<dyn FnOnce()>>,
 }
@@ -313,12 +326,11 @@ impl Session {
     }
 
     fn start(&mut self) -> Result<Box<dyn Run>> {
-        let Ready { settings, client, training, devices, xla, .. } = &self.ready;
         // What it was read from takes memory that the run may need.
         let from = self.from.take();
-        let folder = self.directory.path();
-        let run = training.start(client, devices, settings.train.seed, xla, folder, from.as_ref());
-        run.with_context(|| format!("cannot start {}", settings.experiment))
+        let start = self.ready.start(self.directory.path(), from.as_ref());
+        let run = self.ready.training.start(start, self.elsewhere.take());
+        run.with_context(|| format!("cannot start {}", self.ready.settings.experiment))
     }
 
     /// True if all parameters are finite. Otherwise the run ends or goes on with a warning, which says so only once; `place`

@@ -56,6 +56,7 @@ pub(super) fn begin(
         started,
         warned_of_nan: false,
         exporter: Exporter::of(args.metrics.as_deref(), console)?,
+        elsewhere: None,
         completes: None,
     })
 }

@@ -1,6 +1,5 @@
 //! An agent in an environment as a training loop for the command line.
 
-use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -21,7 +20,8 @@ use crate::export::Portable;
 use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::sebulba::compiled_environments;
 use crate::training::{
-    CallMetrics, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Training,
+    CallMetrics, Elsewhere, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
+    Suspect, Training,
 };
 
 /// An agent in an environment, and what is measured at the end.
@@ -39,9 +39,7 @@ impl Training for AnakinTraining {
         Ok(match stage {
             Stage::Trace => traced.traced().func().to_string(),
             Stage::Simplified => simplify(traced.traced().func(), &self.simplify).to_string(),
-            Stage::StableHlo | Stage::Hlo => {
-                traced.lower_with(&self.simplify)?.module.key().to_owned()
-            }
+            Stage::StableHlo => traced.lower_with(&self.simplify)?.module.key().to_owned(),
         })
     }
 
@@ -64,16 +62,9 @@ impl Training for AnakinTraining {
         self.anakin.clone().devices(replicas).xla_options(platform)
     }
 
-    fn start(
-        &self,
-        client: &Client,
-        devices: &[usize],
-        seed: u64,
-        xla: &[(String, OptionValue)],
-        _: &Path,
-        from: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Run>> {
-        let start = Instant::now();
+    fn start(&self, start: Start<'_>, _: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+        let Start { client, devices, xla, seed, folder: _, from } = start;
+        let began = Instant::now();
         let compile = CompileOptions {
             replicas: devices.len(),
             device_assignment: Some(devices.to_vec()),
@@ -82,7 +73,7 @@ impl Training for AnakinTraining {
         let simplify = self.simplify.clone();
         let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
         let anakin = self.anakin.clone().devices(devices.len()).compile_with(client, &options)?;
-        let compile_seconds = start.elapsed().as_secs_f64();
+        let compile_seconds = began.elapsed().as_secs_f64();
         let state = match from {
             Some(checkpoint) => anakin.restore(checkpoint)?,
             None => anakin.init(seed)?,

@@ -25,17 +25,17 @@ pub(super) fn anakin(
     let anakin = anakin.clone().devices(1).iterations_per_call(1);
     let compile = CompileOptions {
         replicas: 1,
-        device_assignment: Some(suspect.devices[..1].to_vec()),
-        xla: suspect.xla.to_vec(),
+        device_assignment: Some(suspect.start.devices[..1].to_vec()),
+        xla: suspect.start.xla.to_vec(),
     };
     let simplify = simplify.clone();
     let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
-    let compiled = anakin.compile_with(suspect.client, &options)?;
-    let mut state = match suspect.from {
+    let compiled = anakin.compile_with(suspect.start.client, &options)?;
+    let mut state = match suspect.start.from {
         Some(checkpoint) => compiled.restore(checkpoint)?,
-        None => compiled.init(suspect.seed)?,
+        None => compiled.init(suspect.start.seed)?,
     };
-    let done = suspect.from.map_or(0, |checkpoint| checkpoint.iterations);
+    let done = suspect.start.from.map_or(0, |checkpoint| checkpoint.iterations);
     for iteration in done + 1..=done + suspect.iterations {
         let before = compiled.checkpoint(&state, iteration - 1)?.detached()?;
         let (next, metrics) = compiled.run(state)?;
@@ -99,9 +99,9 @@ pub(super) fn sebulba(
     suspect: &Suspect,
     evaluate: &mut Evaluate,
 ) -> Result<Option<Explanation>> {
-    let origin = suspect.from.map_or(Origin::Seed(suspect.seed), Origin::Checkpoint);
-    let again = sebulba.clone().xla(suspect.xla.to_vec()).replay_folder(suspect.folder);
-    let mut run = again.begin(suspect.client, &batches.spec, origin, |_| batches.make())?;
+    let origin = suspect.start.from.map_or(Origin::Seed(suspect.start.seed), Origin::Checkpoint);
+    let again = sebulba.clone().xla(suspect.start.xla.to_vec()).replay_folder(suspect.start.folder);
+    let mut run = again.begin(suspect.start.client, &batches.spec, origin, |_| batches.make())?;
     run.keep_arguments()?;
     for _ in 0..suspect.iterations {
         let report = run.run(1)?.pop().context("the iteration has a report")?;

@@ -2,10 +2,14 @@
 
 use std::fmt::Write;
 
+use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
-use podracer_dsl::prelude::TensorType;
-use podracer_runtime::SebulbaProgram;
+use podracer_dsl::prelude::{ArgumentSpec, TensorType};
+use podracer_envs::host::HostSpec;
+use podracer_runtime::{SebulbaLoop, SebulbaProgram};
+use podracer_stdlib::agents::AnyAgent;
 
+use crate::export::{ArgumentKind, Portable, policy};
 use crate::training::{LoopModule, Stage};
 
 /// The programs as text, one after another.
@@ -15,11 +19,57 @@ pub(super) fn text(programs: &[&SebulbaProgram], stage: Stage, groups: &Simplify
         let of_stage = match stage {
             Stage::Trace => program.func.to_string(),
             Stage::Simplified => simplify(&program.func, groups).to_string(),
-            Stage::StableHlo | Stage::Hlo => program.lowered.module.key().to_owned(),
+            Stage::StableHlo => program.lowered.module.key().to_owned(),
         };
         let _ = write!(text, "// {}\n{}\n\n", program.name, of_stage.trim_end());
     }
     text
+}
+
+/// The programs to run elsewhere, for one device each: `init` and `learn` of a loop with one learner device, and the policy. The lanes of
+/// a thread have the spaces of `environments`.
+pub(super) fn portable(
+    agent: &AnyAgent,
+    traced: &SebulbaLoop,
+    environments: &HostSpec,
+    batch: Option<usize>,
+) -> Result<Vec<Portable>> {
+    let [_, _, learn] = traced.programs();
+    let about = match traced.replay() {
+        Some(replay) => format!(
+            "one iteration: {} gradient steps at most, from windows that were drawn {} iterations before",
+            replay.gradient_steps, replay.ahead
+        ),
+        None => format!(
+            "one iteration from the shards of {} actor threads, each with {} steps of {} environments",
+            traced.shape().threads,
+            traced.shape().unroll,
+            environments.environments
+        ),
+    };
+    let arguments: &[_] = match traced.replay() {
+        Some(_) => &[("state", ArgumentKind::State), ("windows", ArgumentKind::Input)],
+        None => &[("state", ArgumentKind::State), ("shards", ArgumentKind::Input)],
+    };
+    let init = Portable::new(
+        "init",
+        "the learner's state at the start of a run, from the run's key",
+        traced.init().lowered.clone(),
+        &[("key", ArgumentKind::Key)],
+        &["state"],
+    )
+    .with_parameters(traced.parameters().to_vec());
+    let learn = Portable::new(
+        "learn",
+        about,
+        learn.lowered.clone(),
+        arguments,
+        &["state", "metrics", "log", "requests"],
+    );
+    let observation = environments.observation.ty().into_spec();
+    let [act, greedily] =
+        policy("sebulba", agent, (&observation, &environments.action.ty()), batch)?;
+    Ok(vec![init, learn, act, greedily])
 }
 
 /// A program of one thread on one device.

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use podracer_compiler::simplify::Options as Simplify;
-use podracer_dsl::prelude::ArgumentSpec;
 use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{
     Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, Schedule,
@@ -18,12 +17,13 @@ use super::programs;
 use super::recent::RecentReturns;
 use super::threads::{per_iteration, percent, said, seconds, shares, since};
 use crate::evaluation::{Evaluation, Play};
-use crate::export::{ArgumentKind, Portable, policy};
+use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
 use crate::settings::{self, ReplayMemory, SebulbaSettings};
 use crate::training::{
-    CallMetrics, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Training,
+    CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
+    Suspect, Training,
 };
 
 /// An agent, the batches of environments of its actor threads, and the shape of the loop.
@@ -96,58 +96,15 @@ impl Training for SebulbaTraining {
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
         let spec = &self.batches.spec;
         let one = self.sebulba.clone().learners(&[1]);
-        let traced = one.trace(spec)?;
-        let [_, _, learn] = traced.programs();
-        let about = match traced.replay() {
-            Some(replay) => format!(
-                "one iteration: {} gradient steps at most, from windows that were drawn {} iterations before",
-                replay.gradient_steps, replay.ahead
-            ),
-            None => format!(
-                "one iteration from the shards of {} actor threads, each with {} steps of {} environments",
-                one.actor_threads(),
-                one.steps(),
-                spec.environments
-            ),
-        };
-        let arguments: &[_] = match traced.replay() {
-            Some(_) => &[("state", ArgumentKind::State), ("windows", ArgumentKind::Input)],
-            None => &[("state", ArgumentKind::State), ("shards", ArgumentKind::Input)],
-        };
-        let init = Portable::new(
-            "init",
-            "the learner's state at the start of a run, from the run's key",
-            traced.init().lowered.clone(),
-            &[("key", ArgumentKind::Key)],
-            &["state"],
-        )
-        .with_parameters(traced.parameters().to_vec());
-        let learn = Portable::new(
-            "learn",
-            about,
-            learn.lowered.clone(),
-            arguments,
-            &["state", "metrics", "log", "requests"],
-        );
-        let observation = spec.observation.ty().into_spec();
-        let [act, greedily] =
-            policy("sebulba", one.agent(), (&observation, &spec.action.ty()), batch)?;
-        Ok(vec![init, learn, act, greedily])
+        programs::portable(one.agent(), &one.trace(spec)?, spec, batch)
     }
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
         self.sebulba.xla_options(platform, self.batches.spec.environments)
     }
 
-    fn start(
-        &self,
-        client: &Client,
-        _: &[usize],
-        seed: u64,
-        xla: &[(String, OptionValue)],
-        folder: &Path,
-        from: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Run>> {
+    fn start(&self, start: Start<'_>, _: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+        let Start { client, devices: _, xla, seed, folder, from } = start;
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
         let named = &self.shape.replay_folder;
         let folder = if named.is_empty() { folder } else { Path::new(named) };

@@ -1,6 +1,5 @@
 //! An agent that infers for workers as a training loop for the command line.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,17 +16,16 @@ use podracer_stdlib::agents::AnyAgent;
 
 use super::programs;
 use super::recent::RecentReturns;
-use super::sebulba::SebulbaTraining;
 use super::threads::{per_iteration, percent, said, seconds, shares, since};
-use crate::evaluation::Play;
+use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba;
 use crate::seed::{SeedRl, local_counted};
-use crate::settings::{ReplayMemory, SebulbaSettings, SeedSettings};
+use crate::settings::{ReplayMemory, SeedSettings};
 use crate::training::{
-    CallMetrics, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Traffic,
-    Training,
+    CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
+    Suspect, Traffic, Training,
 };
 
 /// An agent, the batches of environments of workers in this process, and the shape of the loop.
@@ -40,14 +38,7 @@ pub(super) struct SeedTraining {
     frames_per_step: usize,
     /// True for an agent that learns from rollouts of its present parameters, more or less.
     warns_of_staleness: bool,
-    /// The same agent where it acts for itself: what is exported and evaluated is the same.
-    acting: SebulbaTraining,
-    /// Workers from elsewhere, in place of those of this process.
-    served: RefCell<Option<Served>>,
 }
-
-/// Workers from elsewhere, for each inference device, and a reading of what crosses the network for them.
-type Served = (Vec<Box<dyn Workers>>, Box<dyn Fn() -> Traffic>);
 
 impl SeedTraining {
     pub(super) fn new(
@@ -67,7 +58,7 @@ impl SeedTraining {
         let timeout = (shape.timeout_ms > 0.0)
             .then(|| Duration::try_from_secs_f64(shape.timeout_ms / 1e3).ok())
             .flatten();
-        let seed = SeedRl::new(agent.clone())
+        let seed = SeedRl::new(agent)
             .named(experiment)
             .inference(&named_or(&shape.inference, 0))
             .learners(&named_or(&shape.learners, 1))
@@ -81,25 +72,6 @@ impl SeedTraining {
             ReplayMemory::Device => seed,
             ReplayMemory::Host => seed.replay_on_host(),
         };
-        let as_sebulba = SebulbaSettings {
-            actors: shape.inference.clone(),
-            learners: shape.learners.clone(),
-            threads: 1,
-            environments: shape.environments,
-            unroll: shape.unroll,
-            replay: shape.replay,
-            ..SebulbaSettings::default()
-        };
-        let mut of_all = batches.clone();
-        of_all.spec.environments = shape.environments;
-        let acting = SebulbaTraining::new(
-            experiment,
-            agent,
-            of_all,
-            &as_sebulba,
-            simplify.clone(),
-            frames_per_step,
-        );
         SeedTraining {
             seed,
             batches,
@@ -107,8 +79,6 @@ impl SeedTraining {
             simplify,
             frames_per_step,
             warns_of_staleness: false,
-            acting,
-            served: RefCell::new(None),
         }
     }
 
@@ -151,7 +121,9 @@ impl Training for SeedTraining {
     }
 
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
-        self.acting.programs(batch)
+        let lanes = self.lanes();
+        let one = self.seed.clone().learners(&[1]);
+        programs::portable(one.agent(), one.trace(&lanes)?.learning(), &lanes, batch)
     }
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
@@ -162,25 +134,14 @@ impl Training for SeedTraining {
         Some((self.lanes(), self.seed.inference_devices()))
     }
 
-    fn serve(&self, workers: Vec<Box<dyn Workers>>, traffic: Box<dyn Fn() -> Traffic>) {
-        *self.served.borrow_mut() = Some((workers, traffic));
-    }
-
-    fn start(
-        &self,
-        client: &Client,
-        _: &[usize],
-        seed: u64,
-        xla: &[(String, OptionValue)],
-        folder: &Path,
-        from: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Run>> {
+    fn start(&self, start: Start<'_>, elsewhere: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+        let Start { client, devices: _, xla, seed, folder, from } = start;
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
         let named = &self.shape.replay_folder;
         let folder = if named.is_empty() { folder } else { Path::new(named) };
         let restarts = Arc::default();
-        let (workers, traffic) = match self.served.take() {
-            Some((workers, traffic)) => (workers, Some(traffic)),
+        let (workers, traffic) = match elsewhere {
+            Some(Elsewhere { workers, traffic }) => (workers, Some(traffic)),
             None => (self.local(&restarts)?, None),
         };
         let run = self
@@ -222,11 +183,11 @@ impl Training for SeedTraining {
     }
 
     fn agent(&self) -> Option<&AnyAgent> {
-        self.acting.agent()
+        Some(self.seed.agent())
     }
 
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
-        self.acting.evaluator(device, play)
+        self.evaluator_in(self.batches.make()?, device, play)
     }
 
     fn evaluator_in(
@@ -235,7 +196,7 @@ impl Training for SeedTraining {
         device: (&Client, usize),
         play: &Play,
     ) -> Result<Box<dyn Evaluator>> {
-        self.acting.evaluator_in(environments, device, play)
+        Evaluation::boxed(self.seed.agent(), environments, play, device)
     }
 }
 

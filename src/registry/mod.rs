@@ -234,6 +234,17 @@ impl Registry {
             _ => self.tables.iter().find(|(name, _)| *name == section).map(|(_, schema)| schema),
         }
     }
+
+    /// True if a run that goes on may have another value of the setting of this dotted key, such as `train.steps`.
+    pub(crate) fn may_change_on_resume(&self, key: &str) -> bool {
+        match key.split_once('.') {
+            Some((section, name)) => {
+                let key = self.schema(section, None).and_then(|schema| schema.key(name));
+                key.is_some_and(|key| key.resume)
+            }
+            None => key == "description",
+        }
+    }
 }
 
 /// The schema of settings that are always there.

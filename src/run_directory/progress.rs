@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Recorded;
 use crate::cli::program_name;
+use crate::registry::Registry;
 use crate::settings::{Settings, UsageError};
 
 /// The part of a checkpoint beside the state.
@@ -85,30 +86,6 @@ pub struct Files {
     pub events: u64,
 }
 
-/// Settings that a resumed run may change.
-const FREE: [&str; 20] = [
-    "description",
-    "train.steps",
-    "train.devices",
-    "sebulba.actors",
-    "sebulba.replay_folder",
-    "sebulba.learners",
-    "seed.inference",
-    "seed.learners",
-    "seed.replay_folder",
-    "seed.workers",
-    "seed.capacity",
-    "seed.timeout_ms",
-    "train.checkpoint_every",
-    "train.store_every",
-    "train.on_nan",
-    "train.checkpoints_kept",
-    "metrics.every",
-    "train.eval_every",
-    "train.eval_episodes",
-    "train.eval_sampled",
-];
-
 impl RunProgress {
     /// Reads the progress from a checkpoint.
     ///
@@ -130,6 +107,7 @@ impl RunProgress {
         path: &Path,
         settings: &Settings,
         recorded: &Recorded,
+        registry: &Registry,
     ) -> Result<Option<String>> {
         let path = path.display();
         // By the same way as those of the checkpoint: numbers may come out of JSON rounded.
@@ -137,7 +115,7 @@ impl RunProgress {
         let (before, now) = (flat(&self.settings), flat(&settings));
         let show = |value: Option<&&Value>| value.map_or("absent".to_owned(), ToString::to_string);
         let different: Vec<String> = (before.keys().chain(now.keys()))
-            .filter(|key| !FREE.contains(&key.as_str()) && before.get(*key) != now.get(*key))
+            .filter(|key| !registry.may_change_on_resume(key) && before.get(*key) != now.get(*key))
             .map(|key| {
                 let (before, now) = (show(before.get(key)), show(now.get(key)));
                 format!("{key} was {before} and is {now}")

@@ -88,32 +88,41 @@ pub struct TrainSettings {
     pub seed: u64,
     /// Environment steps of the whole run.
     #[schemars(range(min = 1, max = MOST_STEPS))]
+    #[schemars(extend("x-resume" = true))]
     pub steps: u64,
     /// XLA's platform.
     #[schemars(extend("enum" = podracer_plugins::PLUGINS.each_ref().map(|plugin| plugin.name)))]
     pub platform: String,
     /// Devices of the run.
+    #[schemars(extend("x-resume" = true))]
     pub devices: Devices,
     /// Iterations between two checkpoints, which are written at the end of a call; 0 for a checkpoint at the end of the run,
     /// or when it is stopped, only.
     #[schemars(range(max = MOST_STEPS))]
+    #[schemars(extend("x-resume" = true))]
     pub checkpoint_every: u64,
     /// Iterations between two checkpoints that have the agent's store, such as a replay of gigabytes. Those between have all
     /// else: `eval` and `export` read them, `resume` goes on from the last one with the store. 0: all have it.
     #[schemars(range(max = MOST_STEPS))]
+    #[schemars(extend("x-resume" = true))]
     pub store_every: u64,
     /// Reaction to parameters that are not finite.
+    #[schemars(extend("x-resume" = true))]
     pub on_nan: OnNan,
     /// Checkpoints that are kept: an older one serves where the last is damaged.
     #[schemars(range(min = 1, max = 1_000_000))]
+    #[schemars(extend("x-resume" = true))]
     pub checkpoints_kept: usize,
     /// Iterations between two evaluations, which are made at the end of a call; 0 for none. They do not change the training.
     #[schemars(range(max = MOST_STEPS))]
+    #[schemars(extend("x-resume" = true))]
     pub eval_every: u64,
     /// Episodes of an evaluation.
     #[schemars(range(min = 1, max = 1_000_000))]
+    #[schemars(extend("x-resume" = true))]
     pub eval_episodes: usize,
     /// True if an evaluation draws actions from the policy, as in training; false if it takes the greedy ones.
+    #[schemars(extend("x-resume" = true))]
     pub eval_sampled: bool,
 }
 
@@ -174,6 +183,7 @@ impl Default for AnakinSettings {
 #[serde(default)]
 pub struct MetricsSettings {
     /// Interval between the lines of `metrics.jsonl` and of TensorBoard's file.
+    #[schemars(extend("x-resume" = true))]
     pub every: MetricsEvery,
 }
 

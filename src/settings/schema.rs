@@ -2,7 +2,7 @@
 //! The struct is the one definition: checks, messages and `podracer describe` all read it here.
 //!
 //! Beside what schemars derives, a field may have `#[schemars(extend("x-must" = "..."))]`: what its value must do, in words,
-//! where "at least 1" says too little.
+//! where "at least 1" says too little; and `#[schemars(extend("x-resume" = true))]`: a run that goes on may change it.
 
 use std::fmt;
 
@@ -33,6 +33,8 @@ pub struct Key {
     pub kind: Kind,
     /// Requirement on the value in words, where the type and the range do not say it: the field's `x-must`.
     pub must: Option<String>,
+    /// True if a run that goes on may have another value: the field's `x-resume`.
+    pub resume: bool,
 }
 
 /// A type of values, with their range.
@@ -134,6 +136,7 @@ impl Reader<'_> {
                 doc: text,
                 kind: self.kind(schema),
                 must: must.and_then(Json::as_str).map(str::to_owned),
+                resume: schema.get("x-resume") == Some(&json!(true)),
             });
         }
         for part in schema.get("allOf").and_then(Json::as_array).into_iter().flatten() {

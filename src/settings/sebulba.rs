@@ -12,9 +12,11 @@ use super::devices::MOST_DEVICES;
 pub struct SebulbaSettings {
     /// Devices that act, by index. Empty: the first quarter of `train.devices`, at least one.
     #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
+    #[schemars(extend("x-resume" = true))]
     pub actors: Vec<usize>,
     /// Devices that learn, by index. Empty: those of `train.devices` that do not act, as many as the lanes divide over.
     #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
+    #[schemars(extend("x-resume" = true))]
     pub learners: Vec<usize>,
     /// Actor threads on each actor device.
     #[schemars(range(min = 1, max = 1_024))]
@@ -36,6 +38,7 @@ pub struct SebulbaSettings {
     /// The memory that has the replay of an agent that learns from one.
     pub replay: ReplayMemory,
     /// The folder whose disk has a replay on the host. Empty: the run directory.
+    #[schemars(extend("x-resume" = true))]
     pub replay_folder: String,
     /// Iterations between two reports.
     #[schemars(range(min = 1, max = 1_000_000))]

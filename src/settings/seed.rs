@@ -13,15 +13,18 @@ use super::problems::Problems;
 pub struct SeedSettings {
     /// Devices that infer, by index. Empty: the first quarter of `train.devices`, at least one.
     #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
+    #[schemars(extend("x-resume" = true))]
     pub inference: Vec<usize>,
     /// Devices that learn, by index. Empty: those of `train.devices` that do not infer, as many as the lanes divide over.
     #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
+    #[schemars(extend("x-resume" = true))]
     pub learners: Vec<usize>,
     /// Lanes of each inference device: environments that all of its workers may have together.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub environments: usize,
     /// Workers of each inference device that `podracer train` starts in its own process. They divide the lanes.
     #[schemars(range(min = 1, max = 1_024))]
+    #[schemars(extend("x-resume" = true))]
     pub workers: usize,
     /// Steps of each lane in an unroll.
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -31,13 +34,16 @@ pub struct SeedSettings {
     pub lag: usize,
     /// Number of waiting environments at which an inference begins; 0 picks it by measured times.
     #[schemars(range(max = 1_000_000))]
+    #[schemars(extend("x-resume" = true))]
     pub capacity: usize,
     /// Milliseconds after the first waiting step at which an inference begins anyway; 0 is twice the time of an inference.
     #[schemars(range(min = 0.0))]
+    #[schemars(extend("x-resume" = true))]
     pub timeout_ms: f64,
     /// The memory that has the replay of an agent that learns from one.
     pub replay: ReplayMemory,
     /// The folder whose disk has a replay on the host. Empty: the run directory.
+    #[schemars(extend("x-resume" = true))]
     pub replay_folder: String,
     /// Iterations between two reports.
     #[schemars(range(min = 1, max = 1_000_000))]

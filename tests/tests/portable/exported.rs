@@ -3,6 +3,7 @@
 use podracer::experiments::build;
 use podracer::export::{Export, Parameters, write};
 use podracer::settings::{Overrides, Settings, load};
+use podracer::training::Start;
 use podracer_runtime::{Array, Client};
 use podracer_tests::compare::difference;
 use podracer_tests::xla::client;
@@ -122,9 +123,16 @@ fn an_export_computes_here_and_in_python_what_training_does() {
 
     // As `podracer train` does it: the first parameters are those exported, and one iteration makes the same of them.
     let training = build(&settings).expect("it is one");
-    let mut started = training
-        .start(&client, &[0], SEED, &training.xla_options("cpu", 1), &std::env::temp_dir(), None)
-        .expect("it starts");
+    let (xla, scratch) = (training.xla_options("cpu", 1), std::env::temp_dir());
+    let start = Start {
+        client: &client,
+        devices: &[0],
+        xla: &xla,
+        seed: SEED,
+        folder: &scratch,
+        from: None,
+    };
+    let mut started = training.start(start, None).expect("it starts");
     let before = started.parameters().expect("they are there");
     started.advance().expect("it runs");
     let parameters = export.parameters().iter().cloned().collect::<Named>();
