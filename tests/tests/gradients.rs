@@ -101,6 +101,7 @@ fn check_ppo(action: &Space) {
             advantage_mean: full([2], 0.1).astype(F64),
             advantage_std: full([2], 0.7).astype(F64),
             weights: None,
+            explained_variance: zeros(F32, []),
         };
         value_and_grad(nets, |nets| agent.loss(nets, &batch, scalar(1)).0)
     });

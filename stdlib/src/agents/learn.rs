@@ -3,7 +3,7 @@
 use super::agent::{Agent, Input};
 use super::axes::Axes;
 use super::host_replay::AnyHostReplay;
-use crate::optim::Optimizer;
+use crate::optim::{Optimizer, global_norm};
 use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 use std::ops::Deref;
@@ -186,10 +186,25 @@ impl<P: Tree, S: Tree> Optimized<P, S> {
         axes: &Axes,
         loss: impl FnOnce(P) -> (Tensor, X),
     ) -> (Self, X) {
+        let (state, with, _) = self.gradient_step_with_norm(optimizer, axes, loss);
+        (state, with)
+    }
+
+    /// [`Optimized::gradient_step`], and the global norm of the gradient before the optimizer clips it, f32 `[]`.
+    #[track_caller]
+    pub fn gradient_step_with_norm<O: Optimizer<State<P> = S>, X: Tree>(
+        self,
+        optimizer: &O,
+        axes: &Axes,
+        loss: impl FnOnce(P) -> (Tensor, X),
+    ) -> (Self, X, Tensor) {
         let Optimized { params, opt } = self;
         let ((_, with), grads) = value_and_grad(params.clone(), loss);
-        let (params, opt) = optimizer.step(params, opt, axes.mean(grads));
-        (Optimized { params, opt }, with)
+        let grads = axes.mean(grads);
+        // Of one vector, as optimizers that are flattened take it: it is computed once.
+        let norm = global_norm(&ravel(&grads));
+        let (params, opt) = optimizer.step(params, opt, grads);
+        (Optimized { params, opt }, with, norm)
     }
 }
 

@@ -72,7 +72,7 @@ pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, Nor
 pub use off_policy::{TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use planning::{PlanExtras, PlannedStep, SearchKind, SearchSettings};
-pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
+pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings, PpoTerms};
 pub use pqn::{Pqn, PqnBatch, PqnMetrics, PqnNetwork, PqnOptimizer, PqnSettings, PqnState};
 pub use q_network::{ActionValues, QDense, QHead, QHeadShape, QLayer, QNetwork};
 pub use r2d2::{

@@ -187,11 +187,13 @@ pub struct PpoBatch {
     pub advantage_std: Tensor,
     /// The weight of each step of a minibatch, f32 `[U, M]`; `None` where all count alike.
     pub weights: Option<Tensor>,
+    /// [`PpoMetrics::explained_variance`]. f32 `[]`
+    pub explained_variance: Tensor,
 }
 
-/// Metrics of an iteration: means over its minibatches.
+/// Terms of the loss, f32 `[]`: means over the steps of a minibatch.
 #[derive(Tree, Clone, Copy)]
-pub struct PpoMetrics {
+pub struct PpoTerms {
     /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
     /// The clipped surrogate objective, negated.
@@ -202,12 +204,50 @@ pub struct PpoMetrics {
     pub entropy: Tensor,
     /// An estimate of the divergence from the policy that acted: mean of (ratio - 1) - log ratio.
     pub approximate_kl: Tensor,
+    /// The share of steps whose probability ratio is clipped.
+    pub clip_fraction: Tensor,
+}
+
+/// Metrics of an iteration, f32 `[]`: means over its minibatches.
+#[derive(Tree, Clone, Copy)]
+pub struct PpoMetrics {
+    /// [`PpoTerms::loss`].
+    pub loss: Tensor,
+    /// [`PpoTerms::policy_loss`].
+    pub policy_loss: Tensor,
+    /// [`PpoTerms::value_loss`].
+    pub value_loss: Tensor,
+    /// [`PpoTerms::entropy`].
+    pub entropy: Tensor,
+    /// [`PpoTerms::approximate_kl`].
+    pub approximate_kl: Tensor,
+    /// [`PpoTerms::clip_fraction`].
+    pub clip_fraction: Tensor,
+    /// The gradient's global norm before it is clipped.
+    pub gradient_norm: Tensor,
+    /// The part of the returns' variance that the values explained when the steps were acted: 1 - Var(return - value) / Var(return),
+    /// and 0 where returns do not vary.
+    pub explained_variance: Tensor,
 }
 
 /// The means of each step's terms, f32 `[B]`: one reduction, and not one for each.
-fn means(steps: &PpoMetrics) -> PpoMetrics {
+fn means(steps: &PpoTerms) -> PpoTerms {
     let means = stop_gradient(stack(&steps.leaves(), 0)).mean_axis(1);
     steps.with_leaves(&means.unstack())
+}
+
+/// [`PpoMetrics::explained_variance`] of values and advantages `[T, N]`, over all devices.
+fn explained_variance(
+    value: Tensor,
+    advantage: Tensor,
+    skipped: Option<Tensor>,
+    axes: &Axes,
+) -> Tensor {
+    let weights = skipped.map(|skipped| step_weights(!merged(skipped), axes));
+    let mean = |numbers| axes.mean(weighted(numbers, weights).mean());
+    let variance = |numbers: Tensor| mean((merged(numbers) - mean(merged(numbers))).square());
+    let of_returns = variance(value + advantage);
+    select(of_returns.gt(0.0), 1.0 - variance(advantage) / of_returns, 0.0)
 }
 
 impl<O: Optimizer> Ppo<O> {
@@ -228,6 +268,7 @@ impl<O: Optimizer> Ppo<O> {
         };
         let PpoExtras { log_prob, value, memory } = rollout.extras.clone();
         let advantage = rollout.advantages(value, memory, value_after, discount, lambda);
+        let explained_variance = explained_variance(value, advantage, rollout.skipped, axes);
 
         // What minibatches are drawn from: steps, or lanes with all of theirs.
         let whole_lanes = lstm > 0;
@@ -249,8 +290,8 @@ impl<O: Optimizer> Ppo<O> {
             vmap(!skipped, |counts| step_weights(counts, axes))
         });
         // Each statistic of all minibatches passes one collective.
-        let advantage = drawn.index_axis(2, 2);
         let mean = |numbers| axes.mean(weighted(numbers, weights).mean_axis(1));
+        let advantage = drawn.index_axis(2, 2);
         let advantage_mean = mean(advantage);
         let variance = (advantage - advantage_mean.expand_dims(1)).square();
         let advantage_std = mean(variance).sqrt();
@@ -271,6 +312,7 @@ impl<O: Optimizer> Ppo<O> {
             advantage_mean,
             advantage_std,
             weights,
+            explained_variance,
         }
     }
 
@@ -281,7 +323,7 @@ impl<O: Optimizer> Ppo<O> {
         params: ActorCritic,
         batch: &PpoBatch,
         update: Tensor,
-    ) -> (Tensor, PpoMetrics) {
+    ) -> (Tensor, PpoTerms) {
         let _scope = scope("Ppo::loss");
         let &PpoSettings { clip, entropy_cost, value_cost, .. } = &self.settings;
         let rows = batch.minibatch.at(update);
@@ -323,12 +365,13 @@ impl<O: Optimizer> Ppo<O> {
                 let value = params.value(features);
                 let value_loss = clipped_value_loss(value, value_tm1, target, clip);
                 let entropy = policy.entropy();
-                PpoMetrics {
+                PpoTerms {
                     loss: policy_loss + value_cost * value_loss - entropy_cost * entropy,
                     policy_loss,
                     value_loss,
                     entropy,
                     approximate_kl: ratio - 1.0 - log_ratio,
+                    clip_fraction: (ratio - 1.0).abs().gt(clip).astype(ratio.dtype()),
                 }
             },
         );
@@ -394,8 +437,23 @@ impl<O: Optimizer> Learn for Ppo<O> {
         let batch = self.batch(&state.params, rollout, key, &axes);
         let updates = self.settings.drawn().updates();
         let (state, metrics) = scan_mean(state, updates, |state, update| {
-            state.gradient_step(&self.optimizer, &axes, |params| self.loss(params, &batch, update))
+            let loss = |params| self.loss(params, &batch, update);
+            let (state, terms, norm) = state.gradient_step_with_norm(&self.optimizer, &axes, loss);
+            (state, (terms, norm))
         });
+        let (terms, gradient_norm) = metrics;
+        let PpoTerms { loss, policy_loss, value_loss, entropy, approximate_kl, clip_fraction } =
+            terms;
+        let metrics = PpoMetrics {
+            loss,
+            policy_loss,
+            value_loss,
+            entropy,
+            approximate_kl,
+            clip_fraction,
+            gradient_norm,
+            explained_variance: batch.explained_variance,
+        };
         (state, (), metrics)
     }
 }
