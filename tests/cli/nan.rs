@@ -60,7 +60,7 @@ const AGENTS: [(&str, &[&str], &[&str]); 12] = [
     (
         "memory-r2d2",
         &["learning_rate"],
-        &["minimum=64", "batch=4", "sequence_length=8", "burn_in=2", "period=4", "lstm=4"],
+        &["minimum=64", "batch=4", "sequence_length=8", "burn_in=2", "period=8", "lstm=4"],
     ),
     ("deep-sea-bootstrapped", &["learning_rate"], &["minimum=64", "batch=16"]),
     ("pendulum-sac", &["actor_learning_rate", "critic_learning_rate"], &["minimum=64", "batch=16"]),
