@@ -1,20 +1,19 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit doc lint
+.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit package doc lint
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what is missing: libclang (apt), the CPU plugin of XLA (pip), and LLVM 22 for the tests (apt)
-	@scripts/setup tests
-
-setup-train: ## Install what is missing for building and training: libclang, the CPU plugin
+setup: ## Install what the tests need: LLVM 22 with MLIR (apt), the CPU plugin of XLA (pip)
 	@scripts/setup
 
+setup-train: ## Build podracer and install the CPU plugin of XLA (pip or uv)
+	cargo run --release --locked -- plugins install cpu
+
 train: setup-train ## Train PPO on CartPole
-	cargo build --release --locked
-	target=$${CARGO_TARGET_DIR:-target}; $$target/release/podracer train cartpole-ppo $(ARGS)
+	cargo run --release --locked -- train cartpole-ppo $(ARGS)
 
 learn: setup-train ## Train every experiment over seeds, and write docs/learning.md
 	cargo build --release --locked --package podracer --package podracer-learning
@@ -37,6 +36,9 @@ bench-replay: setup-train ## Time a replay beside flashbax, and DQN beside PureJ
 
 gpu-kit: setup ## Make the folder that checks and measures on a machine with a GPU (docs/gpu.md)
 	scripts/gpu-kit
+
+package: ## Make the crates' packages, and build each from its own
+	cargo package --workspace --locked --exclude podracer-mlir --exclude podracer-tests --exclude podracer-learning --exclude own_app
 
 doc: setup ## Build the documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -19,16 +19,12 @@ mod address;
 pub mod certificates;
 mod description;
 mod packed;
+#[rustfmt::skip] // generated
+pub mod proto;
 pub mod server;
 mod spaces;
 mod tls;
 pub mod worker;
-
-/// The messages and the service of the protocol.
-pub mod proto {
-    #![allow(missing_docs, clippy::all)]
-    tonic::include_proto!("podracer.seed.v1");
-}
 
 pub use address::{Address, AddressError};
 pub use description::RunDescription;

@@ -1,6 +1,6 @@
 //! `podracer new`: writes a crate with an environment, an experiment, tests and podracer's command line.
 //!
-//! The template is `examples/own_app`, which is built and tested as a part of this workspace. The new crate depends on podracer
+//! The template is `examples/own_app`, which is built and tested as a part of this workspace (`tests/own_app`). The new crate depends on podracer
 //! by the path of the sources, since podracer is in no registry.
 
 use std::fs;
@@ -31,19 +31,11 @@ const TEMPLATE: &str = "own_app";
 /// The template's path of podracer's sources.
 const SOURCES: &str = "path = \"../..\"";
 
-/// Cargo's settings of a new crate.
-const CARGO_CONFIG: &str = "\
-# Where Debian puts libclang, which reads PJRT's header for the build. A value already in the environment wins.
-[env]
-LIBCLANG_PATH = \"/usr/lib/llvm-22/lib\"
-";
-
 /// The files of a new crate.
-const FILES: [(&str, &str); 7] = [
-    ("Cargo.toml", include_str!("../../examples/own_app/Cargo.toml")),
+const FILES: [(&str, &str); 6] = [
+    ("Cargo.toml", include_str!("../../examples/own_app/manifest.toml")),
     // The versions that podracer is tested with; Cargo removes what the crate does not need.
     ("Cargo.lock", include_str!("../../Cargo.lock")),
-    (".cargo/config.toml", CARGO_CONFIG),
     (".gitignore", "/target\n/runs\n"),
     ("docking-ppo.toml", include_str!("../../examples/own_app/docking-ppo.toml")),
     ("src/main.rs", include_str!("../../examples/own_app/src/main.rs")),
@@ -144,9 +136,6 @@ mod tests {
         let sources = fs::canonicalize(env!("CARGO_MANIFEST_DIR")).unwrap();
         assert_eq!(manifest["dependencies"]["podracer"]["path"].as_str(), sources.to_str());
         assert!(text("tests/training.rs").contains("CARGO_BIN_EXE_my-ship"));
-        let config: toml::Table = text(".cargo/config.toml").parse().unwrap();
-        let own: toml::Table = include_str!("../../.cargo/config.toml").parse().unwrap();
-        assert_eq!(config["env"]["LIBCLANG_PATH"], own["env"]["LIBCLANG_PATH"]);
         for (file, _) in FILES.iter().filter(|(file, _)| *file != "Cargo.lock") {
             assert!(!text(file).contains("own_app"), "{file}");
         }
@@ -155,9 +144,16 @@ mod tests {
         assert!(again.err.contains("is not empty: name another folder"), "{}", again.err);
     }
 
-    /// Each file of the template is in the new crate, but for the test of the command line.
+    /// What is tested here has the dependencies of a new crate, and each file of the template is in one.
     #[test]
     fn nothing_of_the_template_is_left_out() {
+        let manifest = |text: &str| text.parse::<toml::Table>().unwrap();
+        let new = manifest(include_str!("../../examples/own_app/manifest.toml"));
+        let tested = manifest(include_str!("../../tests/own_app/Cargo.toml"));
+        for key in ["dependencies", "dev-dependencies"] {
+            assert_eq!(new[key], tested[key]);
+        }
+
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/own_app");
         let mut there = BTreeSet::new();
         for folder in ["", "src/", "tests/"] {
@@ -168,7 +164,7 @@ mod tests {
                 }
             }
         }
-        assert!(there.remove("tests/own_app.rs"));
+        assert!(there.remove("manifest.toml"));
         let written: BTreeSet<String> = FILES.map(|(file, _)| file.to_owned()).into();
         assert!(there.is_subset(&written), "{there:?}");
     }

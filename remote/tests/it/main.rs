@@ -4,6 +4,7 @@ mod bytes;
 mod faults;
 mod fuzz;
 mod hostile;
+mod protocol;
 mod python;
 mod raw;
 mod refusals;

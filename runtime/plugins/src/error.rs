@@ -59,22 +59,22 @@ pub enum PluginError {
         /// The command that mends it.
         remedy: String,
     },
-    /// A wheel from pip that is not the pinned one.
+    /// A wheel, from pip or from `PODRACER_PLUGIN_PATH`, that is not the pinned one.
     #[error(
-        "the wheel of `{package}` {version} has sha256 {got} where {expected} is pinned: the download is damaged, or the package \
-         index serves another file"
+        "the wheel of `{package}`, `{}`, has sha256 {got} where {expected} is pinned: it is damaged, or another file",
+        wheel.display()
     )]
     WheelHash {
         /// Name of the package.
         package: &'static str,
-        /// Version that podracer is pinned to.
-        version: &'static str,
         /// The pinned hash.
         expected: &'static str,
-        /// The hash of the downloaded file.
+        /// The hash of the wheel.
         got: String,
+        /// File of the wheel.
+        wheel: PathBuf,
     },
-    /// `python3` or pip is missing, or pip failed.
+    /// Pip and uv are missing, or pip failed.
     #[error("cannot download `{package}` {version} with pip: {problem}")]
     Pip {
         /// Name of the package.
@@ -121,12 +121,16 @@ pub enum PluginError {
         /// The error of reading it.
         source: zip::result::ZipError,
     },
-    /// A machine that the pinned wheels, which are for Linux on x86-64, do not fit.
+    /// A kind of machine that a plugin has no pinned wheel for.
     #[error(
-        "the pinned plugins are built for Linux on x86-64 and this is {system}: build the plugin from XLA's sources and set \
+        "the pinned wheels of the plugin `{name}` are for {there} and this is {system}: build the plugin from XLA's sources and set \
          PODRACER_PLUGIN_PATH"
     )]
     Unsupported {
+        /// The plugin's name.
+        name: &'static str,
+        /// Systems and architectures that there are wheels for.
+        there: String,
         /// System and architecture of this machine.
         system: String,
     },

@@ -1,24 +1,26 @@
-//! Installing a plugin: download by pip, check, unpack, rename.
+//! Installing a plugin: download by pip (or take a wheel that is there), check, unpack, rename.
 
-use std::env::consts;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::files::restrict;
-use crate::python::python3;
+use crate::locate::wheel;
+use crate::python::pip;
 use crate::record::{Record, record_path, sha256};
 use crate::work::WorkFolder;
 use crate::{
-    Located, Origin, PluginError, PluginSpec, check, find, install_folder, others_can_write, spec,
+    Located, Origin, PluginError, PluginSpec, Wheel, check, find, install_folder, others_can_write,
+    spec,
 };
 
 /// Installs the pinned wheel of `name` into the cache folder, and returns where it is. Does nothing, and needs no network, where
-/// an intact one is found already; replaces a corrupt one, and takes from others the permission to write it.
+/// an intact one is found already; replaces a corrupt one, and takes from others the permission to write it. Where
+/// `PODRACER_PLUGIN_PATH` names the wheel's file, nothing is downloaded.
 ///
 /// Safe against interruption (the final folder appears by one rename) and against several processes at once (the first wins).
 ///
 /// # Errors
-/// [`PluginError::Pip`] (no `python3`, no pip, no such wheel), [`PluginError::WheelHash`], [`PluginError::Unpack`],
+/// [`PluginError::Pip`] (neither pip nor uv, no such wheel), [`PluginError::WheelHash`], [`PluginError::Unpack`],
 /// [`PluginError::Io`], and those of [`find`].
 pub fn install(name: &str) -> Result<Located, PluginError> {
     let spec = spec(name)?;
@@ -34,22 +36,21 @@ pub fn install(name: &str) -> Result<Located, PluginError> {
         Err(PluginError::NotInstalled { .. }) => {}
         Err(error) => return Err(error),
     }
-    if (consts::OS, consts::ARCH) != ("linux", "x86_64") {
-        return Err(PluginError::Unsupported {
-            system: format!("{} on {}", consts::OS, consts::ARCH),
-        });
-    }
+    let pinned = spec.wheel()?;
     let folder = install_folder(spec)?;
     let plugins = folder.parent().ok_or(PluginError::NoCacheFolder)?;
     let work = WorkFolder::create(plugins, &spec.folder())?;
-    let wheel = download(spec, &work.0.join("wheel"))?;
+    let wheel = match wheel(spec) {
+        Some(wheel) => wheel,
+        None => download(spec, pinned, &work.0.join("wheel"))?,
+    };
     let got = sha256(&wheel)?;
-    if got != spec.sha256 {
+    if got != pinned.sha256 {
         return Err(PluginError::WheelHash {
             package: spec.package,
-            version: spec.version,
-            expected: spec.sha256,
+            expected: pinned.sha256,
             got,
+            wheel,
         });
     }
     let unpacked = work.0.join("unpacked");
@@ -98,18 +99,17 @@ fn is_intact(name: &str) -> bool {
     find(name).is_ok_and(|found| check(&found).is_ok())
 }
 
-fn download(spec: &PluginSpec, into: &Path) -> Result<PathBuf, PluginError> {
+fn download(spec: &PluginSpec, pinned: &Wheel, into: &Path) -> Result<PathBuf, PluginError> {
     let failed = |problem: String| PluginError::Pip {
         package: spec.package,
         version: spec.version,
         problem,
     };
-    let mut download = vec!["-m", "pip", "download", "--quiet", "--disable-pip-version-check"];
-    download.extend(["--no-deps", "--only-binary=:all:"]);
-    download.extend(spec.pip_tags);
+    let download = ["download", "--quiet", "--no-deps", "--only-binary=:all:"];
     let wheel = format!("{}=={}", spec.package, spec.version);
     let into_and_wheel = ["--dest".as_ref(), into.as_os_str(), wheel.as_ref()];
-    python3(download.iter().map(AsRef::as_ref).chain(into_and_wheel)).map_err(failed)?;
+    let options = download.iter().chain(pinned.pip_tags).map(AsRef::as_ref);
+    pip(options.chain(into_and_wheel)).map_err(failed)?;
     let mut entries =
         fs::read_dir(into).map_err(PluginError::io("read", into))?.filter_map(Result::ok);
     let wheel =

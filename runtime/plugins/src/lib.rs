@@ -3,7 +3,8 @@
 //! have written goes through [`read_regular`], which all crates of the host side share.
 //!
 //! A *plugin* is the shared library through which XLA drives one kind of device (`cpu`, `cuda13`, `tpu`). Each is published as a
-//! Python wheel; nothing of Python is used but `pip`, which knows the user's mirrors, proxies and certificates.
+//! Python wheel; nothing of Python is used but `pip` (of `python3`, or through `uv`), which knows the user's mirrors, proxies and
+//! certificates. `PODRACER_PLUGIN_PATH` may name the wheel's file instead.
 //!
 //! # Where a plugin is looked for
 //! 1. `PODRACER_PLUGIN_PATH`: a list of files and folders, separated as in `PATH` (see [`find`]).
@@ -40,4 +41,4 @@ pub use locate::{
 };
 pub use python::{PACKAGE_SETS, PackageSet, package_set};
 pub use record::{check, fingerprint, verify};
-pub use table::{PLUGINS, PluginSpec, spec};
+pub use table::{PLUGINS, PluginSpec, Wheel, spec};

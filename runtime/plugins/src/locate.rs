@@ -67,7 +67,8 @@ pub fn install_folder(spec: &PluginSpec) -> Result<PathBuf, PluginError> {
 ///
 /// An entry of `PODRACER_PLUGIN_PATH` is a library, recognised by its file name (`xla_cpu_pjrt.so`, `xla_cuda_plugin.so`,
 /// `libtpu.so`, or XLA's own `pjrt_c_api_{cpu,gpu,tpu}_plugin.so`), or a folder that holds one: directly, as an unpacked wheel
-/// (a `site-packages` is one), or as podracer's cache does. The first entry that has the plugin wins, then the cache folder.
+/// (a `site-packages` is one), or as podracer's cache does. The first entry that has the plugin wins, then the cache folder. A
+/// plugin's wheel is an entry as well: [`crate::install`] takes it instead of downloading one, and the search passes over it.
 ///
 /// # Errors
 /// [`PluginError::NotInstalled`] with the places searched; [`PluginError::PluginPath`] for an entry that can never be right: one
@@ -93,7 +94,7 @@ pub fn find(name: &str) -> Result<Located, PluginError> {
     Err(PluginError::NotInstalled { name: spec.name, searched })
 }
 
-/// The newest-known `pjrt_c_api.h` on this machine: that of the `cpu` plugin, which ships it. The bindings are generated from it.
+/// The newest-known `pjrt_c_api.h` on this machine: that of the `cpu` plugin, which ships it. The runtime's bindings are made from it.
 ///
 /// # Errors
 /// [`PluginError::NotInstalled`] where no found `cpu` plugin has a header beside it, and those of [`find`].
@@ -110,6 +111,11 @@ pub fn header() -> Result<PathBuf, PluginError> {
             searched: format!("`{}` (for include/pjrt_c_api.h)", library.display()),
         }
     })
+}
+
+/// The wheel of `spec` in `PODRACER_PLUGIN_PATH`, of whatever version.
+pub(crate) fn wheel(spec: &PluginSpec) -> Option<PathBuf> {
+    plugin_path().into_iter().find(|entry| entry.is_file() && spec.is_wheel(entry))
 }
 
 fn plugin_path() -> Vec<PathBuf> {
@@ -134,6 +140,9 @@ fn in_entry(spec: &PluginSpec, entry: &Path) -> Result<Option<PathBuf>, PluginEr
     if !entry.exists() {
         return Err(problem("which does not exist: correct or unset the variable".to_owned()));
     }
+    if PLUGINS.iter().any(|plugin| plugin.is_wheel(entry)) {
+        return Ok(None);
+    }
     let owner = PLUGINS.iter().find(|plugin| {
         plugin.library_names().iter().any(|name| entry.file_name() == Some(OsStr::new(name)))
     });
@@ -143,7 +152,7 @@ fn in_entry(spec: &PluginSpec, entry: &Path) -> Result<Option<PathBuf>, PluginEr
             let names =
                 PLUGINS.iter().flat_map(PluginSpec::library_names).collect::<Vec<_>>().join(", ");
             Err(problem(format!(
-                "which has no plugin's file name: expected one of {names}, or a folder"
+                "which has no plugin's file name: expected one of {names}, a wheel of one, or a folder"
             )))
         }
     }

@@ -4,9 +4,9 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use crate::work::WorkFolder;
 use crate::{PluginError, cache_folder, others_can_write, read_regular_text};
@@ -106,7 +106,7 @@ impl PackageSet {
     /// Safe against interruption, and against several processes at once.
     ///
     /// # Errors
-    /// [`PluginError::Packages`] (no `python3`, no pip, no network, no such version), [`PluginError::Io`].
+    /// [`PluginError::Packages`] (no `python3`, neither pip nor uv, no network, no such version), [`PluginError::Io`].
     pub fn install(&'static self) -> Result<PathBuf, PluginError> {
         match self.find() {
             Err(PluginError::PackagesMissing { .. } | PluginError::OthersCanWrite { .. }) => {}
@@ -117,14 +117,15 @@ impl PackageSet {
         let work = WorkFolder::create(parent, self.name)?;
         let made = work.0.join("made");
         let failed = |problem| PluginError::Packages { name: self.name, problem };
-        // The pip of `python3` installs for it: Debian's `python3` cannot give one of its own to what it makes.
+        // A pip from elsewhere installs for it: Debian's `python3` cannot give one of its own to what it makes.
         let venv = ["-m", "venv", "--without-pip"].map(OsStr::new);
-        python3(venv.into_iter().chain([made.as_os_str()])).map_err(failed)?;
+        run("python3", venv.into_iter().chain([made.as_os_str()]))
+            .map_err(|error| failed(error.to_string()))?;
         let python = made.join("bin/python");
-        let pip = ["-m", "pip", "--python"].map(OsStr::new);
-        let install = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
+        let install = ["install", "--quiet", "--no-deps"];
         let install = install.iter().chain(self.packages).map(OsStr::new);
-        python3(pip.into_iter().chain([python.as_os_str()]).chain(install)).map_err(failed)?;
+        pip(["--python".as_ref(), python.as_os_str()].into_iter().chain(install))
+            .map_err(failed)?;
         let record = made.join(RECORD);
         fs::write(&record, self.record()).map_err(PluginError::io("write", &record))?;
         if self.find().is_err() {
@@ -138,21 +139,59 @@ impl PackageSet {
     }
 }
 
-/// Runs `python3` with these arguments, of which paths are absolute, or says why that cannot be and what to do.
-pub(crate) fn python3<'a>(arguments: impl Iterator<Item = &'a OsStr>) -> Result<(), String> {
-    let output =
-        // `-m` imports from the current folder first: it must be one that nobody else writes into. `-P` needs Python 3.11.
-        Command::new("python3").args(arguments).current_dir("/").output().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => "`python3` is not in PATH: install Python 3 with pip".to_owned(),
-            _ => format!("`python3` cannot be run: {error}"),
-        })?;
-    if output.status.success() {
-        return Ok(());
+/// Runs pip with these arguments, of which paths are absolute: that of `python3`, or where there is none the one that `uv` brings.
+/// The error is what pip said, or what is missing and what to do.
+pub(crate) fn pip<'a>(arguments: impl Iterator<Item = &'a OsStr> + Clone) -> Result<(), String> {
+    let with = |program, begin: &[&'static str]| {
+        let begin =
+            begin.iter().copied().map(OsStr::new).chain(["--disable-pip-version-check".as_ref()]);
+        run(program, begin.collect::<Vec<_>>().into_iter().chain(arguments.clone()))
+    };
+    match with("python3", &["-m", "pip"]) {
+        Err(error) if error.lacks_pip() => match with("uv", &["tool", "run", "pip"]) {
+            Err(RunError::NotInPath(_)) => Err(format!("{error}; `uv` will do as well")),
+            other => other.map_err(|error| error.to_string()),
+        },
+        other => other.map_err(|error| error.to_string()),
     }
+}
+
+/// A program that could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error("`{0}` is not in PATH: install Python 3 with pip")]
+    NotInPath(&'static str),
+    #[error(
+        "this `python3` has no pip: install it (`python3 -m ensurepip`, or your system's package `python3-pip`)"
+    )]
+    NoPip,
+    #[error("`{0}` cannot be run: {1}")]
+    CannotRun(&'static str, io::Error),
+    #[error("`{0}` failed ({1}):\n{2}")]
+    Failed(&'static str, ExitStatus, String),
+}
+
+impl RunError {
+    fn lacks_pip(&self) -> bool {
+        matches!(self, Self::NotInPath(_) | Self::NoPip)
+    }
+}
+
+fn run<'a>(
+    program: &'static str,
+    arguments: impl Iterator<Item = &'a OsStr>,
+) -> Result<(), RunError> {
+    // `-m` imports from the current folder first: it must be one that nobody else writes into. `-P` needs Python 3.11.
+    let output = Command::new(program).args(arguments).current_dir("/").output().map_err(
+        |error| match error.kind() {
+            ErrorKind::NotFound => RunError::NotInPath(program),
+            _ => RunError::CannotRun(program, error),
+        },
+    )?;
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(if said.contains("No module named pip") {
-        "this `python3` has no pip: install it (`python3 -m ensurepip`, or your system's package `python3-pip`)".to_owned()
-    } else {
-        format!("`python3` failed ({}):\n{}", output.status, said.trim())
-    })
+    match output.status.success() {
+        true => Ok(()),
+        false if said.contains("No module named pip") => Err(RunError::NoPip),
+        false => Err(RunError::Failed(program, output.status, said.trim().to_owned())),
+    }
 }

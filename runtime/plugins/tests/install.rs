@@ -13,6 +13,8 @@ use tempfile::TempDir;
 /// An empty cache, and a PATH with nothing but `python3` made of this shell script.
 struct Machine {
     folder: TempDir,
+    /// `PODRACER_PLUGIN_PATH`.
+    plugin_path: Option<PathBuf>,
 }
 
 impl Machine {
@@ -20,12 +22,22 @@ impl Machine {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bin");
         fs::create_dir(&path).unwrap();
+        let machine = Self { folder, plugin_path: None };
         if let Some(script) = python {
-            let python = path.join("python3");
-            fs::write(&python, format!("#!/bin/sh\n{script}\n")).unwrap();
-            fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+            machine.program("python3", script);
         }
-        Self { folder }
+        machine
+    }
+
+    /// Puts a shell script into PATH.
+    fn program(&self, name: &str, script: &str) {
+        let file = self.folder.path().join("bin").join(name);
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        set_mode(&file, 0o755);
+    }
+
+    fn with_path(self, plugin_path: &Path) -> Self {
+        Self { plugin_path: Some(plugin_path.to_owned()), ..self }
     }
 
     fn cache(&self) -> PathBuf {
@@ -34,13 +46,13 @@ impl Machine {
 
     /// Runs `podracer-plugins`: whether it succeeded, and all it said.
     fn run(&self, arguments: &[&str]) -> (bool, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_podracer-plugins"))
-            .args(arguments)
-            .env_remove("PODRACER_PLUGIN_PATH")
-            .env("XDG_CACHE_HOME", self.cache())
-            .env("PATH", self.folder.path().join("bin"))
-            .output()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podracer-plugins"));
+        match &self.plugin_path {
+            Some(path) => command.env("PODRACER_PLUGIN_PATH", path),
+            None => command.env_remove("PODRACER_PLUGIN_PATH"),
+        };
+        command.args(arguments).env("XDG_CACHE_HOME", self.cache());
+        let output = command.env("PATH", self.folder.path().join("bin")).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(said).unwrap())
     }
@@ -75,6 +87,25 @@ fn no_pip_is_an_error() {
     Machine::new(Some(script)).fails(&["install", "cpu"], &["has no pip", "ensurepip"]);
 }
 
+/// `uv` that runs as pip does, and leaves a file that is no wheel of ours.
+#[test]
+fn uv_will_do_where_there_is_no_pip() {
+    let machine = Machine::new(None);
+    let script = format!("[ $3 = pip ] || exit 1\n{TO_DEST}; echo forged > \"$2/x.whl\"");
+    machine.program("uv", &script);
+    machine.fails(&["install", "cpu"], &["sha256", "is pinned"]);
+}
+
+/// No pip is needed then.
+#[test]
+fn a_wheel_that_is_there_is_not_downloaded() {
+    let machine = Machine::new(None);
+    let wheel = machine.folder.path().join("xla_cpu_pjrt-0.0.1-py3-none-any.whl");
+    fs::write(&wheel, "forged").unwrap();
+    let fragments = ["xla_cpu_pjrt-0.0.1-py3-none-any.whl", "sha256", "is pinned"];
+    machine.with_path(&wheel).fails(&["install", "cpu"], &fragments);
+}
+
 #[test]
 fn what_pip_says_is_passed_on() {
     let script = "echo \"ERROR: No matching distribution found\" >&2; exit 1";
@@ -86,7 +117,7 @@ fn what_pip_says_is_passed_on() {
 #[test]
 fn a_wheel_with_another_hash_is_refused() {
     let script = format!("{TO_DEST}; echo forged > \"$2/x.whl\"");
-    let pinned = spec("cpu").unwrap().sha256;
+    let pinned = spec("cpu").unwrap().wheel().unwrap().sha256;
     Machine::new(Some(&script)).fails(&["install", "cpu"], &["sha256", pinned, "is pinned"]);
 }
 

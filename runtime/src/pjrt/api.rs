@@ -4,7 +4,7 @@ use super::ffi;
 use crate::RuntimeError;
 use crate::error::ErrorCode;
 
-/// A struct of the C API that carries its own size. `build.rs` implements it for each.
+/// A struct of the C API that carries its own size. The generated bindings implement it for each.
 pub(super) trait Struct: Default {
     /// A struct of zeros but for its size.
     fn sized() -> Self;

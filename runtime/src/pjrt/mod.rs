@@ -19,6 +19,7 @@ mod event;
 mod executable;
 mod execute;
 mod exit;
+#[rustfmt::skip] // generated
 mod ffi;
 mod pieces;
 mod plugin;

@@ -1,6 +1,7 @@
 //! The runtime against the installed `cpu` plugin, with StableHLO written by hand.
 #![allow(clippy::print_stdout, reason = "child processes print what they found")]
 
+mod bindings;
 mod cache;
 mod checkpoints;
 mod compile;

@@ -1,4 +1,4 @@
-//! The program has podracer's command line, with its own environment and experiment. `podracer new` leaves this file out.
+//! The program has podracer's command line, with its own environment and experiment.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,0 +1,75 @@
+//! The checked-in bindings of PJRT's C API (`src/pjrt/ffi.rs`) are what bindgen makes of the header that the pinned `cpu` plugin
+//! ships. `PODRACER_BLESS=1` writes them anew.
+
+use std::fs;
+
+use crate::skip::skip;
+
+const BINDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pjrt/ffi.rs");
+
+const HEAD: &str = "\
+//! PJRT's C API, as bindgen reads it from the header that the pinned `cpu` plugin ships. Written by the test
+//! `bindings_are_those_of_the_header` under `PODRACER_BLESS=1`, and not by hand.
+#![allow(missing_docs, non_camel_case_types, non_snake_case, non_upper_case_globals, dead_code, clippy::all)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = \"generated\")]
+
+";
+
+#[test]
+fn bindings_are_those_of_the_header() {
+    let Ok(header) = podracer_plugins::header() else {
+        return skip("no header of PJRT's C API: `podracer plugins install cpu`");
+    };
+    if clang_sys::load().is_err() {
+        return skip("no libclang: `make setup`");
+    }
+    let made = HEAD.to_owned() + &bindings(header.to_str().expect("a path in UTF-8"));
+    if std::env::var_os("PODRACER_BLESS").is_some() {
+        fs::write(BINDINGS, made).expect("the bindings can be written");
+        return;
+    }
+    let checked_in = fs::read_to_string(BINDINGS).expect("the bindings can be read");
+    let differ = checked_in.lines().zip(made.lines()).position(|(there, made)| there != made);
+    assert!(
+        checked_in == made,
+        "{BINDINGS} is not what {} gives, from line {}: PODRACER_BLESS=1 writes it anew",
+        header.display(),
+        differ.unwrap_or_else(|| checked_in.lines().count().min(made.lines().count())) + 1
+    );
+}
+
+fn bindings(header: &str) -> String {
+    let bindings = bindgen::Builder::default()
+        .header(header)
+        .allowlist_item("(PJRT|GetPjrtApi).*")
+        .prepend_enum_name(false)
+        .derive_default(true)
+        .layout_tests(false)
+        .generate_comments(false)
+        // Not rustfmt, which changes with the toolchain.
+        .formatter(bindgen::Formatter::Prettyplease)
+        .generate()
+        .expect("bindgen reads the header")
+        .to_string();
+    let sizes = size_impls(&bindings);
+    bindings + &sizes
+}
+
+/// `size_of` counts the padding after the last field, and the C API's sizes do not: each struct gets the size that its header gives.
+fn size_impls(bindings: &str) -> String {
+    let has_size = |name: &&str| {
+        bindings.contains(&format!("pub struct {name} {{\n    pub struct_size: usize,"))
+    };
+    bindings
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pub const ")?.split(':').next()?.strip_suffix("_STRUCT_SIZE"))
+        .filter(has_size)
+        .filter(|&name| name != "PJRT_Api")
+        .map(|name| {
+            format!(
+                "impl super::api::Struct for {name} {{\n    fn sized() -> Self {{\n        Self {{ struct_size: \
+                 {name}_STRUCT_SIZE as usize, ..Default::default() }}\n    }}\n}}\n"
+            )
+        })
+        .collect()
+}
