@@ -308,6 +308,34 @@ fn truncation_bootstraps_from_the_final_observation_and_termination_does_not() {
     assert!(final_value.abs() > 1e-2, "a value of {final_value} shows nothing");
 }
 
+/// Gradient descent with a step size of 1 moves the parameters by the gradient.
+#[test]
+fn metrics_of_ppo_are_those_by_hand() {
+    let tape = tape();
+    let run = |agent| Iteration::run(&AgentLoop::new(tape.clone(), agent, 1, tape.steps()));
+    let iteration = run(ppo(&tape));
+    let (values, advantages) = values_and_advantages(&tape, ppo(&tape));
+    let returns: Vec<f64> =
+        advantages.iter().enumerate().map(|(t, a)| values[tape.feature(t, false)] + a).collect();
+    let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+    let variance =
+        |x: &[f64]| mean(&x.iter().map(|one| (one - mean(x)).powi(2)).collect::<Vec<_>>());
+    let explained = 1.0 - variance(&advantages) / variance(&returns);
+    assert_close(&iteration.metric("explained_variance"), &[explained]);
+    let leaves = iteration.paths.iter().zip(iteration.before.iter().zip(&iteration.after));
+    let moved = leaves.filter(|(path, _)| path.contains(".params.")).map(|(_, (before, after))| {
+        let pairs = before.to_f64().into_iter().zip(after.to_f64());
+        pairs.map(|(before, after)| (after - before).powi(2)).sum::<f64>()
+    });
+    assert_close(&iteration.metric("gradient_norm"), &[moved.sum::<f64>().sqrt()]);
+    assert_eq!(iteration.metric("clip_fraction"), [0.0], "it learns from what it acted");
+
+    // In the second of two gradient steps the policy is another than the one that acted.
+    let mut twice = ppo(&tape);
+    (twice.settings.epochs, twice.settings.clip) = (2, 1e-9.into());
+    assert_eq!(run(twice).metric("clip_fraction"), [0.5]);
+}
+
 #[test]
 fn finished_episodes_are_reported() {
     let iteration = Iteration::run(&AgentLoop::new(tape(), ppo(&tape()), 2, 8));
