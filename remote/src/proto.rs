@@ -8,7 +8,7 @@ pub struct DescribeRequest {
     #[prost(uint32, tag = "1")]
     pub protocol: u32,
 }
-/// What is being trained, and on what.
+/// The run: what is being trained, and on what.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Run {
     /// The newest protocol that the learner speaks: 2. It speaks those before it, too.
@@ -33,7 +33,7 @@ pub struct Run {
     #[prost(uint32, tag = "7")]
     pub unroll: u32,
 }
-/// What one environment shows and takes.
+/// The spaces of one environment: what it shows and takes.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Spaces {
     #[prost(message, optional, tag = "1")]
@@ -117,7 +117,7 @@ pub struct Hello {
     /// `Run.id` if the worker made its environments for one run; empty to work for any run of these spaces.
     #[prost(string, tag = "4")]
     pub run: ::prost::alloc::string::String,
-    /// What the learner's messages call this worker: program, machine, process. At most 200 bytes; may be empty.
+    /// The worker's name in the learner's messages: program, machine, process. At most 200 bytes; may be empty.
     #[prost(string, tag = "5")]
     pub name: ::prost::alloc::string::String,
 }
@@ -156,7 +156,7 @@ pub struct Step {
     #[prost(bytes = "bytes", tag = "6")]
     pub final_observations: ::prost::bytes::Bytes,
 }
-/// What the environments do next.
+/// The actions that the environments take next.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Actions {
     /// The sequence of the step that these answer.

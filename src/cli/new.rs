@@ -144,7 +144,7 @@ mod tests {
         assert!(again.err.contains("is not empty: name another folder"), "{}", again.err);
     }
 
-    /// What is tested here has the dependencies of a new crate, and each file of the template is in one.
+    /// The template's crate that is tested has the dependencies of a new crate, and each file of the template is in one.
     #[test]
     fn nothing_of_the_template_is_left_out() {
         let manifest = |text: &str| text.parse::<toml::Table>().unwrap();
