@@ -42,7 +42,7 @@ pub fn float(x: &Value) -> f64 {
 
 /// The records of a golden file.
 pub fn file(name: &str) -> Vec<Value> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/");
     let text = std::fs::read_to_string(format!("{folder}{name}")).expect("the golden file");
     let mut file: Value = serde_json::from_str(&text).expect("JSON");
     match file["records"].take() {

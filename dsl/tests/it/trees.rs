@@ -200,5 +200,5 @@ fn a_traced_function_goes_over_a_batch() {
 #[test]
 fn rustc_tells_mistakes_well() {
     let cases = trybuild::TestCases::new();
-    cases.compile_fail("tests/compile_fail/*.rs");
+    cases.compile_fail("compile_fail/*.rs");
 }
