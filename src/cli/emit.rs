@@ -15,11 +15,16 @@ pub(super) fn emit(
 ) -> Result<u8> {
     let mut settings =
         program.registry.load(&args.experiment.experiment, &args.experiment.overrides())?;
+    let stage = match args.stage {
+        EmitStage::Trace => Some(Stage::Trace),
+        EmitStage::Simplified => Some(Stage::Simplified),
+        EmitStage::StableHlo => Some(Stage::StableHlo),
+        EmitStage::Hlo => None,
+    };
     // Only what XLA compiles for this machine, and "all its devices", ask for the machine.
     let wanted = &settings.train.devices;
-    let client = (args.stage == EmitStage::Hlo || *wanted == Devices::All)
-        .then(|| open(&settings))
-        .transpose()?;
+    let client =
+        (stage.is_none() || *wanted == Devices::All).then(|| open(&settings)).transpose()?;
     let mut devices = match (&client, wanted) {
         (Some(client), _) => wanted.resolve(client.devices().len(), client.platform())?,
         (None, Devices::Count(count)) => (0..*count).collect(),
@@ -28,16 +33,10 @@ pub(super) fn emit(
     };
     decide(&mut settings, &mut devices, program.registry, console)?;
     let training = (program.build)(&settings)?;
-    let stage = match args.stage {
-        EmitStage::Trace => Some(Stage::Trace),
-        EmitStage::Simplified => Some(Stage::Simplified),
-        EmitStage::StableHlo => Some(Stage::StableHlo),
-        EmitStage::Hlo => None,
-    };
-    let mut text = match (stage, client) {
-        (Some(stage), _) => training.emit(stage, devices.len())?,
-        (None, client) => {
-            let client = client.map_or_else(|| open(&settings), Ok)?;
+    let mut text = match stage {
+        Some(stage) => training.emit(stage, devices.len())?,
+        None => {
+            let client = client.expect("it was opened for XLA's stage");
             optimized(training.as_ref(), &settings, &client, &devices)?
         }
     };
