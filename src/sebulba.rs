@@ -18,7 +18,7 @@ use podracer_runtime::{
     Checkpoint, Client, CompiledEnvironments, ExecutableCache, HostReplay, OptionValue, Origin,
     Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape,
 };
-use podracer_stdlib::agents::{AnyAgent, HostReplayShape, Learn, Requests, check_agent};
+use podracer_stdlib::agents::{AnyAgent, HostReplayShape, Learn, Requests, Staleness, check_agent};
 use podracer_stdlib::anakin::{Feedback, Learner};
 use podracer_stdlib::host_replay::{HostReplayLearner, KeptTrees};
 use podracer_stdlib::sebulba::{
@@ -282,7 +282,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         ])?;
         check_division(environments.environments, self.learners.len())?;
         let on_policy = self.schedule == Schedule::Deterministic { lag: 0 };
-        if self.agent.is_on_policy() && !on_policy {
+        if self.agent.staleness() == Staleness::Refused && !on_policy {
             return problem(
                 "this agent learns only from what its present parameters acted: it needs lag = 0"
                     .to_owned(),

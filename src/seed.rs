@@ -17,7 +17,7 @@ use podracer_runtime::{
     Client, ExecutableCache, OptionValue, Origin, SebulbaShape, SeedFunctions, SeedLoop,
     SeedOptions, SeedRun,
 };
-use podracer_stdlib::agents::{AnyAgent, Learn};
+use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
 use podracer_stdlib::seed::UnrollsFor;
 
 use crate::UsageError;
@@ -229,7 +229,7 @@ impl<A: Learn<Observation = Tensor>> SeedRl<A> {
                 lanes.environments
             )));
         }
-        if self.agent.is_on_policy() {
+        if self.agent.staleness() == Staleness::Refused {
             return Err(UsageError::new(
                 "this agent learns only from what its present parameters acted, and with central inference the parameters may change within \
                  an unroll: run it in Anakin, or in Sebulba with lag = 0",

@@ -93,11 +93,6 @@ pub(crate) fn register(registry: &mut Registry) {
     }
 }
 
-/// Agents that learn as if what they learn from was acted with their present parameters, and bear that it was not quite. (V-trace
-/// corrects for older ones, and a replay is of older ones anyway; [`Learn::is_on_policy`](podracer_stdlib::agents::Learn::is_on_policy)
-/// says which agents bear none.)
-const STALENESS_MATTERS: [&str; 2] = ["ppo", "pqn"];
-
 /// The training loop that settings describe, in the program `podracer`.
 ///
 /// # Errors
@@ -138,10 +133,14 @@ impl Registry {
             let frames_per_step = environment.frames_per_step(table);
             let name = &settings.experiment;
             if let Some(shape) = &settings.seed {
-                let seed =
-                    SeedTraining::new(name, agent, batches, shape, simplify, frames_per_step);
-                let stale = STALENESS_MATTERS.contains(&kind);
-                return Ok(Box::new(if stale { seed.warning_of_staleness() } else { seed }));
+                return Ok(Box::new(SeedTraining::new(
+                    name,
+                    agent,
+                    batches,
+                    shape,
+                    simplify,
+                    frames_per_step,
+                )));
             }
             let shape = settings.sebulba.clone().unwrap_or_default();
             return Ok(Box::new(SebulbaTraining::new(

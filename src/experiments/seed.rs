@@ -12,7 +12,7 @@ use podracer_runtime::{
     Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, SeedLoop,
     SeedMeasures, SeedRun, ThreadTimes,
 };
-use podracer_stdlib::agents::AnyAgent;
+use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
 
 use super::programs;
 use super::recent::RecentReturns;
@@ -36,8 +36,6 @@ pub(super) struct SeedTraining {
     shape: SeedSettings,
     simplify: Simplify,
     frames_per_step: usize,
-    /// True for an agent that learns from rollouts of its present parameters, more or less.
-    warns_of_staleness: bool,
 }
 
 impl SeedTraining {
@@ -72,20 +70,7 @@ impl SeedTraining {
             ReplayMemory::Device => seed,
             ReplayMemory::Host => seed.replay_on_host(),
         };
-        SeedTraining {
-            seed,
-            batches,
-            shape: shape.clone(),
-            simplify,
-            frames_per_step,
-            warns_of_staleness: false,
-        }
-    }
-
-    /// Warns where acting is ahead of learning, which this agent's learning does not correct.
-    pub(super) fn warning_of_staleness(mut self) -> Self {
-        self.warns_of_staleness = true;
-        self
+        SeedTraining { seed, batches, shape: shape.clone(), simplify, frames_per_step }
     }
 
     /// The lanes of an inference device.
@@ -165,7 +150,7 @@ impl Training for SeedTraining {
             iterations: self.shape.iterations_per_call,
             frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
-            stale: self.warns_of_staleness && self.shape.lag > 0,
+            stale: self.seed.agent().staleness() == Staleness::Tolerated && self.shape.lag > 0,
             lag: self.shape.lag,
         }))
     }

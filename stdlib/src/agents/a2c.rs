@@ -14,7 +14,7 @@ use super::trajectory::{Evaluated, Steps, of_each_lane};
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, ActorCriticShape, Agent,
     AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Optimized,
-    OptimizerKind, Rollout, Task, scan_mean, step_weights,
+    OptimizerKind, Rollout, Staleness, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
@@ -231,7 +231,7 @@ impl<O: Optimizer> Learn for A2c<O> {
     }
 
     /// Nothing corrects for actions of older parameters.
-    fn is_on_policy(&self) -> bool {
-        true
+    fn staleness(&self) -> Staleness {
+        Staleness::Refused
     }
 }

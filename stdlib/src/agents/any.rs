@@ -2,6 +2,7 @@
 
 use super::{
     Act, Agent, AnyHostReplay, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf,
+    Staleness,
 };
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
@@ -54,7 +55,7 @@ trait Erased {
         act: ErasedAct<'_>,
         cx: Cx,
     ) -> Iterated<AnyAgent, AnyTree>;
-    fn is_on_policy(&self) -> bool;
+    fn staleness(&self) -> Staleness;
     fn host_replay(&self) -> Option<AnyHostReplay<Tensor>>;
 }
 
@@ -130,8 +131,8 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
         let (state, store, metrics, with) = Learn::iterate(self, state.get(), store.get(), act, cx);
         (AnyTree::new(state), AnyTree::new(store), AnyTree::new(metrics), with)
     }
-    fn is_on_policy(&self) -> bool {
-        Learn::is_on_policy(self)
+    fn staleness(&self) -> Staleness {
+        Learn::staleness(self)
     }
     fn host_replay(&self) -> Option<AnyHostReplay<Tensor>> {
         Learn::host_replay(self)
@@ -199,8 +200,8 @@ impl Learn for AnyAgent {
         let (state, store, metrics, with) = self.0.iterate(state, store, Box::new(act), cx);
         (state, store, metrics, with.get())
     }
-    fn is_on_policy(&self) -> bool {
-        self.0.is_on_policy()
+    fn staleness(&self) -> Staleness {
+        self.0.staleness()
     }
     fn host_replay(&self) -> Option<AnyHostReplay<Tensor>> {
         self.0.host_replay()

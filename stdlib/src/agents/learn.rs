@@ -149,16 +149,27 @@ pub trait Learn: Agent {
         (state, store, metrics, with)
     }
 
-    /// True if learning is right only for rollouts that were acted with the present parameters. Loops that would act with
-    /// older ones refuse such an agent.
-    fn is_on_policy(&self) -> bool {
-        false
+    /// The effect on learning of rollouts that were acted with older parameters than the present ones.
+    fn staleness(&self) -> Staleness {
+        Staleness::Corrected
     }
 
     /// The agent's learning with its replay on the host; `None` for an agent that has no replay.
     fn host_replay(&self) -> Option<AnyHostReplay<Self::Observation>> {
         None
     }
+}
+
+/// The effect on an agent's learning of rollouts that were acted with older parameters than the present ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staleness {
+    /// Learning is wrong with them: loops that would act with older parameters refuse the agent.
+    Refused,
+    /// Learning takes them for rollouts of the present parameters, and bears that they are not quite: loops in which acting may be far
+    /// behind warn.
+    Tolerated,
+    /// Learning corrects for older parameters, as V-trace does, or expects them, as a replay does.
+    Corrected,
 }
 
 /// Parameters with the state of the optimizer that moves them: the whole state of an agent that needs no more.

@@ -61,7 +61,9 @@ pub use exploration::{Exploration, Exploring, epsilon_greedy, epsilon_ladder};
 pub use frames::{FrameMemory, no_frames, stack_frame, stack_window, stacked_space};
 pub use host_replay::{AnyHostReplay, Draws, HostReplayShape, HostStore, Kept, Requests};
 pub use impala::{Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, RewardClipping};
-pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, scan_mean};
+pub use learn::{
+    Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, Staleness, scan_mean,
+};
 pub use muzero::{
     ActionPlanes, ChanceNetwork, Encoded, ModelKind, MuZero, MuZeroLoss, MuZeroMetrics,
     MuZeroNetwork, MuZeroOptimizer, MuZeroSettings, MuZeroTargets, MuZeroTerms, PlanesHead,

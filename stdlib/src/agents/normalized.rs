@@ -19,7 +19,7 @@
 
 use super::steps::weighted;
 use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape,
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape, Staleness,
     step_weights,
 };
 use crate::Number;
@@ -260,7 +260,7 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
         (state, NormalizedStore { store, returns: returns_so_far }, metrics)
     }
 
-    fn is_on_policy(&self) -> bool {
-        self.agent.is_on_policy()
+    fn staleness(&self) -> Staleness {
+        self.agent.staleness()
     }
 }

@@ -7,7 +7,7 @@ use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
     ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, Iterated, LaneId, Learn,
-    Mode, Networks, Optimized, Rollout, RolloutOf, Task, step_weights,
+    Mode, Networks, Optimized, Rollout, RolloutOf, Staleness, Task, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
@@ -233,7 +233,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
         (state, (), metrics, with)
     }
 
-    fn is_on_policy(&self) -> bool {
-        true
+    fn staleness(&self) -> Staleness {
+        Staleness::Refused
     }
 }

@@ -10,7 +10,8 @@ use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
     ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode,
-    Networks, Normalized, Optimized, Rollout, RolloutShape, Task, scan_mean, step_weights,
+    Networks, Normalized, Optimized, Rollout, RolloutShape, Staleness, Task, scan_mean,
+    step_weights,
 };
 use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
@@ -424,6 +425,10 @@ impl<O: Optimizer> Learn for Ppo<O> {
 
     fn params(&self, state: &Self::State) -> ActorCritic {
         state.params.clone()
+    }
+
+    fn staleness(&self) -> Staleness {
+        Staleness::Tolerated
     }
 
     fn learn(

@@ -13,7 +13,7 @@ use super::settings::{Clipped, clipped};
 use super::steps::{of_legal, weighted};
 use super::{
     Act, Agent, AgentSettings, AnyAgent, Axes, Cx, Exploration, Exploring, Input, LaneId, Learn,
-    Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Task, Torso, TorsoNet,
+    Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Staleness, Task, Torso, TorsoNet,
     epsilon_greedy, scan_mean, step_weights,
 };
 use crate::Number;
@@ -326,6 +326,10 @@ impl<O: Optimizer> Learn for Pqn<O> {
 
     fn params(&self, state: &Self::State) -> Exploring<PqnNetwork> {
         Exploring { network: state.online.params.clone(), epsilon: state.epsilon }
+    }
+
+    fn staleness(&self) -> Staleness {
+        Staleness::Tolerated
     }
 
     fn learn(

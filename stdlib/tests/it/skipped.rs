@@ -8,7 +8,7 @@ use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
     A2c, A2cSettings, Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks,
     Normalized, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, Rollout,
-    RolloutOf, Task,
+    RolloutOf, Staleness, Task,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -111,9 +111,9 @@ fn learnt<A: Learn<Observation = Tensor>>(
         let state = agent.init(keys.at(0));
         // The policy that learns is another than the one that acted.
         let params = agent.params(&state);
-        let acting = match agent.is_on_policy() {
-            true => params,
-            false => tree_map(&params, |leaf| leaf * 1.1),
+        let acting = match agent.staleness() {
+            Staleness::Refused => params,
+            _ => tree_map(&params, |leaf| leaf * 1.1),
         };
         // An episode is under way in the first lane. In the second one begins after a reset-only step.
         let remembered = match kind {
