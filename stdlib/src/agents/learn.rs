@@ -3,7 +3,7 @@
 use super::agent::{Agent, Input};
 use super::axes::Axes;
 use super::host_replay::AnyHostReplay;
-use crate::optim::{Optimizer, global_norm};
+use crate::optim::Optimizer;
 use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 use std::ops::Deref;
@@ -197,25 +197,22 @@ impl<P: Tree, S: Tree> Optimized<P, S> {
         axes: &Axes,
         loss: impl FnOnce(P) -> (Tensor, X),
     ) -> (Self, X) {
-        let (state, with, _) = self.gradient_step_with_norm(optimizer, axes, loss);
-        (state, with)
+        let (grads, with) = self.gradient(axes, loss);
+        (self.step(optimizer, grads), with)
     }
 
-    /// [`Optimized::gradient_step`], and the global norm of the gradient before the optimizer clips it, f32 `[]`.
+    /// The gradient that [`Optimized::gradient_step`] steps along, averaged over the axes, and the loss's further result.
     #[track_caller]
-    pub fn gradient_step_with_norm<O: Optimizer<State<P> = S>, X: Tree>(
-        self,
-        optimizer: &O,
-        axes: &Axes,
-        loss: impl FnOnce(P) -> (Tensor, X),
-    ) -> (Self, X, Tensor) {
-        let Optimized { params, opt } = self;
-        let ((_, with), grads) = value_and_grad(params.clone(), loss);
-        let grads = axes.mean(grads);
-        // Of one vector, as optimizers that are flattened take it: it is computed once.
-        let norm = global_norm(&ravel(&grads));
-        let (params, opt) = optimizer.step(params, opt, grads);
-        (Optimized { params, opt }, with, norm)
+    pub fn gradient<X: Tree>(&self, axes: &Axes, loss: impl FnOnce(P) -> (Tensor, X)) -> (P, X) {
+        let ((_, with), grads) = value_and_grad(self.params.clone(), loss);
+        (axes.mean(grads), with)
+    }
+
+    /// The optimizer's step along a gradient.
+    #[track_caller]
+    pub fn step<O: Optimizer<State<P> = S>>(self, optimizer: &O, grads: P) -> Self {
+        let (params, opt) = optimizer.step(self.params, self.opt, grads);
+        Optimized { params, opt }
     }
 }
 

@@ -16,7 +16,8 @@ use super::{
 use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::nn::Initializer;
-use crate::optim::{Optimizer, Schedule};
+use crate::optim::{Optimizer, Schedule, global_norm};
+use crate::ravel::ravel;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -442,9 +443,10 @@ impl<O: Optimizer> Learn for Ppo<O> {
         let batch = self.batch(&state.params, rollout, key, &axes);
         let updates = self.settings.drawn().updates();
         let (state, metrics) = scan_mean(state, updates, |state, update| {
-            let loss = |params| self.loss(params, &batch, update);
-            let (state, terms, norm) = state.gradient_step_with_norm(&self.optimizer, &axes, loss);
-            (state, (terms, norm))
+            let (grads, terms) = state.gradient(&axes, |params| self.loss(params, &batch, update));
+            // Of one vector, as an optimizer that is flattened takes it: it is computed once.
+            let norm = global_norm(&ravel(&grads));
+            (state.step(&self.optimizer, grads), (terms, norm))
         });
         let (terms, gradient_norm) = metrics;
         let PpoTerms { loss, policy_loss, value_loss, entropy, approximate_kl, clip_fraction } =
