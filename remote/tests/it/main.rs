@@ -3,6 +3,8 @@
 mod bytes;
 mod faults;
 mod fuzz;
+#[path = "../../../tests/src/generated.rs"]
+mod generated;
 mod hostile;
 mod protocol;
 mod python;

@@ -1,8 +1,7 @@
 //! The checked-in bindings of PJRT's C API (`src/pjrt/ffi.rs`) are what bindgen makes of the header that the pinned `cpu` plugin
 //! ships. `PODRACER_BLESS=1` writes them anew.
 
-use std::fs;
-
+use crate::generated::check_generated;
 use crate::skip::skip;
 
 const BINDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pjrt/ffi.rs");
@@ -24,18 +23,7 @@ fn bindings_are_those_of_the_header() {
         return skip("no libclang: `make setup`");
     }
     let made = HEAD.to_owned() + &bindings(header.to_str().expect("a path in UTF-8"));
-    if std::env::var_os("PODRACER_BLESS").is_some() {
-        fs::write(BINDINGS, made).expect("the bindings can be written");
-        return;
-    }
-    let checked_in = fs::read_to_string(BINDINGS).expect("the bindings can be read");
-    let differ = checked_in.lines().zip(made.lines()).position(|(there, made)| there != made);
-    assert!(
-        checked_in == made,
-        "{BINDINGS} is not what {} gives, from line {}: PODRACER_BLESS=1 writes it anew",
-        header.display(),
-        differ.unwrap_or_else(|| checked_in.lines().count().min(made.lines().count())) + 1
-    );
+    check_generated(BINDINGS, &made);
 }
 
 fn bindings(header: &str) -> String {

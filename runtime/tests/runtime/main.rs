@@ -7,6 +7,8 @@ mod checkpoints;
 mod compile;
 mod cuda;
 mod execute;
+#[path = "../../../tests/src/generated.rs"]
+mod generated;
 mod jit;
 mod memory;
 mod options;

@@ -1,0 +1,18 @@
+//! Checked-in files that are made by a program. Crates that cannot depend on this one include the file, as `skip.rs`.
+
+use std::fs;
+
+/// Checks that the file is what was made; `PODRACER_BLESS=1` writes it anew.
+#[track_caller]
+pub fn check_generated(file: &str, made: &str) {
+    if std::env::var_os("PODRACER_BLESS").is_some() {
+        return fs::write(file, made).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+    let checked_in = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let equal = checked_in.lines().zip(made.lines()).take_while(|(there, made)| there == made);
+    let line = equal.count() + 1;
+    assert!(
+        checked_in == made,
+        "{file} is not what it is made of, from line {line}: PODRACER_BLESS=1 writes it anew"
+    );
+}
