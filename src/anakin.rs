@@ -10,15 +10,17 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_dsl::{Loc, Report, Tree, called_from};
 use podracer_envs::{Environment, check_environment};
+use podracer_runtime::setters::ConfigureAnakin;
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, AnakinState, Array, ArrayError, Checkpoint, CheckpointError, Client,
-    CompileOptions, Host, OptionValue, ProgramOptions, RuntimeError, lower_kept,
+    AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, ArrayError, Checkpoint,
+    CheckpointError, Client, CompileOptions, Host, OptionValue, ProgramOptions, RuntimeError,
+    lower_kept,
 };
 use podracer_stdlib::agents::{Agent, Axes, Learn, check_agent};
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 
 use crate::UsageError;
-use crate::builder::{self, setters};
+use crate::builder;
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::parameters;
 use crate::training::Ended;
@@ -69,39 +71,29 @@ pub type Called<E, A> = (TrainingState<E, A>, TrainingMetrics<<A as Learn>::Metr
 pub struct Anakin<E, A> {
     environment: E,
     agent: A,
+    settings: AnakinSettings,
     name: String,
-    environments: usize,
-    unroll: usize,
-    iterations_per_call: usize,
     devices: usize,
     /// True if mistakes name the line that called the loop.
     scope: bool,
 }
 
 impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
-    /// A loop with 64 environments, 32 steps an iteration and 10 iterations a call, on one device.
+    /// A loop with the default settings, on one device.
     pub fn new(environment: E, agent: A) -> Self {
-        Anakin {
-            environment,
-            agent,
-            name: "anakin".to_owned(),
-            environments: 64,
-            unroll: 32,
-            iterations_per_call: 10,
-            devices: 1,
-            scope: true,
-        }
+        Self::with(environment, agent, AnakinSettings::default())
     }
 
-    setters! {
-        /// Environments in all, over all devices.
-        environments: usize;
-        /// Steps of each environment in an iteration.
-        unroll: usize;
-        /// Iterations in one call of the compiled program.
-        iterations_per_call: usize;
-        /// Number of devices that share the environments.
-        devices: usize;
+    /// A loop with the settings of an experiment's table, on one device.
+    pub fn with(environment: E, agent: A, settings: AnakinSettings) -> Self {
+        let name = "anakin".to_owned();
+        Anakin { environment, agent, settings, name, devices: 1, scope: true }
+    }
+
+    /// Number of devices that share the environments.
+    #[must_use]
+    pub fn devices(self, devices: usize) -> Self {
+        Anakin { devices, ..self }
     }
 
     /// The program's name, for profiles and XLA's messages.
@@ -123,12 +115,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
 
     /// The environment, and the number of its lanes.
     pub fn environment(&self) -> (&E, usize) {
-        (&self.environment, self.environments)
+        (&self.environment, self.settings.environments)
     }
 
     /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
-        builder::xla_options(platform, self.environments, self.devices > 1)
+        builder::xla_options(platform, self.settings.environments, self.devices > 1)
     }
 
     /// Traces the loop.
@@ -140,9 +132,9 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     pub fn trace(&self) -> Result<TracedAnakin<E, A>> {
         let here = Loc::caller();
         builder::at_least_one(&[
-            ("environments", self.environments),
-            ("unroll", self.unroll),
-            ("iterations_per_call", self.iterations_per_call),
+            ("environments", self.settings.environments),
+            ("unroll", self.settings.unroll),
+            ("iterations_per_call", self.settings.iterations_per_call),
             ("devices", self.devices),
         ])?;
         check_environment(&self.environment)?;
@@ -153,7 +145,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             Feedback::begin(&action).input(self.environment.observe(state), legal_actions)
         })?;
         check_agent(&self.agent, &input, &action)?;
-        let (environments, devices) = (self.environments, self.devices);
+        let (environments, devices) = (self.settings.environments, self.devices);
         if !environments.is_multiple_of(devices) {
             return Err(UsageError::new(format!(
                 "{environments} environments do not divide over {devices} devices: their number must be a multiple of {devices}"
@@ -164,7 +156,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             self.environment.clone(),
             self.agent.clone(),
             environments / devices,
-            self.unroll,
+            self.settings.unroll,
         )
         .spread(Axes::replicas(devices));
         let init = |key| {
@@ -175,7 +167,13 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             let _scope = self.scope.then(|| called_from("Anakin", here));
             agent_loop.iterate(state)
         };
-        Ok(AnakinLoop::trace(&self.name, devices, self.iterations_per_call, init, iterate)?)
+        Ok(AnakinLoop::trace(
+            &self.name,
+            devices,
+            self.settings.iterations_per_call,
+            init,
+            iterate,
+        )?)
     }
 
     /// The programs to run elsewhere, on one device: `init` gives the state at the start of a run, `train` is one call of
@@ -189,7 +187,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         let traced = self.clone().devices(1).trace()?;
         let about = format!(
             "{} iteration(s), each from {} steps of {} environments; metrics are stacked over the iterations",
-            self.iterations_per_call, self.unroll, self.environments
+            self.settings.iterations_per_call, self.settings.unroll, self.settings.environments
         );
         let init = Portable::new(
             "init",
@@ -252,9 +250,17 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         Ok(CompiledAnakin {
             program,
             parameters,
-            steps_per_call: (self.environments * self.unroll * self.iterations_per_call) as u64,
-            iterations_per_call: self.iterations_per_call,
+            steps_per_call: (self.settings.environments
+                * self.settings.unroll
+                * self.settings.iterations_per_call) as u64,
+            iterations_per_call: self.settings.iterations_per_call,
         })
+    }
+}
+
+impl<E, A> ConfigureAnakin for Anakin<E, A> {
+    fn anakin_settings(&mut self) -> &mut AnakinSettings {
+        &mut self.settings
     }
 }
 

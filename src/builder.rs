@@ -1,21 +1,158 @@
-//! Parts that the builders [`Anakin`](crate::anakin::Anakin) and [`Sebulba`](crate::sebulba::Sebulba) share.
+//! Parts that the builders [`Anakin`](crate::anakin::Anakin), [`Sebulba`](crate::sebulba::Sebulba) and
+//! [`CentralInference`](crate::central::CentralInference) share.
 
-use podracer_runtime::{CompileOptions, OptionValue, ProgramOptions, XlaOptions};
+use std::path::Path;
+
+use podracer_compiler::simplify::Options as Simplify;
+use podracer_dsl::prelude::Tensor;
+use podracer_runtime::setters::{ConfigureCentral, ConfigureHostLoop, ConfigureSebulba};
+use podracer_runtime::{
+    CentralSettings, Client, CompileOptions, Compiler, ExecutableCache, HostLoopSettings,
+    OptionValue, ProgramOptions, SebulbaSettings, XlaOptions,
+};
+use podracer_stdlib::agents::Learn;
 
 use crate::UsageError;
 
-/// Methods of a builder that set the field of their name.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident: $type:ty;)*) => {$(
-        $(#[$doc])*
-        #[must_use]
-        pub fn $name(mut self, $name: $type) -> Self {
-            self.$name = $name.into();
-            self
-        }
-    )*};
+/// An agent, and the settings `S` of a loop with environments on the host: [`Sebulba`](crate::sebulba::Sebulba) or
+/// [`CentralInference`](crate::central::CentralInference). The methods of [`ConfigureHostLoop`] and of [`ConfigureSebulba`] or
+/// [`ConfigureCentral`] set what a table of an experiment sets.
+#[derive(Clone)]
+pub struct HostTraining<A, S> {
+    pub(crate) agent: A,
+    pub(crate) settings: S,
+    name: Option<String>,
+    xla: Option<Vec<(String, OptionValue)>>,
+    cache: ExecutableCache,
+    simplify: Simplify,
 }
-pub(crate) use setters;
+
+impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostTraining<A, S> {
+    /// The default settings, with device 0 for acting and device 1 for learning.
+    pub fn new(agent: A) -> Self {
+        Self::with(agent, S::default())
+    }
+
+    /// The settings of an experiment's table. Where they name no devices, device 0 acts and device 1 learns.
+    pub fn with(agent: A, settings: S) -> Self {
+        HostTraining {
+            agent,
+            settings,
+            name: None,
+            xla: None,
+            cache: ExecutableCache::user(),
+            simplify: Simplify::default(),
+        }
+    }
+
+    /// XLA's options, in place of those of podracer's rule.
+    #[must_use]
+    pub fn xla(mut self, xla: Vec<(String, OptionValue)>) -> Self {
+        self.xla = Some(xla);
+        self
+    }
+
+    /// Cache of compiled programs, in place of the user's.
+    #[must_use]
+    pub fn cache(mut self, cache: ExecutableCache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// The groups of simplifications before XLA; none without it.
+    #[must_use]
+    pub fn simplify(mut self, simplify: Simplify) -> Self {
+        self.simplify = simplify;
+        self
+    }
+
+    /// The programs' name, for profiles and XLA's messages.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(module_name(name));
+        self
+    }
+
+    /// The agent of the loop.
+    pub fn agent(&self) -> &A {
+        &self.agent
+    }
+
+    /// The settings of the loop.
+    pub fn settings(&self) -> &S {
+        &self.settings
+    }
+
+    /// XLA's options for this run by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
+    #[must_use]
+    pub fn xla_options(&self, platform: &str, environments: usize) -> Vec<(String, OptionValue)> {
+        let host = self.settings.as_ref();
+        xla_options(platform, environments, host.acting() != host.learning())
+    }
+
+    /// The simplifications before XLA.
+    pub(crate) fn simplifications(&self) -> &Simplify {
+        &self.simplify
+    }
+
+    /// The folder whose disk has a replay on the host, unless the settings name one.
+    pub(crate) fn replay_in(mut self, folder: &Path) -> Self
+    where
+        S: ConfigureHostLoop,
+    {
+        self.settings.host_loop_settings().replay_folder.get_or_insert_with(|| folder.to_owned());
+        self
+    }
+
+    /// The programs' name where none was given, and the simplifications before XLA.
+    pub(crate) fn tracing<'a>(&'a self, otherwise: &'a str) -> (&'a str, &'a Simplify) {
+        (self.name.as_deref().unwrap_or(otherwise), &self.simplify)
+    }
+
+    /// Calls `start` with the compiler of programs for so many environments.
+    pub(crate) fn compiling<T>(
+        &self,
+        client: &Client,
+        environments: usize,
+        start: impl FnOnce(Compiler<'_>) -> T,
+    ) -> T {
+        let rule = || self.xla_options(client.platform(), environments);
+        let xla = self.xla.clone().unwrap_or_else(rule);
+        start(Compiler { client, xla: &xla, cache: &self.cache })
+    }
+
+    /// Checks that there are steps, devices and lanes, and that the lanes divide over the devices that learn.
+    pub(crate) fn check_lanes(&self, lanes: usize) -> Result<(), UsageError> {
+        let host = self.settings.as_ref();
+        at_least_one(&[("unroll", host.unroll), ("the number of environments", lanes)])?;
+        let learners = host.learning().len();
+        if lanes.is_multiple_of(learners) {
+            return Ok(());
+        }
+        Err(UsageError::new(format!(
+            "the {lanes} environments of a thread do not divide over {learners} learner devices: their number must be a multiple of \
+             {learners}"
+        )))
+    }
+}
+
+impl<A, S: ConfigureHostLoop> ConfigureHostLoop for HostTraining<A, S> {
+    fn host_loop_settings(&mut self) -> &mut HostLoopSettings {
+        self.settings.host_loop_settings()
+    }
+}
+
+impl<A> ConfigureSebulba for HostTraining<A, SebulbaSettings> {
+    fn sebulba_settings(&mut self) -> &mut SebulbaSettings {
+        &mut self.settings
+    }
+}
+
+impl<A> ConfigureCentral for HostTraining<A, CentralSettings> {
+    fn central_settings(&mut self) -> &mut CentralSettings {
+        &mut self.settings
+    }
+}
 
 /// Greatest number of environments whose products are so small that handing them to other threads costs more than it gains.
 pub(crate) const ONE_THREAD: usize = 32;

@@ -5,7 +5,7 @@
 //!   [`runtime`]).
 //! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
 //! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
-//! - [`seed`]: the same with central inference: workers step environments elsewhere.
+//! - [`central`]: the same with central inference: workers step environments elsewhere.
 //! - [`evaluation`]: episodes played by a trained agent; `play`: the same to look at.
 //! - The command line of `podracer` and of users' own programs ([`App`]): agents, environments and experiments by name
 //!   ([`registry`]), settings ([`settings`]) that become a training loop ([`training`]), run directories ([`run_directory`]).
@@ -24,6 +24,7 @@ mod app;
 #[cfg(feature = "cli")]
 mod axis;
 mod builder;
+pub mod central;
 #[cfg(all(feature = "cli", feature = "plots"))]
 mod chart;
 #[cfg(feature = "cli")]
@@ -45,7 +46,6 @@ pub mod registry;
 #[cfg(feature = "cli")]
 pub mod run_directory;
 pub mod sebulba;
-pub mod seed;
 #[cfg(feature = "cli")]
 pub mod settings;
 #[cfg(feature = "cli")]
@@ -65,14 +65,15 @@ pub use usage::UsageError;
 /// The names that a user's program imports: `use podracer::prelude::*;`.
 pub mod prelude {
     pub use crate::anakin::{Anakin, CompiledAnakin, TrainingMetrics, TrainingState};
+    pub use crate::central::CentralInference;
     pub use crate::parameters::load_parameters;
     pub use crate::sebulba::Sebulba;
-    pub use crate::seed::SeedRl;
     pub use podracer_dsl::prelude::*;
     pub use podracer_envs::{
         AutoReset, Bounds, Environment, FlattenObservation, FrameStack, Space, Spaces,
         StickyActions, TimeLimit, TimeStep, TransformReward, WithStatistics, check_environment,
     };
+    pub use podracer_runtime::setters::*;
     pub use podracer_runtime::{
         AnakinLoop, AnakinState, Array, CallError, Checkpoint, CheckpointError, Checkpoints,
         Client, ClientOptions, CompileOptions, Device, Host, HostArguments, Jit, ProgramOptions,

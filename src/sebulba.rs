@@ -4,19 +4,15 @@
 //! schedules them knows no agents: it is the runtime's [`SebulbaRun`]. An agent is the same here and in
 //! [`Anakin`](crate::anakin::Anakin).
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use anyhow::{Context, Result};
-use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{Key, Spec, Tensor, TraceErrors, eval_shape, u32};
 use podracer_dsl::trace_replicated;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
-    Checkpoint, Client, CompiledEnvironments, ExecutableCache, HostReplay, OptionValue, Origin,
-    Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape,
+    Checkpoint, Client, CompiledEnvironments, HostReplay, Origin, ReplayMemory, SebulbaFunctions,
+    SebulbaLoop, SebulbaRun, SebulbaSettings, SebulbaShape,
 };
 use podracer_stdlib::agents::{AnyAgent, HostReplayShape, Learn, Requests, Staleness, check_agent};
 use podracer_stdlib::anakin::{Feedback, Learner};
@@ -26,7 +22,8 @@ use podracer_stdlib::sebulba::{
 };
 
 use crate::UsageError;
-use crate::builder::{self, setters};
+use crate::builder;
+pub use crate::builder::HostTraining;
 
 /// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
 pub const STORE: &str = "state.sharded";
@@ -43,8 +40,8 @@ pub const STORE: &str = "state.sharded";
 /// let agent = Ppo::new(spec.observation.clone(), spec.action.clone());
 /// let client = Client::cpu(ClientOptions { cpu_devices: Some(2), ..ClientOptions::default() })?;
 /// let mut run = Sebulba::new(agent)
-///     .actors(&[0])
-///     .learners(&[1])
+///     .actors(vec![0])
+///     .learners(vec![1])
 ///     .unroll(128)
 ///     .start(&client, &spec, 0, |_thread| Ok(Box::new(batch())))?;
 /// for report in run.run(10)? {
@@ -53,115 +50,9 @@ pub const STORE: &str = "state.sharded";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
-pub struct Sebulba<A> {
-    agent: A,
-    name: String,
-    actors: Vec<usize>,
-    learners: Vec<usize>,
-    threads: usize,
-    unroll: usize,
-    schedule: Schedule,
-    queue: usize,
-    patience: Duration,
-    xla: Option<Vec<(String, OptionValue)>>,
-    cache: Option<ExecutableCache>,
-    simplify: Simplify,
-    /// True if the replay is on the host.
-    on_host: bool,
-    replay_folder: Option<PathBuf>,
-}
+pub type Sebulba<A> = HostTraining<A, SebulbaSettings>;
 
 impl<A: Learn<Observation = Tensor>> Sebulba<A> {
-    /// A run in which two threads act on device 0 and device 1 learns, with rollouts of 32 steps and parameters that are one
-    /// iteration old.
-    pub fn new(agent: A) -> Self {
-        Sebulba {
-            agent,
-            name: "sebulba".to_owned(),
-            actors: vec![0],
-            learners: vec![1],
-            threads: 2,
-            unroll: 32,
-            schedule: Schedule::Deterministic { lag: 1 },
-            queue: 2,
-            patience: Duration::from_secs(120),
-            xla: None,
-            cache: None,
-            simplify: Simplify::default(),
-            on_host: false,
-            replay_folder: None,
-        }
-    }
-
-    setters! {
-        /// The devices that act.
-        actors: &[usize];
-        /// The devices that learn; they divide the environments of a thread.
-        learners: &[usize];
-        /// Actor threads on each actor device, each with a batch of environments of its own.
-        threads: usize;
-        /// Steps of a rollout.
-        unroll: usize;
-        /// Rule by which actors take new parameters.
-        schedule: Schedule;
-        /// Number of trajectories of each thread that may wait for the learner.
-        queue: usize;
-        /// Time without progress in any thread after which the run is given up.
-        patience: Duration;
-        /// XLA's options, in place of those of podracer's rule.
-        xla: Vec<(String, OptionValue)>;
-        /// The groups of simplifications before XLA; none without it.
-        simplify: Simplify;
-        /// Cache of compiled programs, in place of the user's.
-        cache: ExecutableCache;
-    }
-
-    /// Keeps the replay of an agent that learns from one on the host, and not on the learner devices.
-    #[must_use]
-    pub fn replay_on_host(mut self) -> Self {
-        self.on_host = true;
-        self
-    }
-
-    /// The folder whose disk has a replay that is on the host, in place of the system's for temporary files. The files there have no
-    /// names, and are gone when the run is.
-    #[must_use]
-    pub fn replay_folder(mut self, folder: &Path) -> Self {
-        self.replay_folder = Some(folder.to_owned());
-        self
-    }
-
-    /// The programs' name, for profiles and XLA's messages.
-    #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
-        self.name = builder::module_name(name);
-        self
-    }
-
-    /// The agent of the loop.
-    pub fn agent(&self) -> &A {
-        &self.agent
-    }
-
-    /// Steps of a rollout.
-    #[must_use]
-    pub fn steps(&self) -> usize {
-        self.unroll
-    }
-
-    /// Actor threads in all.
-    #[must_use]
-    pub fn actor_threads(&self) -> usize {
-        self.actors.len() * self.threads
-    }
-
-    /// XLA's options for this run by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
-    #[must_use]
-    pub fn xla_options(&self, platform: &str, environments: usize) -> Vec<(String, OptionValue)> {
-        builder::xla_options(platform, environments, self.actors != self.learners)
-    }
-
     /// Traces the programs, for threads with these environments each.
     ///
     /// # Errors
@@ -169,13 +60,14 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     #[track_caller]
     pub fn trace(&self, environments: &HostSpec) -> Result<SebulbaLoop> {
         self.check(environments)?;
+        let host = &self.settings.host;
         let shape = SebulbaShape {
-            threads: self.actor_threads(),
-            learners: self.learners.len(),
-            unroll: self.unroll,
+            threads: self.settings.actor_threads(),
+            learners: host.learning().len(),
+            unroll: host.unroll,
         };
-        let (name, simplify) = (&self.name, &self.simplify);
-        if self.on_host {
+        let (name, simplify) = self.tracing("sebulba");
+        if host.replay == ReplayMemory::Host {
             let functions = ReplayFunctions::new(&self.agent, shape, environments)?;
             return Ok(SebulbaLoop::trace(name, shape, environments, &functions, simplify)?);
         }
@@ -251,56 +143,30 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         make: impl FnMut(usize) -> Result<Box<dyn HostEnvironment>>,
     ) -> Result<SebulbaRun> {
         let programs = self.trace(environments)?;
-        let batches = (0..self.actor_threads())
+        let batches = (0..self.settings.actor_threads())
             .map(make)
             .collect::<Result<Vec<_>>>()
             .context("cannot make the environments")?;
-        let rule = || self.xla_options(client.platform(), environments.environments);
-        let options = SebulbaOptions {
-            actors: self.actors.clone(),
-            learners: self.learners.clone(),
-            schedule: self.schedule,
-            queue: self.queue,
-            patience: self.patience,
-            replay_folder: Some(self.replay_folder.clone().unwrap_or_else(std::env::temp_dir)),
-            xla: self.xla.clone().unwrap_or_else(rule),
-            cache: self.cache.clone().unwrap_or_else(ExecutableCache::user),
-        };
-        SebulbaRun::start(&programs, client, &options, batches, origin)
-            .context("cannot start the training")
+        self.compiling(client, environments.environments, |compiler| {
+            SebulbaRun::start(&programs, compiler, &self.settings, batches, origin)
+        })
+        .context("cannot start the training")
     }
 
     fn check(&self, environments: &HostSpec) -> Result<(), UsageError> {
-        let problem = |text: String| Err(UsageError::new(text));
         builder::at_least_one(&[
-            ("threads", self.threads),
-            ("unroll", self.unroll),
-            ("queue", self.queue),
-            ("the number of actor devices", self.actors.len()),
-            ("the number of learner devices", self.learners.len()),
-            ("the number of environments", environments.environments),
+            ("threads", self.settings.threads),
+            ("queue", self.settings.queue),
         ])?;
-        check_division(environments.environments, self.learners.len())?;
-        let on_policy = self.schedule == Schedule::Deterministic { lag: 0 };
+        self.check_lanes(environments.environments)?;
+        let on_policy = self.settings.fixed_lag() == Some(0);
         if self.agent.staleness() == Staleness::Refused && !on_policy {
-            return problem(
-                "this agent learns only from what its present parameters acted: it needs lag = 0"
-                    .to_owned(),
-            );
+            return Err(UsageError::new(
+                "this agent learns only from what its present parameters acted: it needs lag = 0",
+            ));
         }
         Ok(())
     }
-}
-
-/// Checks that the lanes of a thread divide over the learner devices.
-pub(crate) fn check_division(lanes: usize, learners: usize) -> Result<(), UsageError> {
-    if lanes.is_multiple_of(learners) {
-        return Ok(());
-    }
-    Err(UsageError::new(format!(
-        "the {lanes} environments of a thread do not divide over {learners} learner devices: their number must be a multiple of \
-         {learners}"
-    )))
 }
 
 /// A batch of environments of the DSL on a CPU device of `client`, for rollouts of `unroll` steps.

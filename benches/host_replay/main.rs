@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use podracer::envs::host::{HostEnvironment, NativeCartPole, Pool};
 use podracer::prelude::*;
+use podracer_runtime::ReplayMemory;
 use podracer::runtime::{Activity, SebulbaRun};
 use podracer::stdlib::agents::{LearnFromReplay, ReplaySettings, Replayed, Window, Windows};
 use rustix::fs::{Advice, fadvise};
@@ -101,8 +102,10 @@ impl Case {
         };
         let agent = Replayed { agent: Sums { bytes, length }, settings, iterations: 1000 };
         let sebulba =
-            Sebulba::new(agent).actors(&[0]).learners(&[1]).threads(THREADS).unroll(UNROLL);
-        folder.map_or(sebulba.clone(), |folder| sebulba.replay_on_host().replay_folder(folder))
+            Sebulba::new(agent).actors(vec![0]).learners(vec![1]).threads(THREADS).unroll(UNROLL);
+        folder.map_or(sebulba.clone(), |folder| {
+            sebulba.replay(ReplayMemory::Host).replay_folder(Some(folder.to_owned()))
+        })
     }
 
     /// Bytes that an iteration reads.

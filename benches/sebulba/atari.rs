@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use podracer::settings::Settings;
+use podracer::settings::{Settings, TrainingLoop};
 use podracer_envs::Space;
 use podracer_envs::host::server::{ServerOptions, Servers};
 use podracer_envs::host::{HostEnvironment, HostSpec, Random, StepMemory};
@@ -121,7 +121,9 @@ struct Game {
 
 impl Games {
     fn start(settings: &Settings) -> Result<Self> {
-        let shape = settings.sebulba.clone().context("a run of Sebulba")?;
+        let TrainingLoop::Sebulba(shape) = &settings.training_loop else {
+            bail!("{} is no run of Sebulba", settings.experiment);
+        };
         let options = ServerOptions::new(package_set("atari")?.install()?, &settings.environment)?;
         let start = |actor| -> Result<Game> {
             let mut batch = Servers::start(&options, shape.environments)?;

@@ -142,9 +142,8 @@ impl Experiment {
 
     /// Environment steps of an inference, and of an iteration.
     pub fn steps(&self) -> (usize, usize) {
-        let shape = self.settings.sebulba.clone().unwrap_or_default();
-        let all = shape.threads * shape.environments * shape.unroll;
-        (shape.environments, all)
+        let shape = &self.settings.training_loop;
+        (shape.environments(), shape.lanes() * shape.unroll())
     }
 
     fn xla(&self) -> Vec<(String, OptionValue)> {

@@ -14,7 +14,8 @@ use anyhow::Result;
 use clap::Args;
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
-use podracer_runtime::{Activity, Client, ClientOptions, Schedule, ThreadTimes};
+use podracer_runtime::setters::*;
+use podracer_runtime::{Activity, Client, ClientOptions, ThreadTimes};
 use podracer_stdlib::agents::Ppo;
 use serde_json::json;
 
@@ -96,13 +97,12 @@ fn measure(
     let mut agent = Ppo::new(spec.observation.clone(), spec.action.clone());
     agent.settings.networks.hidden = vec![options.hidden; 2];
     (agent.settings.epochs, agent.settings.minibatches) = (1, 1);
-    let mut run = Sebulba::new(agent)
-        .threads(threads)
-        .unroll(options.unroll)
-        .schedule(Schedule::Deterministic { lag: 1 })
-        .start(&client, &spec, 0, |_| {
-            Ok(Box::new(Late { inner: batch(), latency, sent: Instant::now() }))
-        })?;
+    let mut run = Sebulba::new(agent).threads(threads).unroll(options.unroll).lag(1).start(
+        &client,
+        &spec,
+        0,
+        |_| Ok(Box::new(Late { inner: batch(), latency, sent: Instant::now() })),
+    )?;
     run.run(2)?;
     let (before, acted) = (run.times(), run.transfers().act.launches);
     let watch = Stopwatch::start()?;

@@ -159,7 +159,7 @@ fn ours(
     ];
     let experiment = Experiment::load("catch-impala", 1, &[sets, &size].concat())?;
     let (acted, learnt) = experiment.steps();
-    let unroll = experiment.settings.sebulba.as_ref().map_or(1, |shape| shape.unroll);
+    let unroll = experiment.settings.training_loop.unroll();
     let mut alone = experiment.programs()?;
     let programs = alone.act.time(2.0)?.processor / acted as f64
         + alone.finish.time(2.0)?.processor / (acted * unroll) as f64

@@ -17,6 +17,7 @@
 
 mod anakin;
 mod cache;
+mod central;
 mod checkpoint;
 mod compiled_environments;
 mod error;
@@ -35,15 +36,23 @@ mod projection;
 mod proto;
 mod reports;
 mod sebulba;
-mod seed;
 mod serialized;
+mod settings;
 mod stablehlo;
 mod transfers;
 mod tree;
 mod warnings;
 
+/// The methods that set the settings of loops.
+pub mod setters {
+    pub use crate::settings::{
+        ConfigureAnakin, ConfigureCentral, ConfigureHostLoop, ConfigureSebulba,
+    };
+}
+
 pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, LoopMetrics, RunError};
 pub use cache::ExecutableCache;
+pub use central::{CentralFunctions, CentralLoop, CentralMeasures, CentralRun, Latencies};
 pub use checkpoint::{
     ArraySource, Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors,
     to_safetensors,
@@ -63,10 +72,13 @@ pub use podracer_compiler::{Array, ArrayError, Element};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
-    Activity, Episode, HostReplay, IterationReport, LearntBy, Origin, ReplayError, Schedule,
-    SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaProgram, SebulbaRun,
-    SebulbaShape, SebulbaTransfers, ThreadFailure, ThreadTimes,
+    Activity, Compiler, Episode, HostReplay, IterationReport, LearntBy, Origin, ReplayError,
+    SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
+    SebulbaTransfers, ThreadFailure, ThreadTimes,
 };
-pub use seed::{Latencies, SeedFunctions, SeedLoop, SeedMeasures, SeedOptions, SeedRun};
+pub use settings::{
+    AnakinSettings, CentralSettings, HostLoopSettings, MOST_DEVICES, ReplayMemory, Schedule,
+    SebulbaSettings,
+};
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};
 pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};

@@ -73,7 +73,7 @@ pub(super) enum Command {
     Tune(TuneArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
-        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba`, `seed` or `metrics`
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba`, `central` or `metrics`
         name: String,
         /// Print one JSON object or list
         #[arg(long)]
@@ -124,10 +124,10 @@ pub(super) struct TrainArguments {
     /// Environment steps in all: 300000, 300k, 2.5M or 1e6
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
-    /// With [sebulba] or [seed]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
+    /// With [sebulba] or [central]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) actors: Option<Vec<usize>>,
-    /// With [sebulba] or [seed]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
+    /// With [sebulba] or [central]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) learners: Option<Vec<usize>>,
     /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
@@ -152,10 +152,10 @@ pub(super) struct ResumeArguments {
     /// The devices [default: as before; with another number of them what follows is another run than without the stop]
     #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
     pub(super) devices: Option<Devices>,
-    /// With [sebulba] or [seed]: the devices that act, with [sebulba] as many as before
+    /// With [sebulba] or [central]: the devices that act, with [sebulba] as many as before
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) actors: Option<Vec<usize>>,
-    /// With [sebulba] or [seed]: the devices that learn
+    /// With [sebulba] or [central]: the devices that learn
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) learners: Option<Vec<usize>>,
     /// Use the programs and folders that the experiment's files name, such as environment.python

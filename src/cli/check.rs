@@ -11,7 +11,7 @@ use super::arguments::CheckArguments;
 use super::target::Target;
 use super::{Console, Program, decide};
 use crate::format::{bytes, plural};
-use crate::settings::{Overrides, Settings};
+use crate::settings::{Overrides, Settings, TrainingLoop};
 use crate::training::LoopModule;
 
 /// Report on a loop that was compiled for a machine that is not there.
@@ -87,9 +87,9 @@ pub(super) fn check(
     let mut settings = program.registry.load(&args.experiment, &overrides)?;
     let topology = machine.open()?;
     let devices = topology.devices()?;
-    match settings.host_loop().map(|on_host| on_host.check_named(devices, target)) {
-        Some(checked) => checked?,
-        None => spread(&mut settings.anakin.environments, devices, console),
+    settings.training_loop.check_named(devices, target)?;
+    if let TrainingLoop::Anakin(anakin) = &mut settings.training_loop {
+        spread(&mut anakin.environments, devices, console);
     }
     decide(&mut settings, &mut Vec::from_iter(0..devices), program.registry, console)?;
     let training = (program.build)(&settings)?;
@@ -101,16 +101,16 @@ pub(super) fn check(
             .with_context(|| format!("cannot compile {} for {target}", settings.experiment))?;
         programs.push(program);
     }
-    let split = settings.host_loop().map(|on_host| Split {
-        actors: on_host.acting.to_vec(),
-        learners: on_host.learners.to_vec(),
-    });
+    let split = settings
+        .training_loop
+        .host()
+        .map(|host| Split { actors: host.acting().to_vec(), learners: host.learning().to_vec() });
     let report = Report {
         experiment: settings.experiment.clone(),
         target: target.to_owned(),
         devices,
         split,
-        environments: settings.shape().0,
+        environments: settings.training_loop.lanes(),
         modules: programs.len(),
         one: (programs.len() == 1).then(|| programs.remove(0)),
         programs,
@@ -214,11 +214,10 @@ fn list(devices: &[usize]) -> String {
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
     let message = match &error {
         RuntimeError::Xla { message, .. } => message,
-        RuntimeError::Reduction(_) if settings.host_loop().is_some() => {
-            let (section, role) =
-                settings.host_loop().map_or(("", ""), |on_host| (on_host.section, on_host.role));
+        RuntimeError::Reduction(_) if settings.training_loop.host().is_some() => {
+            let section = settings.training_loop.section();
             return anyhow!(
-                "{error}; --set {section}.{role}=[...] --set {section}.learners=[...] says which devices do what"
+                "{error}; --set {section}.actors=[...] --set {section}.learners=[...] says which devices do what"
             );
         }
         _ => return error.into(),

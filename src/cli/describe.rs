@@ -58,7 +58,7 @@ fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
     let trust = Overrides { trust: true, ..Overrides::default() };
     let settings = registry.load(name, &trust)?;
     let whole = Table::try_from(&settings)?;
-    let the_loop = settings.loop_section();
+    let the_loop = settings.training_loop.section();
     let sections = ["train", the_loop, "agent", "environment", "program", "metrics"];
     let part = |section: &'static str| {
         let values = whole.get(section)?.as_table()?;
@@ -95,7 +95,8 @@ impl Part<'_> {
                 table.get(&key.name).map_or_else(|| "none".to_owned(), ToString::to_string)
             };
             let (value, default) = (show(self.values), show(&self.schema.defaults));
-            text += &format!("{} = {value}  # {}", key.name, key.kind);
+            let none = if key.optional { ", or \"none\"" } else { "" };
+            text += &format!("{} = {value}  # {}{none}", key.name, key.kind);
             if value != default {
                 text += &format!("; default {default}");
             }

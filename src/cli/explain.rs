@@ -101,7 +101,7 @@ impl Search<'_, '_> {
     }
 
     fn explain(&mut self, from: Option<&Checkpoint>, symptom: &Symptom) -> Result<Outcome> {
-        let iterations_per_call = self.ready.settings.shape().2 as u64;
+        let iterations_per_call = self.ready.settings.training_loop.iterations_per_call() as u64;
         let done = from.map_or(0, |checkpoint| checkpoint.iterations);
         let total = self.ready.settings.plan().calls * iterations_per_call;
         let calls = total.saturating_sub(done).div_ceil(iterations_per_call);

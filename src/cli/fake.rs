@@ -42,7 +42,7 @@ impl Training for Fake {
     }
 
     fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>> {
-        let elements = self.settings.anakin.environments / replicas * 1024;
+        let elements = self.settings.training_loop.environments() / replicas * 1024;
         let ty = TensorType::new(DType::F32, [elements]);
         let tensor = format!("tensor<{elements}xf32>");
         let body =
@@ -130,7 +130,7 @@ impl Run for FakeRun {
         {
             flag.store(true, Ordering::Relaxed);
         }
-        let iterations = self.fake.settings.anakin.iterations_per_call;
+        let iterations = self.fake.settings.training_loop.iterations_per_call();
         let loss: Vec<f32> = (0..iterations).map(|iteration| iteration as f32).collect();
         Ok(CallMetrics {
             env_steps: self.fake.settings.plan().steps_per_iteration * iterations as u64,
@@ -144,7 +144,7 @@ impl Run for FakeRun {
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = Checkpoint {
-            iterations: self.calls * self.fake.settings.anakin.iterations_per_call as u64,
+            iterations: self.calls * self.fake.settings.training_loop.iterations_per_call() as u64,
             ..Checkpoint::default()
         };
         for part in ["state.replicated.agent.", "store."] {

@@ -15,7 +15,7 @@ pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8>
             one.name.clone(),
             settings.agent_kind().to_owned(),
             settings.environment_name().to_owned(),
-            format!("{:>4} environments", settings.shape().0),
+            format!("{:>4} environments", settings.training_loop.lanes()),
             format!("{:>5} steps", count(settings.train.steps as f64)),
             settings.description.clone(),
         ]);

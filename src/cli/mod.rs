@@ -58,7 +58,7 @@ use rustix::process::{Resource, getrlimit};
 use tracing_subscriber::EnvFilter;
 
 use crate::registry::Registry;
-use crate::settings::{Settings, UsageError};
+use crate::settings::{Settings, TrainingLoop, UsageError};
 use crate::training::Training;
 
 pub use console::Console;
@@ -216,10 +216,11 @@ const MOST_CPU_DEVICES: usize = 1024;
 /// Opens the devices that the settings ask for.
 fn open(settings: &Settings) -> Result<Client> {
     // Where actors and learners are on different devices, a CPU has as many as are named.
-    let named = settings.host_loop().map_or(0, |on_host| {
-        let devices = settings.train.devices.named();
-        devices.max(on_host.devices_named())
-    });
+    let training_loop = &settings.training_loop;
+    let named = match training_loop {
+        TrainingLoop::Anakin(_) => 0,
+        _ => settings.train.devices.named().max(training_loop.devices_named()),
+    };
     if settings.train.platform == "cpu" && named > MOST_CPU_DEVICES {
         return Err(UsageError::new(format!(
             "{named} devices are asked for, and a CPU is divided into at most {MOST_CPU_DEVICES}"
@@ -229,9 +230,9 @@ fn open(settings: &Settings) -> Result<Client> {
     let plugin = Plugin::load(&settings.train.platform)?;
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let cpu_devices = (plugin.name() == "cpu" && named > cores).then_some(named);
-    let small = settings.host_loop().is_none()
+    let small = training_loop.host().is_none()
         && settings.train.devices.named() == 1
-        && settings.anakin.environments <= ONE_THREAD;
+        && training_loop.environments() <= ONE_THREAD;
     let options = match small && plugin.name() == "cpu" {
         true => ClientOptions { cpu_devices: Some(1), cpu_threads: Some(NonZero::<usize>::MIN) },
         false => ClientOptions { cpu_devices, ..ClientOptions::default() },

@@ -15,7 +15,7 @@ use super::arguments::{ResumeArguments, TrainArguments};
 use super::session::{Ready, Session};
 use super::{Console, Program, resume, train};
 use crate::run_directory::RunDirectory;
-use crate::settings::{Settings, UsageError};
+use crate::settings::{Settings, TrainingLoop, UsageError};
 use crate::training::{Elsewhere, Traffic};
 
 #[derive(Args, Debug)]
@@ -71,10 +71,10 @@ fn begin(
     program: Program<'_>,
 ) -> Result<Session> {
     let settings = train::settings(args, program)?;
-    if settings.seed.is_none() {
+    if !matches!(settings.training_loop, TrainingLoop::Central(_)) {
         return Err(UsageError::new(format!(
-            "{} has no [seed], and workers from elsewhere are for experiments that have it: give it one, such as by `--set \
-             seed.environments=64`",
+            "{} has no [central], and workers from elsewhere are for experiments that have it: give it one, such as by `--set \
+             central.environments=64`",
             settings.experiment
         ))
         .into());
@@ -107,7 +107,7 @@ fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
 fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usize, Elsewhere)> {
     let Ready { settings, training, .. } = &session.ready;
     let (lanes, threads) = training.serves().ok_or_else(|| {
-        UsageError::new(format!("{} has no [seed]: it takes no workers", settings.experiment))
+        UsageError::new(format!("{} has no [central]: it takes no workers", settings.experiment))
     })?;
     let all = lanes.environments * threads;
     let run = description(settings, lanes, session.directory.path())?;
@@ -134,6 +134,6 @@ fn description(settings: &Settings, spec: HostSpec, folder: &Path) -> Result<Run
         environment: settings.environment_name().to_owned(),
         settings: environment.to_string(),
         spec,
-        unroll: settings.shape().1,
+        unroll: settings.training_loop.unroll(),
     })
 }

@@ -186,7 +186,7 @@ impl Session {
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
         let settings = &self.ready.settings;
         let plan = settings.plan();
-        let total = plan.steps(settings.shape().2);
+        let total = plan.steps(settings.training_loop.iterations_per_call());
         if let Some(rounding) = settings.rounding() {
             console.say(&rounding);
         }
@@ -418,8 +418,8 @@ const LONG: f64 = 60.0;
 
 /// A warning of a call that took so many seconds, if that is long.
 fn long_call(settings: &Settings, seconds: f64) -> Option<String> {
-    let section = settings.loop_section();
-    let iterations = settings.shape().2;
+    let section = settings.training_loop.section();
+    let iterations = settings.training_loop.iterations_per_call();
     let shorter = match iterations {
         1 => format!(
             "a smaller {section}.unroll, or less learning in an iteration, makes calls shorter"
@@ -462,7 +462,7 @@ mod tests {
         let settings = crate::settings::load("cartpole-ppo", &Overrides::default()).unwrap();
         assert_eq!(long_call(&settings, 59.0), None);
         let warning = long_call(&settings, 75.2).unwrap();
-        let iterations = settings.anakin.iterations_per_call;
+        let iterations = settings.training_loop.iterations_per_call();
         assert!(
             warning.starts_with(&format!("a call of {iterations} iterations took 75 s: ")),
             "{warning}"

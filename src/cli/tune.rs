@@ -22,7 +22,7 @@ use crate::files::write_whole;
 use crate::format::count;
 use crate::registry::Registry;
 use crate::run_directory::METRICS;
-use crate::settings::{Overrides, Settings, UsageError, parse_sets};
+use crate::settings::{Overrides, Settings, TrainingLoop, UsageError, parse_sets};
 
 /// An experiment, with the settings that all trials share.
 struct Common<'a> {
@@ -207,19 +207,19 @@ fn usual(settings: &Settings) -> Vec<Axis> {
         let values = values.iter().map(ToString::to_string);
         (name.to_owned(), values.collect())
     };
-    if let Some(seed) = &settings.seed {
-        let (environments, workers) = (seed.environments, seed.workers);
+    if let TrainingLoop::Central(central) = &settings.training_loop {
+        let (environments, workers) = (central.environments, central.workers);
         return vec![
-            axis("seed.environments", &[environments, 2 * environments]),
-            axis("seed.workers", &[workers.div_ceil(2), workers]),
+            axis("central.environments", &[environments, 2 * environments]),
+            axis("central.workers", &[workers.div_ceil(2), workers]),
             axis(
-                "seed.capacity",
+                "central.capacity",
                 &[environments.div_ceil(4), environments.div_ceil(2), environments],
             ),
         ];
     }
-    if let Some(sebulba) = &settings.sebulba {
-        let (environments, unroll) = (sebulba.environments, sebulba.unroll);
+    if let TrainingLoop::Sebulba(sebulba) = &settings.training_loop {
+        let (environments, unroll) = (sebulba.environments, sebulba.host.unroll);
         return vec![
             axis("sebulba.environments", &[environments, 2 * environments]),
             axis("sebulba.threads", &[1, 2, 4]),
@@ -228,7 +228,7 @@ fn usual(settings: &Settings) -> Vec<Axis> {
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let devices = if cores > 1 { vec![1, cores] } else { vec![1] };
-    let environments = settings.anakin.environments;
+    let environments = settings.training_loop.environments();
     vec![
         axis("anakin.environments", &[environments, 4 * environments, 16 * environments]),
         axis("train.devices", &devices),

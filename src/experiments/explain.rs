@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_compiler::{Array, Source, TensorType};
 use podracer_envs::AnyEnvironment;
+use podracer_runtime::setters::{ConfigureAnakin, ConfigureHostLoop};
 use podracer_runtime::{
     Checkpoint, CompileOptions, ExecutableCache, Origin, ProgramOptions, SebulbaLoop,
 };
@@ -100,7 +101,7 @@ pub(super) fn sebulba(
     evaluate: &mut Evaluate,
 ) -> Result<Option<Explanation>> {
     let origin = suspect.start.from.map_or(Origin::Seed(suspect.start.seed), Origin::Checkpoint);
-    let again = sebulba.clone().xla(suspect.start.xla.to_vec()).replay_folder(suspect.start.folder);
+    let again = sebulba.clone().xla(suspect.start.xla.to_vec()).replay_in(suspect.start.folder);
     let mut run = again.begin(suspect.start.client, &batches.spec, origin, |_| batches.make())?;
     run.keep_arguments()?;
     for _ in 0..suspect.iterations {
@@ -122,7 +123,7 @@ pub(super) fn sebulba(
         if let Some(symptom) = symptom {
             let arguments = report.arguments.context("they were asked for")?;
             // One learner learns from all lanes what several learn from a part each.
-            let traced = sebulba.clone().learners(&[1]).trace(&batches.spec)?;
+            let traced = sebulba.clone().learners(vec![1]).trace(&batches.spec)?;
             let cause = cause_of_learning(&traced, arguments, suspect, iteration, evaluate)?;
             return Ok(cause.map(|cause| Explanation { iteration, symptom, cause }));
         }

@@ -1,25 +1,27 @@
 //! The built-in experiments, and how settings become a training loop.
 
 mod anakin;
+mod central;
 mod explain;
 mod programs;
 mod recent;
 mod sebulba;
-mod seed;
 mod threads;
 
 use anyhow::Result;
-use podracer_envs::Environment;
-use podracer_stdlib::agents::{Learn, Task};
+use podracer_envs::{AnyEnvironment, Environment, Space};
+use podracer_stdlib::agents::{AnyAgent, Learn, Task};
 
 use crate::anakin::Anakin;
-use crate::registry::Registry;
-use crate::settings::{ReplayMemory, Settings, UsageError};
+use crate::central::CentralInference;
+use crate::registry::{Batches, EnvironmentEntry, Registry};
+use crate::sebulba::Sebulba;
+use crate::settings::{HostLoopSettings, ReplayMemory, Settings, TrainingLoop, UsageError};
 use crate::training::Training;
 
 use anakin::AnakinTraining;
+use central::CentralTraining;
 use sebulba::SebulbaTraining;
-use seed::SeedTraining;
 
 /// The names and texts of the built-in experiments.
 macro_rules! texts {
@@ -78,11 +80,11 @@ pub(crate) fn register(registry: &mut Registry) {
         "tic-tac-toe-ppo",
         "connect-four-random-ppo",
         "snake-ppo",
-        "catch-seed-impala",
-        "cartpole-seed-ppo",
-        "catch-seed-r2d2",
-        "atari-seed-impala",
-        "atari-seed-r2d2",
+        "catch-central-impala",
+        "cartpole-central-ppo",
+        "catch-central-r2d2",
+        "atari-central-impala",
+        "atari-central-r2d2",
         "catch-muzero",
         "cartpole-muzero",
         "2048-stochastic-muzero",
@@ -108,64 +110,78 @@ impl Registry {
     /// # Errors
     /// Errors of [`build`].
     pub fn build(&self, settings: &Settings) -> Result<Box<dyn Training>> {
-        let (kind, name) = (settings.agent_kind(), settings.environment_name());
-        let unknown = |what, name| UsageError::new(format!("there is no {what} `{name}`"));
-        let agent = self.agent(kind).ok_or_else(|| unknown("agent", kind))?;
-        let environment = self.environment(name).ok_or_else(|| unknown("environment", name))?;
-        let iterations = settings.plan().iterations as usize;
-        let table = &settings.environment;
+        let Settings { environment: table, experiment, .. } = settings;
         let simplify = settings.program.options();
-        if let Some(shape) = settings.host_loop() {
-            let batches = environment.batches(table, shape.batch, shape.unroll)?;
-            let (observation, action) =
-                (batches.spec.observation.clone(), batches.spec.action.clone());
-            let model = environment.in_dsl(table).ok();
-            let task = Task { observation, action, iterations, model };
-            let agent = agent.agent(&settings.agent, &task)?;
-            if shape.replay == ReplayMemory::Host && agent.host_replay().is_none() {
-                return Err(UsageError::new(format!(
-                    "{section}.replay is host, and the agent `{kind}` learns from no replay: a replay on the host is for agents that \
-                     have one; `{section}.replay = \"device\"` is for all",
-                    section = shape.section
-                ))
-                .into());
-            }
-            let frames_per_step = environment.frames_per_step(table);
-            let name = &settings.experiment;
-            if let Some(shape) = &settings.seed {
-                return Ok(Box::new(SeedTraining::new(
-                    name,
-                    agent,
-                    batches,
-                    shape,
+        Ok(match &settings.training_loop {
+            TrainingLoop::Anakin(anakin) => {
+                let environment = self.environment_of(settings)?;
+                let in_dsl = environment.in_dsl(table)?;
+                let spaces = (in_dsl.observation_space(), in_dsl.action_space());
+                let agent = self.agent_of(settings, spaces, Some(in_dsl.clone()))?;
+                let anakin = Anakin::with(in_dsl, agent, anakin.clone());
+                let evaluation = environment.evaluation();
+                Box::new(AnakinTraining {
+                    anakin: anakin.for_library().named(experiment),
                     simplify,
-                    frames_per_step,
-                )));
+                    evaluation: evaluation.map(|evaluation| (evaluation, table.clone())),
+                })
             }
-            let shape = settings.sebulba.clone().unwrap_or_default();
-            return Ok(Box::new(SebulbaTraining::new(
-                name,
-                agent,
-                batches,
-                &shape,
-                simplify,
-                frames_per_step,
-            )));
+            TrainingLoop::Sebulba(sebulba) => {
+                let (agent, batches, frames_per_step) = self.on_host(settings, &sebulba.host)?;
+                let sebulba = Sebulba::with(agent, sebulba.clone());
+                let sebulba = sebulba.named(experiment).simplify(simplify);
+                Box::new(SebulbaTraining { sebulba, batches, frames_per_step })
+            }
+            TrainingLoop::Central(central) => {
+                let (agent, batches, frames_per_step) = self.on_host(settings, &central.host)?;
+                let central = CentralInference::with(agent, central.clone());
+                let central = central.named(experiment).simplify(simplify);
+                Box::new(CentralTraining { central, batches, frames_per_step })
+            }
+        })
+    }
+
+    fn environment_of(&self, settings: &Settings) -> Result<&EnvironmentEntry, UsageError> {
+        let name = settings.environment_name();
+        let unknown = || UsageError::new(format!("there is no environment `{name}`"));
+        self.environment(name).ok_or_else(unknown)
+    }
+
+    /// The agent for the spaces of observations and actions, and for the environment itself where it is in the DSL.
+    fn agent_of(
+        &self,
+        settings: &Settings,
+        (observation, action): (Space, Space),
+        model: Option<AnyEnvironment>,
+    ) -> Result<AnyAgent, UsageError> {
+        let kind = settings.agent_kind();
+        let unknown = || UsageError::new(format!("there is no agent `{kind}`"));
+        let iterations = settings.plan().iterations as usize;
+        let task = Task { observation, action, iterations, model };
+        self.agent(kind).ok_or_else(unknown)?.agent(&settings.agent, &task)
+    }
+
+    /// The agent, the environments that step together, and the frames of a step, for a loop with environments on the host.
+    fn on_host(
+        &self,
+        settings: &Settings,
+        host: &HostLoopSettings,
+    ) -> Result<(AnyAgent, Batches, usize)> {
+        let (table, training_loop) = (&settings.environment, &settings.training_loop);
+        let environment = self.environment_of(settings)?;
+        let batches = environment.batches(table, training_loop.batch(), host.unroll)?;
+        let spaces = (batches.spec.observation.clone(), batches.spec.action.clone());
+        let agent = self.agent_of(settings, spaces, environment.in_dsl(table).ok())?;
+        if host.replay == ReplayMemory::Host && agent.host_replay().is_none() {
+            return Err(UsageError::new(format!(
+                "{section}.replay is host, and the agent `{kind}` learns from no replay: a replay on the host is for agents that have \
+                 one; `{section}.replay = \"device\"` is for all",
+                section = training_loop.section(),
+                kind = settings.agent_kind(),
+            ))
+            .into());
         }
-        let in_dsl = environment.in_dsl(table)?;
-        let (observation, action) = (in_dsl.observation_space(), in_dsl.action_space());
-        let model = Some(in_dsl.clone());
-        let agent =
-            agent.agent(&settings.agent, &Task { observation, action, iterations, model })?;
-        let shape = &settings.anakin;
-        let anakin = Anakin::new(in_dsl, agent)
-            .for_library()
-            .named(&settings.experiment)
-            .environments(shape.environments)
-            .unroll(shape.unroll)
-            .iterations_per_call(shape.iterations_per_call);
-        let evaluation = environment.evaluation().map(|evaluation| (evaluation, table.clone()));
-        Ok(Box::new(AnakinTraining { anakin, simplify, evaluation }))
+        Ok((agent, batches, environment.frames_per_step(table)))
     }
 }
 

@@ -1,14 +1,13 @@
 //! An agent in environments on the host as a training loop for the command line.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
-use podracer_compiler::simplify::Options as Simplify;
 use podracer_envs::host::HostEnvironment;
+use podracer_runtime::setters::ConfigureHostLoop;
 use podracer_runtime::{
-    Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, Schedule,
-    SebulbaLoop, SebulbaRun, ThreadTimes,
+    Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, SebulbaLoop,
+    SebulbaRun, SebulbaSettings, ThreadTimes,
 };
 use podracer_stdlib::agents::AnyAgent;
 
@@ -20,56 +19,19 @@ use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
-use crate::settings::{self, ReplayMemory, SebulbaSettings};
 use crate::training::{
     CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
     Suspect, Training,
 };
 
-/// An agent, the batches of environments of its actor threads, and the shape of the loop.
+/// An agent in its loop, and the batches of environments of its actor threads.
 pub(super) struct SebulbaTraining {
-    sebulba: Sebulba<AnyAgent>,
-    batches: Batches,
-    shape: SebulbaSettings,
-    simplify: Simplify,
-    frames_per_step: usize,
+    pub(super) sebulba: Sebulba<AnyAgent>,
+    pub(super) batches: Batches,
+    pub(super) frames_per_step: usize,
 }
 
 impl SebulbaTraining {
-    pub(super) fn new(
-        experiment: &str,
-        agent: AnyAgent,
-        batches: Batches,
-        shape: &SebulbaSettings,
-        simplify: Simplify,
-        frames_per_step: usize,
-    ) -> Self {
-        let schedule = match shape.schedule {
-            settings::Schedule::FreeRunning => Schedule::FreeRunning,
-            settings::Schedule::Deterministic => Schedule::Deterministic { lag: shape.lag },
-        };
-        // Before devices are picked the programs can be looked at, for one device each.
-        let named_or = |named: &[usize], one: usize| match named {
-            [] => vec![one],
-            named => named.to_vec(),
-        };
-        let sebulba = Sebulba::new(agent)
-            .named(experiment)
-            .actors(&named_or(&shape.actors, 0))
-            .learners(&named_or(&shape.learners, 1))
-            .threads(shape.threads)
-            .unroll(shape.unroll)
-            .schedule(schedule)
-            .queue(shape.queue)
-            .simplify(simplify.clone())
-            .patience(Duration::from_secs(shape.patience as u64));
-        let sebulba = match shape.replay {
-            ReplayMemory::Device => sebulba,
-            ReplayMemory::Host => sebulba.replay_on_host(),
-        };
-        SebulbaTraining { sebulba, batches, shape: shape.clone(), simplify, frames_per_step }
-    }
-
     fn trace(&self) -> Result<SebulbaLoop> {
         self.sebulba.trace(&self.batches.spec)
     }
@@ -78,24 +40,23 @@ impl SebulbaTraining {
 impl Training for SebulbaTraining {
     /// The programs that run in every iteration, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
-        Ok(programs::text(&self.trace()?.programs(), stage, &self.simplify))
+        Ok(programs::text(&self.trace()?.programs(), stage, self.sebulba.simplifications()))
     }
 
     /// The programs that run in every iteration. The devices were picked before.
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
-        let shape = &self.shape;
+        let SebulbaSettings { threads, queue, .. } = *self.sebulba.settings();
         let [act, finish, learn] = traced.programs();
-        let threads = shape.threads;
         let of_actors = |program| LoopModule { threads, ..programs::module(program) };
-        let ahead = traced.replay().map_or(shape.queue, |replay| replay.ahead);
+        let ahead = traced.replay().map_or(queue, |replay| replay.ahead);
         let learn = programs::learner(learn, traced.shape().learners, ahead);
         Ok(vec![of_actors(act), of_actors(finish), learn])
     }
 
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
         let spec = &self.batches.spec;
-        let one = self.sebulba.clone().learners(&[1]);
+        let one = self.sebulba.clone().learners(vec![1]);
         programs::portable(one.agent(), &one.trace(spec)?, spec, batch)
     }
 
@@ -106,29 +67,25 @@ impl Training for SebulbaTraining {
     fn start(&self, start: Start<'_>, _: Option<Elsewhere>) -> Result<Box<dyn Run>> {
         let Start { client, devices: _, xla, seed, folder, from } = start;
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
-        let named = &self.shape.replay_folder;
-        let folder = if named.is_empty() { folder } else { Path::new(named) };
-        let run = self.sebulba.clone().xla(xla.to_vec()).replay_folder(folder).begin(
-            client,
-            &self.batches.spec,
-            origin,
-            |_thread| self.batches.make(),
-        )?;
-        let steps = self.sebulba.actor_threads() * self.batches.spec.environments;
+        let settings = self.sebulba.settings();
+        let sebulba = self.sebulba.clone().xla(xla.to_vec()).replay_in(folder);
+        let run =
+            sebulba.begin(client, &self.batches.spec, origin, |_thread| self.batches.make())?;
+        let steps = settings.actor_threads() * self.batches.spec.environments;
         Ok(Box::new(TrainingRun {
             times: Vec::new(),
             restarts: 0,
             run,
-            actors: self.sebulba.actor_threads(),
-            steps_per_iteration: (steps * self.sebulba.steps()) as u64,
-            iterations: self.shape.iterations_per_call,
+            actors: settings.actor_threads(),
+            steps_per_iteration: (steps * settings.host.unroll) as u64,
+            iterations: settings.host.iterations_per_call,
             frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
         }))
     }
 
     fn unrepeatable(&self) -> Option<String> {
-        (self.shape.schedule == settings::Schedule::FreeRunning).then(|| {
+        self.sebulba.settings().fixed_lag().is_none().then(|| {
             "the actors of this run took new parameters whenever there were some (sebulba.schedule = \"free-running\"): time decided \
              what it learnt from, and its iterations cannot be made again; with sebulba.schedule = \"deterministic\" they can"
                 .to_owned()

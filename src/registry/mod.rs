@@ -20,8 +20,8 @@ use toml::{Table, Value};
 
 use crate::experiments;
 use crate::settings::{
-    AnakinSettings, MetricsSettings, Overrides, ProgramSettings, Schema, SebulbaSettings,
-    SeedSettings, TrainSettings, UsageError,
+    AnakinSettings, CentralSettings, MetricsSettings, Overrides, ProgramSettings, Schema,
+    SebulbaSettings, TrainSettings, UsageError,
 };
 
 pub use agents::AgentEntry;
@@ -85,7 +85,7 @@ impl Registry {
             ("train", schema::<TrainSettings>(&mut mistakes)),
             ("anakin", schema::<AnakinSettings>(&mut mistakes)),
             ("sebulba", schema::<SebulbaSettings>(&mut mistakes)),
-            ("seed", schema::<SeedSettings>(&mut mistakes)),
+            ("central", schema::<CentralSettings>(&mut mistakes)),
             ("program", schema::<ProgramSettings>(&mut mistakes)),
             ("metrics", schema::<MetricsSettings>(&mut mistakes)),
         ];

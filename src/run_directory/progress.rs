@@ -146,7 +146,7 @@ impl RunProgress {
             .into());
         }
         let learners = [&before, &now].map(|settings| {
-            count(settings, "sebulba.learners").or_else(|| count(settings, "seed.learners"))
+            count(settings, "sebulba.learners").or_else(|| count(settings, "central.learners"))
         });
         let devices = match learners {
             [Some(before), Some(now)] => [before, now],

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use super::UsageError;
+use podracer_runtime::MOST_DEVICES;
 
 /// Devices as the user names them, not yet checked against the machine's.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -19,9 +20,6 @@ pub enum Devices {
     /// The devices of these indices.
     List(Vec<usize>),
 }
-
-/// Greatest number of devices of a run.
-pub(super) const MOST_DEVICES: usize = 65_536;
 
 /// The ways to name devices, for error messages.
 pub(super) const EXPECTED: &str =

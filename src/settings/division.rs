@@ -1,10 +1,11 @@
 //! Checks that lanes and minibatches divide evenly over the devices, and picks the learner devices if none are named.
 
+use super::training_loop::decide;
 use super::{Settings, UsageError};
 use crate::registry::Registry;
 
 impl Settings {
-    /// Picks the devices that act and those that learn, in an experiment with `[sebulba]` or `[seed]`: those that are named, and
+    /// Picks the devices that act and those that learn, in an experiment with `[sebulba]` or `[central]`: those that are named, and
     /// by the rule if none is. If no learners are named, the first ones are kept: as many as lanes and minibatches divide over.
     /// `devices` are those of the machine, and afterwards those of the run. Returns warnings.
     ///
@@ -15,16 +16,16 @@ impl Settings {
         devices: &mut Vec<usize>,
         registry: &Registry,
     ) -> Result<Vec<String>, UsageError> {
-        let Some(on_host) = self.host_loop() else {
+        let Some(host) = self.training_loop.host_mut() else {
             return Ok(Vec::new());
         };
-        let named = !on_host.learners.is_empty();
-        let mut warnings = Vec::from_iter(self.decide_roles(devices)?);
+        let named = !host.learners.is_empty();
+        let mut warnings = Vec::from_iter(decide(host, devices)?);
         if !named {
             warnings.extend(self.keep_divisible_learners(registry));
         }
-        if let Some(on_host) = self.host_loop() {
-            *devices = [on_host.acting, on_host.learners].concat();
+        if let Some(host) = self.training_loop.host() {
+            *devices = [host.acting(), host.learning()].concat();
             devices.sort_unstable();
             devices.dedup();
         }
@@ -33,12 +34,12 @@ impl Settings {
 
     /// Keeps the first learners, as many as lanes and minibatches divide over. Returns a warning if there were more.
     fn keep_divisible_learners(&mut self, registry: &Registry) -> Option<String> {
-        let on_host = self.host_loop()?;
-        let (learners, environments) = (on_host.learners.len(), on_host.environments);
-        let section = on_host.section;
+        let (section, environments) =
+            (self.training_loop.section(), self.training_loop.environments());
+        let learners = self.training_loop.host()?.learners.len();
         let divide = |&learners: &usize| self.divide_over(learners, registry).is_ok();
         let most = (1..=learners).rev().find(divide).unwrap_or(learners);
-        self.keep_learners(most);
+        self.training_loop.host_mut()?.learners.truncate(most);
         (most < learners).then(|| {
             format!(
                 "{most} of {learners} devices learn, because {section}.environments = {environments} and its minibatches do not \
@@ -47,27 +48,25 @@ impl Settings {
         })
     }
 
-    /// Checks that the lanes divide over so many devices (with `[sebulba]` or `[seed]` over the learners), and that the agent can learn from
+    /// Checks that the lanes divide over so many devices (with `[sebulba]` or `[central]` over the learners), and that the agent can learn from
     /// the rollout of each.
     ///
     /// # Errors
     /// Numbers that do not divide, with their settings' names.
     pub fn check_division(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
-        let learners = self.host_loop().map(|one| one.learners.len().max(1));
+        let learners = self.training_loop.host().map(|host| host.learning().len());
         self.divide_over(learners.unwrap_or(devices), registry)
     }
 
     fn divide_over(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
-        let (section, environments) = match self.host_loop() {
-            Some(on_host) => (on_host.section, on_host.environments),
-            None => ("anakin", self.anakin.environments),
-        };
+        let (section, environments) =
+            (self.training_loop.section(), self.training_loop.environments());
         if devices == 0 || !environments.is_multiple_of(devices) {
             return Err(UsageError::new(format!(
                 "{section}.environments = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
             )));
         }
-        let (lanes, unroll, _) = self.shape();
+        let (lanes, unroll) = (self.training_loop.lanes(), self.training_loop.unroll());
         let Some(agent) = registry.agent(self.agent_kind()) else {
             return Ok(());
         };
@@ -90,7 +89,7 @@ mod tests {
         let registry = Registry::built_in();
         for one in registry.experiments() {
             let settings = registry.load(&one.name, &Overrides::default()).unwrap();
-            if settings.host_loop().is_none() {
+            if settings.training_loop.host().is_none() {
                 continue;
             }
             for devices in 1..=64 {
@@ -117,10 +116,10 @@ mod tests {
                  3 uses all"
             ]
         );
-        assert_eq!(settings.sebulba.unwrap().learners, [1, 2]);
+        assert_eq!(settings.training_loop.host().unwrap().learners, [1, 2]);
         assert_eq!(devices, [0, 1, 2]);
         // Those that are named are what was meant.
-        named.sebulba.as_mut().unwrap().learners = vec![1, 2, 3];
+        named.training_loop.host_mut().unwrap().learners = vec![1, 2, 3];
         assert!(named.decide(&mut vec![0, 1, 2, 3], &registry).unwrap().is_empty());
         let error = named.check_division(4, &registry).unwrap_err().to_string();
         assert_eq!(

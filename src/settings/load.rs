@@ -73,7 +73,7 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
 }
 
 /// The loops that take the place of `[anakin]`.
-pub(super) const OTHER_LOOPS: [&str; 2] = ["sebulba", "seed"];
+pub(super) const OTHER_LOOPS: [&str; 2] = ["sebulba", "central"];
 
 impl Registry {
     /// The settings of an experiment of the program, or of a TOML file by its path, with `overrides`.
@@ -91,17 +91,15 @@ impl Registry {
             trust.check(&table)?;
         }
         let mut flags = overrides.flags();
-        if table.contains_key("seed")
-            && let Some(Value::Table(mut roles)) = flags.remove("sebulba")
+        if table.contains_key("central")
+            && let Some(roles) = flags.remove("sebulba")
         {
-            let inference = roles.remove("actors");
-            roles.extend(inference.map(|devices| ("inference".to_owned(), devices)));
-            flags.insert("seed".to_owned(), Value::Table(roles));
+            flags.insert("central".to_owned(), roles);
         }
         if flags.contains_key("sebulba") && !table.contains_key("sebulba") {
             let flag = if overrides.actors.is_some() { "actors" } else { "learners" };
             return Err(UsageError::new(format!(
-                "--{flag} is for experiments with [sebulba] or [seed], and {experiment} has [anakin]: --devices names its devices"
+                "--{flag} is for experiments with [sebulba] or [central], and {experiment} has [anakin]: --devices names its devices"
             ))
             .into());
         }

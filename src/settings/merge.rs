@@ -16,10 +16,14 @@ const FURTHER: [&str; 3] = ["agent", "environment", "xla"];
 /// The other keys at the top of a file. A run adds `recorded` to its copy of the settings, for readers.
 const TOP: [&str; 4] = ["base", "experiment", "description", "recorded"];
 /// Keys that have another name now.
-const RENAMED: [(&str, &str); 2] = [
+const RENAMED: [(&str, &str); 3] = [
     ("anakin.updates_per_call", "iterations_per_call"),
     ("sebulba.updates_per_call", "iterations_per_call"),
+    ("central.inference", "actors"),
 ];
+
+/// The value that takes an optional setting away.
+const NONE: &str = "none";
 
 /// A layer that is put over others.
 pub(super) struct Layer<'a> {
@@ -50,6 +54,10 @@ impl Layer<'_> {
                 (section, _) if sections.contains(&section) => {
                     self.add(format!("`{key}` must be a table and is {}", describe(value)));
                 }
+                ("seed", Value::Table(_)) => self.add(
+                    "[seed] is called [central] now, and seed.inference is central.actors"
+                        .to_owned(),
+                ),
                 _ => self.add(format!(
                     "`{key}` is not a setting{}; the tables are {}",
                     suggestion(key, sections.iter().copied().chain(TOP)),
@@ -98,6 +106,9 @@ impl Layer<'_> {
         }
         for (key, value) in changes.iter().filter(|(key, _)| chooser != Some(key)) {
             match schema.key(key) {
+                Some(known) if known.optional && value.as_str() == Some(NONE) => {
+                    base.remove(key);
+                }
                 Some(known) => match known.kind.check(value) {
                     Ok(value) => {
                         base.insert(key.clone(), value);

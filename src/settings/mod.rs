@@ -6,16 +6,14 @@
 
 mod devices;
 mod division;
-mod host_loop;
 mod load;
 mod merge;
 mod problems;
 mod program;
 mod schema;
-mod sebulba;
-mod seed;
 #[cfg(test)]
 mod sizes;
+mod training_loop;
 mod trust;
 mod values;
 
@@ -23,20 +21,21 @@ use std::collections::BTreeMap;
 
 use podracer_envs::host::server::ServerSettings;
 use podracer_runtime::OptionValue;
+pub use podracer_runtime::{
+    AnakinSettings, CentralSettings, HostLoopSettings, ReplayMemory, Schedule, SebulbaSettings,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub use crate::UsageError;
 pub use devices::Devices;
-pub use host_loop::HostLoop;
 pub(crate) use load::parse_sets;
 pub use load::{Overrides, load};
 pub(crate) use problems::suggestion;
 pub use program::{ProgramSettings, SimplifyGroup};
 pub use schema::{Key, Kind, Range, Schema};
-pub use sebulba::{ReplayMemory, Schedule, SebulbaSettings};
-pub use seed::SeedSettings;
+pub use training_loop::TrainingLoop;
 
 use crate::format::plural;
 use crate::registry::Registry;
@@ -55,15 +54,9 @@ pub struct Settings {
     pub description: String,
     /// Table `[train]`.
     pub train: TrainSettings,
-    /// Table `[anakin]`; unused if there is `[sebulba]` or `[seed]`.
-    #[serde(default)]
-    pub anakin: AnakinSettings,
-    /// Table `[sebulba]`; it takes the place of `[anakin]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sebulba: Option<SebulbaSettings>,
-    /// Table `[seed]`; it takes the place of `[anakin]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<SeedSettings>,
+    /// Table `[anakin]`, `[sebulba]` or `[central]`.
+    #[serde(flatten)]
+    pub training_loop: TrainingLoop,
     /// Table `[agent]`, complete: the agent's name as `kind`, and its settings.
     pub agent: Table,
     /// Table `[environment]`, complete: the environment's name as `name`, and its settings.
@@ -157,27 +150,6 @@ impl Default for TrainSettings {
     }
 }
 
-/// The loop that is one program: agent and environment on the same devices.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(default)]
-pub struct AnakinSettings {
-    /// Lanes in all, over all devices.
-    #[schemars(range(min = 1, max = i32::MAX))]
-    pub environments: usize,
-    /// Steps of each lane in an iteration.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub unroll: usize,
-    /// Iterations in one call of the compiled program.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub iterations_per_call: usize,
-}
-
-impl Default for AnakinSettings {
-    fn default() -> Self {
-        AnakinSettings { environments: 64, unroll: 32, iterations_per_call: 16 }
-    }
-}
-
 /// The metrics that a run records.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
@@ -236,19 +208,19 @@ impl Settings {
     /// The iterations and calls of the steps that were asked for.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        let (lanes, unroll, iterations_per_call) = self.shape();
+        let (lanes, unroll) = (self.training_loop.lanes(), self.training_loop.unroll());
         let steps_per_iteration = (lanes as u64).saturating_mul(unroll as u64).max(1);
         let iterations = (self.train.steps / steps_per_iteration).max(1);
-        let calls = iterations.div_ceil(iterations_per_call.max(1) as u64);
+        let calls = iterations.div_ceil(self.training_loop.iterations_per_call().max(1) as u64);
         Plan { steps_per_iteration, iterations, calls }
     }
 
     /// A sentence for the user where the run trains other than the steps that were asked for, since it consists of whole calls.
     #[must_use]
     pub fn rounding(&self) -> Option<String> {
-        let (plan, (_, _, iterations)) = (self.plan(), self.shape());
+        let (plan, iterations) = (self.plan(), self.training_loop.iterations_per_call());
         let (asked, trained) = (self.train.steps, plan.steps(iterations));
-        let section = self.loop_section();
+        let section = self.training_loop.section();
         (trained != asked).then(|| {
             format!(
                 "{trained} steps will be trained where train.steps = {asked}: a run is whole calls of the compiled program, here {} of \
@@ -258,20 +230,6 @@ impl Settings {
                 plan.steps_per_iteration
             )
         })
-    }
-
-    /// Lanes in all, steps of each in an iteration, iterations in a call.
-    #[must_use]
-    pub fn shape(&self) -> (usize, usize, usize) {
-        let AnakinSettings { environments, unroll, iterations_per_call } = self.anakin;
-        self.host_loop().map_or((environments, unroll, iterations_per_call), |on_host| {
-            (on_host.all_environments, on_host.unroll, on_host.iterations_per_call)
-        })
-    }
-
-    /// The name of the loop's table: `anakin`, `sebulba` or `seed`.
-    pub(crate) fn loop_section(&self) -> &'static str {
-        self.host_loop().map_or("anakin", |on_host| on_host.section)
     }
 
     /// XLA's options by podracer's rule, changed and extended by `[xla]`.
@@ -287,12 +245,7 @@ impl Settings {
     /// # Errors
     /// Values that TOML cannot write, which [`load`] does not give.
     pub fn to_toml(&self) -> anyhow::Result<String> {
-        if self.host_loop().is_none() {
-            return Ok(toml::to_string(self)?);
-        }
-        let mut table = Table::try_from(self)?;
-        table.remove("anakin");
-        Ok(toml::to_string(&table)?)
+        Ok(toml::to_string(self)?)
     }
 
     /// Checks that the settings fit together, as far as that is known without the machine. Types and ranges are checked when a
@@ -303,18 +256,17 @@ impl Settings {
     fn check(&self, registry: &Registry) -> Result<(), UsageError> {
         let mut problems = Problems::default();
         let environment = registry.environment(self.environment_name());
-        if let Some(on_host) = self.host_loop() {
-            on_host.check(&mut problems);
-            if let Some(server) = environment.and_then(|one| (one.server)(&self.environment)) {
-                check_server(&server, &on_host, &mut problems);
-            }
+        let training_loop = &self.training_loop;
+        training_loop.check(&mut problems);
+        if let Some(host) = training_loop.host()
+            && let Some(server) = environment.and_then(|one| (one.server)(&self.environment))
+        {
+            check_server(&server, training_loop, host.patience, &mut problems);
         }
-        if let Some(seed) = &self.seed {
-            seed.check(&mut problems);
-        }
-        let (lanes, unroll, iterations) = self.shape();
+        let (lanes, unroll) = (training_loop.lanes(), training_loop.unroll());
+        let iterations = training_loop.iterations_per_call();
         let in_a_call = lanes.checked_mul(unroll).and_then(|steps| steps.checked_mul(iterations));
-        let section = self.loop_section();
+        let section = training_loop.section();
         if let Some(steps) =
             lanes.checked_mul(unroll).filter(|&steps| i32::try_from(steps).is_err())
         {
@@ -341,9 +293,14 @@ impl Settings {
 }
 
 /// Checks that a run has the patience for a server's restart, and each server an environment.
-fn check_server(server: &ServerSettings, on_host: &HostLoop<'_>, problems: &mut Problems) {
+fn check_server(
+    server: &ServerSettings,
+    training_loop: &TrainingLoop,
+    patience: usize,
+    problems: &mut Problems,
+) {
     let &ServerSettings { servers, restarts, start_seconds, step_seconds, .. } = server;
-    let &HostLoop { section, batch, patience, .. } = on_host;
+    let (section, batch) = (training_loop.section(), training_loop.batch());
     let longest = start_seconds.saturating_mul(2).saturating_add(step_seconds);
     if restarts > 0 && longest >= patience {
         problems.add(format!(
@@ -352,10 +309,9 @@ fn check_server(server: &ServerSettings, on_host: &HostLoop<'_>, problems: &mut 
         ));
     }
     if servers > batch {
-        let limit = if section == "seed" {
-            "seed.environments / seed.workers"
-        } else {
-            "sebulba.environments"
+        let limit = match training_loop {
+            TrainingLoop::Central(_) => "central.environments / central.workers",
+            _ => "sebulba.environments",
         };
         problems
             .add(format!("environment.servers is {servers} and must be at most {limit} = {batch}"));

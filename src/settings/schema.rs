@@ -35,6 +35,8 @@ pub struct Key {
     pub must: Option<String>,
     /// True if a run that goes on may have another value: the field's `x-resume`.
     pub resume: bool,
+    /// True for an `Option`: the setting may be absent, and the value "none" takes it away.
+    pub optional: bool,
 }
 
 /// A type of values, with their range.
@@ -137,6 +139,7 @@ impl Reader<'_> {
                 kind: self.kind(schema),
                 must: must.and_then(Json::as_str).map(str::to_owned),
                 resume: schema.get("x-resume") == Some(&json!(true)),
+                optional: optional(schema),
             });
         }
         for part in schema.get("allOf").and_then(Json::as_array).into_iter().flatten() {
@@ -202,6 +205,14 @@ impl Reader<'_> {
             _ => Kind::Table,
         }
     }
+}
+
+/// True for a schema that allows null, as that of an `Option` does.
+fn optional(schema: &Json) -> bool {
+    let null = json!("null");
+    let several = schema.get("anyOf").and_then(Json::as_array).into_iter().flatten();
+    let typed = schema.get("type").and_then(Json::as_array).into_iter().flatten();
+    several.filter_map(|one| one.get("type")).chain(typed).any(|named| *named == null)
 }
 
 /// The strings of an enum, each with its documentation.

@@ -195,7 +195,7 @@ fn edges(registry: &Registry) -> Vec<Edge> {
     let mut edges = Vec::new();
     for agent in registry.agents() {
         let fits = |settings: &Settings| {
-            settings.agent_kind() == agent.name && settings.host_loop().is_none()
+            settings.agent_kind() == agent.name && settings.training_loop.host().is_none()
         };
         let experiment = registry.experiments().iter().find(|one| {
             registry.load(&one.name, &Overrides::default()).is_ok_and(|settings| fits(&settings))

@@ -29,7 +29,7 @@ fn every_built_in_experiment_is_complete_and_divides() {
         assert_eq!(settings.experiment, one.name);
         assert!(!settings.description.is_empty());
         settings.check_division(1, &registry).unwrap();
-        let devices = match settings.host_loop() {
+        let devices = match settings.training_loop.host() {
             // Who acts and who learns need devices of their own.
             Some(_) => Devices::All,
             None => Devices::Count(1),
@@ -80,7 +80,7 @@ fn a_file_changes_its_base() {
     let settings = set(mine.to_str().unwrap(), &["agent.epochs=2"]).unwrap();
     let ppo: PpoSettings = parse(&settings.agent, "agent").unwrap();
     assert_eq!((ppo.clip, ppo.learning_rate, ppo.epochs), (0.1.into(), 1.0.into(), 2));
-    assert_eq!((settings.anakin.environments, settings.anakin.unroll), (8, 128));
+    assert_eq!((settings.training_loop.environments(), settings.training_loop.unroll()), (8, 128));
     assert_eq!(settings.experiment, "mine");
 
     fs::write(&middle, "base = 'middle.toml'").unwrap();
@@ -320,9 +320,11 @@ fn the_groups_of_simplification_are_settings() {
 #[test]
 fn sebulba_takes_the_place_of_anakin() {
     let settings = set("cartpole-sebulba-ppo", &["sebulba.threads=3"]).unwrap();
-    let sebulba = settings.sebulba.clone().unwrap();
-    assert_eq!(sebulba.threads, 3);
-    assert_eq!(settings.shape(), (24, 64, 8));
+    let shape = |settings: &Settings| {
+        let one = &settings.training_loop;
+        (one.lanes(), one.unroll(), one.iterations_per_call())
+    };
+    assert_eq!(shape(&settings), (24, 64, 8));
     // Its text has no [anakin], and reads back as the same settings.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
@@ -338,7 +340,7 @@ fn sebulba_takes_the_place_of_anakin() {
 
     // Any experiment becomes one.
     let catch = set("catch-ppo", &["sebulba.environments=16"]).unwrap();
-    assert_eq!(catch.shape(), (32, 32, 16));
+    assert_eq!(shape(&catch), (32, 32, 16));
     let overrides = Overrides { learners: Some(vec![1]), ..Overrides::default() };
     let flag = mistake(load("catch-ppo", &overrides));
     assert!(flag.contains("--learners is for experiments with [sebulba]"), "{flag}");

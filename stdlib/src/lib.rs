@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod anakin;
+pub mod central;
 pub mod distributions;
 mod expect;
 pub mod host_replay;
@@ -22,6 +23,5 @@ pub mod replay;
 pub mod returns;
 pub mod search;
 pub mod sebulba;
-pub mod seed;
 
 pub use number::Number;

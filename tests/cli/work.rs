@@ -155,7 +155,7 @@ fn a_learner_that_is_stopped_without_workers_leaves_a_checkpoint() {
         let checkpoints = fs::read_dir(folder.path().join("run/checkpoints")).expect("a folder");
         assert!(checkpoints.count() > 0, "{said}");
     };
-    let on_host = "seed.replay=\"host\"";
-    stopped(&["catch-seed-r2d2", "--run-dir", "run", "--set", on_host]);
+    let on_host = "central.replay=\"host\"";
+    stopped(&["catch-central-r2d2", "--run-dir", "run", "--set", on_host]);
     stopped(&["run"]);
 }

@@ -105,7 +105,7 @@ fn programs_of_some_experiments() {
         "cartpole-ppo",
         "catch-lstm-impala",
         "catch-online",
-        "catch-seed-r2d2",
+        "catch-central-r2d2",
         "cartpole-rainbow",
         "pendulum-sac",
         "catch-muzero",

@@ -3,6 +3,7 @@
 mod activations;
 mod agreement;
 mod anakin;
+mod central;
 mod constants;
 mod draws;
 mod evaluation;
@@ -17,7 +18,6 @@ mod replay;
 mod replicas;
 mod search;
 mod sebulba;
-mod seed;
 mod servers;
 mod snapshots;
 mod summary;

@@ -31,6 +31,11 @@ pub trait Workers: Send {
     /// them. Dropped if the worker has left.
     fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, version: u64);
 
+    /// True if workers come from other processes: a run waits for them as long as it takes.
+    fn are_elsewhere(&self) -> bool {
+        false
+    }
+
     /// Sends a worker away, with a reason that both sides print. It may or may not be followed by a `Left`.
     fn dismiss(&mut self, worker: WorkerId, reason: &str);
 }

@@ -56,6 +56,10 @@ impl RemoteWorkers {
 }
 
 impl Workers for RemoteWorkers {
+    fn are_elsewhere(&self) -> bool {
+        true
+    }
+
     fn next(&mut self, until: Instant) -> Result<Option<WorkerEvent>, WorkersClosed> {
         let event = match self.events.recv_deadline(until) {
             Ok(event) => event,

@@ -10,7 +10,6 @@ use podracer_envs::host::{HostEnvironment, StepMemory};
 
 use super::boundary::Boundary;
 use super::error::ThreadFailure;
-use super::options::Schedule;
 use super::parameters::Version;
 use super::programs::SebulbaShape;
 use super::shared::Shared;
@@ -46,7 +45,7 @@ pub(super) struct Actor {
     /// True if trajectories go to the host, and not to the learner devices.
     pub(super) keeps_on_host: bool,
     pub(super) shape: SebulbaShape,
-    pub(super) schedule: Schedule,
+    pub(super) lag: Option<usize>,
     pub(super) seed: u64,
     /// The boundary of a checkpoint to go on from.
     pub(super) from: Option<Boundary>,
@@ -92,8 +91,8 @@ impl Actor {
         let key = start.upload(0, 0, &Array::key(self.seed))?;
         let index = start.upload(0, 1, &Array::scalar(first as i32))?;
         // A free-running thread had acted on by the time of the checkpoint: those steps are lost.
-        let continues = matches!(self.schedule, Schedule::Deterministic { .. })
-            && self.from.as_ref().is_some_and(|from| from.environment.is_some());
+        let continues =
+            self.lag.is_some() && self.from.as_ref().is_some_and(|from| from.environment.is_some());
         let continues = start.upload(0, 2, &Array::scalar(continues))?;
         let mut state =
             only(start.execute(vec![vec![key.into(), index.into(), continues.into()]])?);
@@ -148,14 +147,14 @@ impl Actor {
         acting: &mut Acting,
     ) -> Result<Option<Trajectory>, ThreadFailure> {
         let mut nets = None;
-        if let Schedule::Deterministic { lag } = self.schedule {
+        if let Some(lag) = self.lag {
             let wanted = number.saturating_sub(lag as u64);
             status.begin(Activity::WaitingForParameters, wanted);
             nets = self.shared.parameters.exactly(wanted);
         }
         let (mut versions, mut episodes) = (0, Vec::new());
         for step in 0..self.shape.unroll {
-            if self.schedule == Schedule::FreeRunning {
+            if self.lag.is_none() {
                 nets = self.shared.parameters.latest();
             }
             let Some(nets) = nets.as_deref().filter(|_| !self.shared.is_closed()) else {

@@ -62,12 +62,15 @@ pub(crate) fn joined(thread: Compiling<'_>) -> Result<Executable, RuntimeError> 
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Where and how programs are compiled.
+/// Client, options and cache with which the programs of a run are compiled.
 #[derive(Clone, Copy)]
-pub(crate) struct Compiler<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) xla: &'a [(String, OptionValue)],
-    pub(crate) cache: &'a ExecutableCache,
+pub struct Compiler<'a> {
+    /// The client whose devices act and learn.
+    pub client: &'a Client,
+    /// Options for XLA, by name.
+    pub xla: &'a [(String, OptionValue)],
+    /// The cache of compiled programs.
+    pub cache: &'a ExecutableCache,
 }
 
 impl<'a> Compiler<'a> {

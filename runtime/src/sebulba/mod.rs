@@ -16,12 +16,12 @@
 
 mod actor;
 pub(crate) mod boundary;
+pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod error;
 pub(crate) mod host_replay;
 pub(crate) mod learner;
 pub(crate) mod learner_run;
-mod options;
 pub(crate) mod origin;
 pub(crate) mod parameters;
 pub(crate) mod programs;
@@ -31,10 +31,10 @@ pub(crate) mod supply;
 pub(crate) mod thread_status;
 pub(crate) mod trajectory;
 
+pub use compile::Compiler;
 pub use error::{ReplayError, SebulbaError, ThreadFailure};
 pub use host_replay::HostReplay;
 pub use learner::IterationReport;
-pub use options::{Schedule, SebulbaOptions};
 pub use origin::Origin;
 pub use programs::{LearntBy, SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
 pub use run::{SebulbaRun, SebulbaTransfers};

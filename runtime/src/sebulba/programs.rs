@@ -266,10 +266,10 @@ impl SebulbaLoop {
     /// Checks that the disk of the folder has room for a replay that is on the host.
     pub(crate) fn check_space(
         &self,
-        folder: Option<&std::path::Path>,
+        folder: &std::path::Path,
         origin: Origin<'_>,
     ) -> Result<(), SebulbaError> {
-        let (Some(replay), Some(folder)) = (&self.replay, folder) else { return Ok(()) };
+        let Some(replay) = &self.replay else { return Ok(()) };
         let from = match origin {
             Origin::Seed(_) => None,
             Origin::Checkpoint(checkpoint) => Some(checkpoint),

@@ -9,20 +9,21 @@ use podracer_envs::host::HostEnvironment;
 
 use super::actor::{Actor, ActorPrograms};
 use super::boundary::{Boundaries, Boundary};
+use super::check::check;
 use super::compile::{Compiler, Programs, compile};
 use super::error::SebulbaError;
 use super::host_replay::ReplaySupply;
 use super::learner::IterationReport;
 use super::learner_run::{LearnerRun, LearnerStart};
-use super::options::{Schedule, SebulbaOptions};
 use super::origin::{Origin, Restored, Snapshot};
 use super::parameters::{Parameters, Version};
 use super::programs::SebulbaLoop;
 use super::shared::Shared;
 use super::supply::TrajectoryQueues;
 use super::thread_status::{ThreadStatus, ThreadTimes};
+use crate::settings::SebulbaSettings;
 use crate::warnings;
-use crate::{Array, Checkpoint, Client, Executable, TransferCounts};
+use crate::{Array, Checkpoint, Executable, TransferCounts};
 
 /// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
 /// thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the threads.
@@ -54,32 +55,29 @@ impl SebulbaRun {
     /// [`SebulbaError::Runtime`].
     pub fn start(
         programs: &SebulbaLoop,
-        client: &Client,
-        options: &SebulbaOptions,
+        compiler: Compiler<'_>,
+        settings: &SebulbaSettings,
         environments: Vec<Box<dyn HostEnvironment>>,
         origin: Origin<'_>,
     ) -> Result<Self, SebulbaError> {
-        options.check(programs, &environments)?;
-        programs.needed(&options.learners).check(client)?;
+        check(programs, settings, &environments)?;
+        let (client, host, folder) = (compiler.client, &settings.host, settings.host.folder());
+        programs.needed(host.learning()).check(client)?;
         let shape = programs.shape;
-        programs.check_space(options.replay_folder.as_deref(), origin)?;
+        programs.check_space(&folder, origin)?;
         programs.warnings().iter().for_each(warnings::tell);
         let began = Instant::now();
         let fresh = matches!(origin, Origin::Seed(_));
-        let compiler = Compiler { client, xla: &options.xla, cache: &options.cache };
         let Programs { init, learn, actors: actor_programs } =
-            compile(programs, compiler, (&options.actors, &options.learners), fresh)?;
+            compile(programs, compiler, (host.acting(), host.learning()), fresh)?;
         let compile_time = began.elapsed();
 
         let devices = |indices: &[usize]| -> Result<Vec<_>, _> {
             indices.iter().map(|&index| client.device(index)).collect()
         };
-        let (actors, learners) = (devices(&options.actors)?, devices(&options.learners)?);
+        let (actors, learners) = (devices(host.acting())?, devices(host.learning())?);
         // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
-        let (lag, kept_boundaries) = match options.schedule {
-            Schedule::Deterministic { lag } => (lag, lag + 2),
-            Schedule::FreeRunning => (0, 1),
-        };
+        let (lag, kept_boundaries) = settings.fixed_lag().map_or((0, 1), |lag| (lag, lag + 2));
         let restored = match origin {
             Origin::Seed(seed) => Restored::first(programs, init.as_ref(), seed)?,
             Origin::Checkpoint(checkpoint) => {
@@ -95,12 +93,11 @@ impl SebulbaRun {
         let names = (0..shape.threads)
             .map(|thread| format!("actor thread {thread} ({})", actors[device_of(thread)]))
             .chain(programs.learner_threads());
-        let queues = || TrajectoryQueues::new(shape.threads, options.queue);
-        let folder = options.replay_folder.as_deref();
+        let queues = || TrajectoryQueues::new(shape.threads, settings.queue);
         let shared = Arc::new(Shared::new(
             names.map(ThreadStatus::new).collect(),
             Parameters::new(versions, lag + 1),
-            ReplaySupply::or_queues(programs, &learn, folder, options.queue, queues)?,
+            ReplaySupply::or_queues(programs, &learn, &folder, settings.queue, queues)?,
             Boundaries::new(shape.threads, kept_boundaries),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {
@@ -113,7 +110,7 @@ impl SebulbaRun {
             actors: actors.clone(),
             seed,
             iterations,
-            patience: options.patience,
+            patience: host.patience(),
             compile_time,
         };
         let mut run = LearnerRun::start(Arc::clone(&shared), programs, start)?;
@@ -128,13 +125,13 @@ impl SebulbaRun {
                 learners: Arc::clone(&learner_devices),
                 keeps_on_host: programs.replay.is_some(),
                 shape,
-                schedule: options.schedule,
+                lag: settings.fixed_lag(),
                 seed,
                 from,
             };
             run.spawn(index, move || actor.run())?;
         }
-        let lagging = matches!(options.schedule, Schedule::Deterministic { .. });
+        let lagging = settings.fixed_lag().is_some();
         Ok(SebulbaRun { run, lagging, fresh_episodes, actors: actor_programs })
     }
 

@@ -238,11 +238,11 @@ fn a_served_run_goes_on_through_random_events() {
     let folder = folder.path();
     let ports = [port(), port()];
     let begins = [
-        "cartpole-seed-ppo",
+        "cartpole-central-ppo",
         "--run-dir=run",
         "--steps=1000000000",
-        "--set=seed.environments=40",
-        "--set=seed.timeout_ms=20",
+        "--set=central.environments=40",
+        "--set=central.timeout_ms=20",
         "--set=train.checkpoint_every=8",
     ];
     let mut scene = Scene {

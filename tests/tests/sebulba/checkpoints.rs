@@ -2,6 +2,7 @@
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::HostEnvironment;
+use podracer_runtime::setters::*;
 use podracer_runtime::{
     Array, Checkpoint, Checkpoints, Client, ExecutableCache, Schedule, SebulbaRun,
 };
@@ -29,9 +30,9 @@ pub fn resume(
 fn what_follows_a_checkpoint_is_what_would_have_followed() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = ExecutableCache::at(folder.path().join("programs"), u64::MAX);
-    let sebulba = small().actors(&[0, 1]).learners(&[2, 3]).cache(cache);
+    let sebulba = small().actors(vec![0, 1]).learners(vec![2, 3]).cache(cache);
     for lag in 0..3 {
-        let sebulba = sebulba.clone().schedule(Schedule::Deterministic { lag });
+        let sebulba = sebulba.clone().lag(lag);
         let mut alone = start(&sebulba, 4, 7);
         let reports = alone.run(7).expect("some iterations");
         let expected = parameters(&alone);
@@ -109,7 +110,7 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
 /// The same trajectories, of which each learner device now has more or fewer.
 #[test]
 fn other_learners_go_on() {
-    let before = small().learners(&[1, 2]).schedule(Schedule::Deterministic { lag: 0 });
+    let before = small().learners(vec![1, 2]).lag(0);
     let mut run = start(&before, 3, 5);
     run.run(2).expect("some iterations");
     let checkpoint = saved(&mut run);
@@ -117,8 +118,8 @@ fn other_learners_go_on() {
     let client = loops::client(4);
     let reports = run.run(1).expect("an iteration");
     for learners in [&[1][..], &[0, 1, 2, 3]] {
-        let mut run =
-            resume(&before.clone().learners(learners), &client, &checkpoint).expect("it goes on");
+        let mut run = resume(&before.clone().learners(learners.to_vec()), &client, &checkpoint)
+            .expect("it goes on");
         assert_eq!((run.fresh_episodes(), parameters(&run)), (0, learnt.clone()));
         let again = run.run(1).expect("an iteration");
         assert_eq!((again[0].iteration, &again[0].episodes), (2, &reports[0].episodes));
@@ -136,11 +137,11 @@ fn a_checkpoint_of_another_run_says_what_does_not_fit() {
         let error = resume(sebulba, &client, checkpoint).err();
         format!("{:#}", error.expect("it does not fit"))
     };
-    let said = problem(&small().actors(&[0, 2]), &good);
+    let said = problem(&small().actors(vec![0, 2]), &good);
     assert!(said.contains("it has no `actors[2].carried."), "{said}");
     let said = problem(&small().threads(1), &good);
     assert!(said.contains("it has the environments of more than 1 actor thread(s)"), "{said}");
-    let said = problem(&small().schedule(Schedule::Deterministic { lag: 2 }), &good);
+    let said = problem(&small().lag(2), &good);
     assert!(said.contains("it has no `published[0]."), "{said}");
     let mut other = good.clone();
     let weight = other.arrays.keys().find(|name| name.contains("weight"));

@@ -5,7 +5,8 @@ use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
-use podracer_runtime::{Array, Checkpoint, Schedule};
+use podracer_runtime::setters::*;
+use podracer_runtime::{Array, Checkpoint};
 use podracer_stdlib::agents::{Learn, Normalized};
 use podracer_stdlib::optim::{adam, sgd};
 use podracer_tests::compare::difference;
@@ -59,11 +60,11 @@ pub fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tens
     };
     let spec = batch().spec().clone();
     let mut run = quick(Sebulba::new(agent.clone()))
-        .actors(&[0])
-        .learners(&learners)
+        .actors(vec![0])
+        .learners(learners)
         .threads(threads)
         .unroll(size.unroll)
-        .schedule(Schedule::Deterministic { lag: 0 })
+        .lag(0)
         .start(&client, &spec, SEED, |_| Ok(Box::new(batch())))
         .expect("the run starts");
     let reports = run.run(UPDATES).expect("the iterations");

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError};
-use podracer_runtime::{Schedule, SebulbaError, SebulbaRun, ThreadFailure};
+use podracer_runtime::setters::*;
+use podracer_runtime::{SebulbaError, SebulbaRun, ThreadFailure};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -86,13 +87,12 @@ fn an_error_of_an_environment_too() {
 /// An environment that never comes back: its thread is named, and who waits for it.
 #[test]
 fn a_watchdog_names_who_waits_for_whom() {
-    let ahead = Schedule::Deterministic { lag: 4 };
     for (sebulba, waits_for) in [
         (small(), "parameters 2 of the learner"),
-        (small().schedule(ahead).queue(1), "the learner to take a trajectory, its queue is full"),
+        (small().lag(4).queue(1), "the learner to take a trajectory, its queue is full"),
     ] {
         let (_keep, trouble) = waits();
-        let sebulba = sebulba.patience(Duration::from_secs(2));
+        let sebulba = sebulba.patience(2);
         let error = error(&mut with_trouble(&sebulba, trouble)).to_string();
         for expected in [
             "nothing happened for 2 s, the run's `patience`: ",
@@ -112,7 +112,7 @@ fn a_pause_within_the_patience_is_none_of_the_watchdogs_business() {
         std::thread::sleep(Duration::from_secs(2));
         Ok(())
     };
-    let sebulba = small().patience(Duration::from_secs(20));
+    let sebulba = small().patience(20);
     let mut run = with_trouble(&sebulba, trouble);
     assert_eq!(run.run(5).expect("it goes on").len(), 5);
 }
@@ -149,9 +149,11 @@ fn what_does_not_fit_is_said_before_anything_starts() {
             && other.contains("environments: 3"),
         "{other}"
     );
-    let none = message(small().learners(&[1, 5]).start(&client, &spec(), 1, batch(ENVIRONMENTS)));
+    let none =
+        message(small().learners(vec![1, 5]).start(&client, &spec(), 1, batch(ENVIRONMENTS)));
     assert!(none.contains("device 5"), "{none}");
-    let odd = message(small().learners(&[0, 1, 2]).start(&client, &spec(), 1, batch(ENVIRONMENTS)));
+    let odd =
+        message(small().learners(vec![0, 1, 2]).start(&client, &spec(), 1, batch(ENVIRONMENTS)));
     assert!(
         odd.contains("the 4 environments of a thread do not divide over 3 learner devices"),
         "{odd}"

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use podracer::sebulba::{STORE, Sebulba};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, Random};
+use podracer_runtime::setters::*;
 use podracer_runtime::{
-    Activity, Checkpoint, CheckpointError, Checkpoints, ExecutableCache, IterationReport, Schedule,
-    SebulbaRun,
+    Activity, Checkpoint, CheckpointError, Checkpoints, ExecutableCache, IterationReport,
+    ReplayMemory, Schedule, SebulbaRun,
 };
 use podracer_stdlib::agents::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
@@ -137,8 +138,8 @@ fn sebulba(prioritized: bool, starts: bool, learners: &[usize]) -> Sebulba<Repla
     let agent = Numbers { starts, length: 6, padding: 3 };
     quick(Sebulba::new(Replayed { agent, settings, iterations: 20 }))
         .unroll(UNROLL)
-        .learners(learners)
-        .replay_on_host()
+        .learners(learners.to_vec())
+        .replay(ReplayMemory::Host)
 }
 
 fn batch(_: usize) -> anyhow::Result<Box<dyn HostEnvironment>> {
@@ -212,7 +213,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = ExecutableCache::at(folder.path().join("programs"), u64::MAX);
     for (kind, sebulba) in kinds().into_iter().enumerate() {
-        let sebulba = sebulba.cache(cache.clone()).replay_folder(folder.path());
+        let sebulba = sebulba.cache(cache.clone()).replay_folder(Some(folder.path().to_owned()));
         let mut alone = start(&sebulba);
         let reports = alone.run(13).expect("some iterations");
         let expected = parameters(&alone);
@@ -246,7 +247,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
 fn checkpoints_share_the_files_of_the_replay() {
     use std::os::unix::fs::MetadataExt;
     let folder = tempfile::tempdir().expect("a folder");
-    let sebulba = sebulba(true, false, &[1]).replay_folder(folder.path());
+    let sebulba = sebulba(true, false, &[1]).replay_folder(Some(folder.path().to_owned()));
     let checkpoints = Checkpoints::new(folder.path().join("checkpoints"), 2);
     let mut run = start(&sebulba);
     let mut save = |iterations| {
@@ -279,7 +280,7 @@ fn checkpoints_share_the_files_of_the_replay() {
 #[test]
 fn a_damaged_segment_gives_way_to_the_checkpoint_before() {
     let folder = tempfile::tempdir().expect("a folder");
-    let sebulba = sebulba(true, false, &[1]).replay_folder(folder.path());
+    let sebulba = sebulba(true, false, &[1]).replay_folder(Some(folder.path().to_owned()));
     let checkpoints = Checkpoints::new(folder.path().join("checkpoints"), 3);
     let mut run = start(&sebulba);
     run.run(4).expect("some iterations");
@@ -398,7 +399,7 @@ fn a_replay_that_cannot_be_is_refused_before_anything_starts() {
     let with = |change: &dyn Fn(&mut Replayed<Numbers>)| {
         let mut agent = sebulba(true, false, &[1]).agent().clone();
         change(&mut agent);
-        quick(Sebulba::new(agent)).unroll(UNROLL).replay_on_host()
+        quick(Sebulba::new(agent)).unroll(UNROLL).replay(ReplayMemory::Host)
     };
     let said = refused(&with(&|agent| {
         (agent.agent.padding, agent.settings.capacity) = (1 << 20, 1 << 25);
@@ -407,9 +408,9 @@ fn a_replay_that_cannot_be_is_refused_before_anything_starts() {
     assert!(said.contains("are free there: lower the replay's capacity"), "{said}");
     let said = refused(&with(&|agent| agent.settings.capacity = 16));
     assert!(said.contains("a window has 6 steps, and a capacity of 16 is 4 steps"), "{said}");
-    let said = refused(&sebulba(true, false, &[1]).replay_folder(Path::new("/proc/nothing")));
+    let said = refused(&sebulba(true, false, &[1]).replay_folder(Some("/proc/nothing".into())));
     assert!(said.contains("cannot look at the folder `/proc/nothing`: No such file"), "{said}");
-    let ppo = super::small().replay_on_host();
+    let ppo = super::small().replay(ReplayMemory::Host);
     let said = ppo.trace(&spec()).expect_err("it has none").to_string();
     assert!(said.contains("for agents that learn from a replay"), "{said}");
 }
@@ -421,7 +422,7 @@ const CALLS: u64 = 12;
 /// Trains from the last checkpoint in the folder to the end, a checkpoint after each call.
 fn train_in(folder: &Path) {
     let cache = ExecutableCache::at(folder.join("programs"), u64::MAX);
-    let sebulba = sebulba(true, false, &[1]).replay_folder(folder).cache(cache);
+    let sebulba = sebulba(true, false, &[1]).replay_folder(Some(folder.to_owned())).cache(cache);
     let checkpoints = Checkpoints::new(folder.join("checkpoints"), 2);
     let (mut run, mut iterations) = match checkpoints.latest() {
         Ok(found) => {

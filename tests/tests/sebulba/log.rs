@@ -5,7 +5,8 @@ use podracer_dsl::Report;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{Environment, MemoryChain, Space, TimeStep};
-use podracer_runtime::{IterationReport, Schedule};
+use podracer_runtime::IterationReport;
+use podracer_runtime::setters::*;
 use podracer_stdlib::agents::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout};
 
 use super::quick;
@@ -102,10 +103,10 @@ fn reports(loud: bool, learners: &[usize]) -> Vec<IterationReport> {
     };
     let spec = batch().spec().clone();
     let mut run = quick(Sebulba::new(Counter { loud }))
-        .learners(learners)
+        .learners(learners.to_vec())
         .threads(2)
         .unroll(UNROLL)
-        .schedule(Schedule::Deterministic { lag: 0 })
+        .lag(0)
         .start(&client, &spec, 0, |_| Ok(Box::new(batch())))
         .expect("the run starts");
     run.run(2).expect("the iterations")

@@ -12,10 +12,9 @@ pub mod skipped;
 mod split;
 mod transfers;
 
-use std::time::Duration;
-
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
+use podracer_runtime::setters::*;
 use podracer_runtime::{Array, ExecutableCache, SebulbaRun, XlaOptions};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -40,10 +39,7 @@ fn spec() -> HostSpec {
 pub fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
-    sebulba
-        .xla(XlaOptions::unoptimized().to_vec())
-        .cache(ExecutableCache::disabled())
-        .patience(Duration::from_secs(60))
+    sebulba.xla(XlaOptions::unoptimized().to_vec()).cache(ExecutableCache::disabled()).patience(60)
 }
 
 /// PPO on device 1, acting on device 0.

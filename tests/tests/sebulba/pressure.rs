@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use podracer::sebulba::Sebulba;
-use podracer_runtime::{Activity, Schedule, SebulbaRun};
+use podracer_runtime::setters::*;
+use podracer_runtime::{Activity, SebulbaRun};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::Sgd;
 
@@ -13,8 +14,7 @@ use crate::loops;
 
 /// Actors that may be further ahead than their queues have room for.
 fn ahead(queue: usize) -> Sebulba<Ppo<Sgd>> {
-    let schedule = Schedule::Deterministic { lag: 6 };
-    small().schedule(schedule).queue(queue)
+    small().lag(6).queue(queue)
 }
 
 fn wait_for(what: &str, there: impl Fn() -> bool) {
@@ -84,11 +84,7 @@ fn a_run_whose_queues_are_full_is_saved_and_stopped() {
 fn a_watchdog_names_a_learner_that_is_stuck() {
     let mut agent = ahead(1).agent().clone();
     agent.settings.epochs = 50_000;
-    let stuck = quick(Sebulba::new(agent))
-        .unroll(UNROLL)
-        .schedule(Schedule::Deterministic { lag: 6 })
-        .queue(1)
-        .patience(Duration::from_secs(1));
+    let stuck = quick(Sebulba::new(agent)).unroll(UNROLL).lag(6).queue(1).patience(1);
     let mut run = start(&stuck, 2, 3);
     let error = run.run(1).expect_err("it is given up").to_string();
     for expected in [

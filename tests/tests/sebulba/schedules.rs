@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use podracer_envs::host::{HostEnvironment, Random};
+use podracer_runtime::setters::*;
 use podracer_runtime::{Activity, Array, Schedule};
 
 use super::pressure::full;
@@ -13,7 +14,7 @@ use crate::loops;
 /// Four actor threads on two devices, two learners, and environments that take as long as they like.
 fn hurried(seed: u64) -> Vec<(String, Array)> {
     static HURRY: AtomicU64 = AtomicU64::new(0);
-    let sebulba = small().actors(&[0, 1]).learners(&[2, 3]);
+    let sebulba = small().actors(vec![0, 1]).learners(vec![2, 3]);
     let batch = |_| -> anyhow::Result<Box<dyn HostEnvironment>> {
         let mut random = Random::from_state(HURRY.fetch_add(1, Ordering::Relaxed));
         Ok(Box::new(with(move || {
@@ -39,7 +40,7 @@ fn a_seed_decides_the_run_whatever_the_timing() {
 #[test]
 fn trajectories_are_acted_with_the_parameters_of_the_lag() {
     for lag in 0..3 {
-        let sebulba = small().schedule(Schedule::Deterministic { lag });
+        let sebulba = small().lag(lag);
         let mut run = start(&sebulba, 2, 1);
         let reports = run.run(6).expect("some iterations");
         for (iteration, report) in reports.iter().enumerate() {
@@ -58,7 +59,7 @@ fn trajectories_are_acted_with_the_parameters_of_the_lag() {
 #[test]
 fn the_lag_changes_what_is_learnt() {
     let after = |lag| {
-        let mut run = start(&small().schedule(Schedule::Deterministic { lag }), 2, 1);
+        let mut run = start(&small().lag(lag), 2, 1);
         run.run(3).expect("some iterations");
         parameters(&run)
     };

@@ -6,6 +6,7 @@ use podracer_envs::host::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, StepMemory,
 };
 use podracer_envs::{CartPole, Environment};
+use podracer_runtime::setters::*;
 use podracer_runtime::{Array, IterationReport};
 use podracer_stdlib::agents::{Learn, Normalized, Ppo};
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -92,8 +93,8 @@ fn trained<A: Learn<Observation = Tensor>>(
 ) -> (Vec<(String, Array)>, Vec<IterationReport>) {
     let spec = batch().spec().clone();
     let mut run = quick(sebulba)
-        .actors(&[0])
-        .learners(learners)
+        .actors(vec![0])
+        .learners(learners.to_vec())
         .threads(1)
         .start(&loops::client(3), &spec, 4, |_| Ok(batch()))
         .expect("the run starts");

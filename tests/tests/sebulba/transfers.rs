@@ -1,5 +1,6 @@
 //! Trajectories go from device to device. The host sees observations, actions and metrics.
 
+use podracer_runtime::setters::*;
 use podracer_runtime::{Count, SebulbaTransfers, process_transfers};
 
 use super::{ENVIRONMENTS, UNROLL, small, spec, start};
@@ -14,7 +15,7 @@ fn no_trajectory_passes_through_the_host() {
     }
     const UPDATES: u64 = 5;
     let threads = 2;
-    let mut run = start(&small().learners(&[1, 2]), 3, 1);
+    let mut run = start(&small().learners(vec![1, 2]), 3, 1);
     let metrics = run.metric_names().len() as u64;
     assert_eq!(metrics, 8);
     run.run(UPDATES as usize).expect("some iterations");

@@ -8,6 +8,7 @@ use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::server::{ServerOptions, Servers};
 use podracer_envs::{Bounds, Space};
 use podracer_runtime::IterationReport;
+use podracer_runtime::setters::*;
 use podracer_stdlib::agents::{Networks, Ppo, PpoSettings};
 use serde_json::{Value, json};
 
@@ -295,7 +296,7 @@ fn ppo_learns_in_servers_of_choices_and_trees() {
         ..PpoSettings::default()
     };
     let agent = Ppo::with(settings, spec.observation.clone(), spec.action.clone());
-    let sebulba = Sebulba::new(agent).actors(&[0]).learners(&[0]).unroll(20);
+    let sebulba = Sebulba::new(agent).actors(vec![0]).learners(vec![0]).unroll(20);
     let mut run = sebulba
         .start(&loops::client(1), &spec, 0, |_| Ok(Box::new(start()?)))
         .expect("the run starts");
@@ -355,7 +356,7 @@ fn networks_read_discrete_observations() {
         assert_eq!(description, parts);
         let agent =
             Ppo::with(PpoSettings::default(), spec.observation.clone(), spec.action.clone());
-        let sebulba = Sebulba::new(agent).actors(&[0]).learners(&[0]).unroll(16);
+        let sebulba = Sebulba::new(agent).actors(vec![0]).learners(vec![0]).unroll(16);
         let mut run = sebulba
             .start(&loops::client(1), &spec, 0, |_| Ok(Box::new(start()?)))
             .expect("the run starts");

@@ -147,11 +147,11 @@ impl ReplaySupply {
     pub(crate) fn or_queues(
         programs: &SebulbaLoop,
         learn: &Arc<Executable>,
-        folder: Option<&Path>,
+        folder: &Path,
         room: usize,
         queues: impl FnOnce() -> TrajectoryQueues,
     ) -> Result<Box<dyn Supply>, RuntimeError> {
-        let (Some(replay), Some(folder)) = (programs.replay, folder) else {
+        let Some(replay) = programs.replay else {
             return Ok(Box::new(queues()));
         };
         let learn = (Arc::clone(learn), programs.state.len());

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::bounded;
 use podracer_envs::host::Workers;
 
+use super::check::check;
 use super::compile::DevicePrograms;
 use super::inference::Inference;
-use super::measure::{Measured, SeedMeasures};
-use super::options::SeedOptions;
+use super::measure::{CentralMeasures, Measured};
 use super::prefetch::Prefetch;
-use super::programs::SeedLoop;
+use super::programs::CentralLoop;
 use crate::sebulba::boundary::Boundaries;
 use crate::sebulba::compile::{Compiler, Programs, compile};
 use crate::sebulba::host_replay::ReplaySupply;
@@ -23,18 +23,19 @@ use crate::sebulba::shared::Shared;
 use crate::sebulba::supply::TrajectoryQueues;
 use crate::sebulba::thread_status::ThreadStatus;
 use crate::sebulba::{IterationReport, Origin, SebulbaError, ThreadTimes};
-use crate::{Array, Checkpoint, Client, RuntimeError, warnings};
+use crate::settings::CentralSettings;
+use crate::{Array, Checkpoint, RuntimeError, warnings};
 
 /// A run with central inference, under way: its inference threads answer workers whenever these have stepped, and its learner
-/// thread learns while [`SeedRun::run`] asks for it. Dropping it ends the threads.
-pub struct SeedRun {
+/// thread learns while [`CentralRun::run`] asks for it. Dropping it ends the threads.
+pub struct CentralRun {
     run: LearnerRun,
     measured: Arc<Measured>,
     /// True if the run goes on from a checkpoint.
     resumed: bool,
 }
 
-impl SeedRun {
+impl CentralRun {
     /// Compiles the programs and starts the threads, at the beginning or where a checkpoint was taken. There is one `Workers`
     /// for each inference device.
     ///
@@ -42,24 +43,24 @@ impl SeedRun {
     /// [`SebulbaError::Options`] for devices, sizes or workers that do not fit the programs; [`SebulbaError::Checkpoint`];
     /// [`SebulbaError::Runtime`].
     pub fn start(
-        programs: &SeedLoop,
-        client: &Client,
-        options: &SeedOptions,
+        programs: &CentralLoop,
+        compiler: Compiler<'_>,
+        settings: &CentralSettings,
         workers: Vec<Box<dyn Workers>>,
         origin: Origin<'_>,
     ) -> Result<Self, SebulbaError> {
-        options.check(programs, &workers)?;
+        check(programs, settings, &workers)?;
+        let (client, host, folder) = (compiler.client, &settings.host, settings.host.folder());
         let learning = &programs.learning;
-        learning.needed(&options.learners).check(client)?;
-        learning.check_space(options.replay_folder.as_deref(), origin)?;
+        learning.needed(host.learning()).check(client)?;
+        learning.check_space(&folder, origin)?;
         learning.warnings().iter().for_each(warnings::tell);
         let began = Instant::now();
         let fresh = matches!(origin, Origin::Seed(_));
-        let compiler = Compiler { client, xla: &options.xla, cache: &options.cache };
         let Programs { init, learn, .. } =
-            compile(learning, compiler, (&[], &options.learners), fresh)?;
-        let on_devices = options
-            .inference
+            compile(learning, compiler, (&[], host.learning()), fresh)?;
+        let on_devices = host
+            .acting()
             .iter()
             .map(|&device| Ok(Arc::new(DevicePrograms::compile(programs, compiler, device)?)));
         let on_devices = on_devices.collect::<Result<Vec<_>, RuntimeError>>()?;
@@ -68,7 +69,7 @@ impl SeedRun {
         let devices = |indices: &[usize]| -> Result<Vec<_>, _> {
             indices.iter().map(|&index| client.device(index)).collect()
         };
-        let (inference, learners) = (devices(&options.inference)?, devices(&options.learners)?);
+        let (inference, learners) = (devices(host.acting())?, devices(host.learning())?);
         let Restored { seed, iterations, state, .. } = match origin {
             Origin::Seed(seed) => Restored::first(learning, init.as_ref(), seed)?,
             Origin::Checkpoint(checkpoint) => {
@@ -78,24 +79,23 @@ impl SeedRun {
         let version = Version::copied(&state[0], &learning.published(), &inference, iterations)?;
         let (threads, keeps_rows) = (inference.len(), programs.keeps_rows());
         // A thread completes at most so many batches of unrolls more than the learner has taken.
-        let room = options.lag + 2;
+        let room = host.lag + 2;
         let queues = || match keeps_rows {
             true => TrajectoryQueues::new(threads, room),
             false => TrajectoryQueues::in_order(threads, threads * room),
         };
-        let names = (0..threads).map(|thread| {
+        let names = workers.iter().enumerate().map(|(thread, workers)| {
             let status = format!("inference thread {thread} ({})", inference[thread]);
             let status = ThreadStatus::new(status);
-            if options.waits_for_workers { status.open_ended() } else { status }
+            if workers.are_elsewhere() { status.open_ended() } else { status }
         });
         let others = learning.learner_threads().chain(["the prefetch thread".to_owned()]);
         let statuses: Vec<_> = names.chain(others.map(ThreadStatus::new)).collect();
         let prefetch = statuses.len() - 1;
-        let folder = options.replay_folder.as_deref();
         let shared = Arc::new(Shared::new(
             statuses,
             Parameters::new([version], 1),
-            ReplaySupply::or_queues(learning, &learn, folder, room, queues)?,
+            ReplaySupply::or_queues(learning, &learn, &folder, room, queues)?,
             Boundaries::new(0, 0),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {
@@ -107,7 +107,7 @@ impl SeedRun {
             actors: inference,
             seed,
             iterations,
-            patience: options.patience,
+            patience: host.patience(),
             compile_time,
         };
         let mut run = LearnerRun::start(Arc::clone(&shared), learning, start)?;
@@ -125,9 +125,9 @@ impl SeedRun {
                 unroll: learning.shape.unroll,
                 seed,
                 iterations,
-                capacity: options.capacity,
-                timeout: options.timeout,
-                lag: options.lag as u64,
+                capacity: settings.capacity,
+                timeout: settings.timeout(),
+                lag: host.lag as u64,
                 keeps_rows,
                 complete: if keeps_rows { Arc::default() } else { Arc::clone(&of_all) },
                 to_prefetch: to_prefetch.clone(),
@@ -144,7 +144,7 @@ impl SeedRun {
             complete,
         };
         run.spawn(prefetch.index, move || prefetch.run())?;
-        Ok(SeedRun { run, measured, resumed: !fresh })
+        Ok(CentralRun { run, measured, resumed: !fresh })
     }
 
     /// Does so many iterations, and gives what came of each.
@@ -156,11 +156,11 @@ impl SeedRun {
         self.run.run(iterations, None)
     }
 
-    /// [`SeedRun::run`], which gives fewer iterations where `interrupt` is set while workers from elsewhere are waited for. The run
+    /// [`CentralRun::run`], which gives fewer iterations where `interrupt` is set while workers from elsewhere are waited for. The run
     /// is over then; its checkpoint and its parameters are still to be had.
     ///
     /// # Errors
-    /// As [`SeedRun::run`].
+    /// As [`CentralRun::run`].
     pub fn run_until(
         &mut self,
         iterations: usize,
@@ -171,7 +171,7 @@ impl SeedRun {
 
     /// The counts since the run began.
     #[must_use]
-    pub fn measures(&self) -> SeedMeasures {
+    pub fn measures(&self) -> CentralMeasures {
         self.measured.read()
     }
 
@@ -183,13 +183,13 @@ impl SeedRun {
         self.run.parameters()
     }
 
-    /// Makes a checkpoint of the learning after the iterations so far, from which [`SeedRun::start`] goes on. Lanes, episodes and
+    /// Makes a checkpoint of the learning after the iterations so far, from which [`CentralRun::start`] goes on. Lanes, episodes and
     /// unfinished unrolls are not in it: workers begin new ones.
     ///
     /// The learner's state stays on its devices, and no iteration can be asked for until the checkpoint is written and dropped.
     ///
     /// # Errors
-    /// As [`SeedRun::run`].
+    /// As [`CentralRun::run`].
     pub fn checkpoint(&mut self) -> Result<Checkpoint<'_>, SebulbaError> {
         let state = self.run.lend()?;
         let versions = self.run.shared.parameters.all();
@@ -218,7 +218,7 @@ impl SeedRun {
     /// Ends the threads, and waits for them. What was learnt and counted can still be read.
     ///
     /// # Errors
-    /// The failure of a thread since the last [`SeedRun::run`].
+    /// The failure of a thread since the last [`CentralRun::run`].
     pub fn stop(&mut self) -> Result<(), SebulbaError> {
         self.run.stop()
     }

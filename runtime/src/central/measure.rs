@@ -53,7 +53,7 @@ impl Latencies {
 
 /// Counts since the start of a run, over all inference threads.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SeedMeasures {
+pub struct CentralMeasures {
     /// Batches that were inferred.
     pub batches: u64,
     /// Batches that closed by the timeout.
@@ -93,7 +93,7 @@ pub(super) struct Measured(Mutex<Counted>);
 #[derive(Default)]
 pub(super) struct Counted {
     /// The counts of all threads together.
-    pub(super) all: SeedMeasures,
+    pub(super) all: CentralMeasures,
     /// Workers and lanes of each inference thread.
     pub(super) there: Vec<(u64, u64)>,
 }
@@ -107,7 +107,7 @@ impl Measured {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn read(&self) -> SeedMeasures {
+    pub(super) fn read(&self) -> CentralMeasures {
         let counted = self.lock();
         let mut all = counted.all.clone();
         all.workers = counted.there.iter().map(|there| there.0).sum();

@@ -1,9 +1,9 @@
-//! SEED: central inference (Espeholt et al. 2020). Workers step environments and know no model; acting and learning are here.
+//! Central inference, as in SEED RL (Espeholt et al. 2020). Workers step environments and know no model; acting and learning are here.
 //!
 //! Inference threads, one for each inference device, gather the steps of workers into batches and answer with actions. All
 //! that acting remembers of a lane lives on its inference device. Complete unrolls are taken out there; the prefetch thread
 //! divides them over the learner devices, and the learner thread is [`crate::sebulba`]'s, as are parameters, supply and
-//! statuses. What is computed are the functions of a [`SeedFunctions`].
+//! statuses. What is computed are the functions of a [`CentralFunctions`].
 //!
 //! # Invariants
 //! - A lane belongs to one worker at most, and is put back to its start before it belongs to another.
@@ -15,19 +15,18 @@
 
 mod batch;
 mod capacity;
+mod check;
 mod compile;
 mod inference;
 mod lanes;
 mod measure;
 mod missing;
-mod options;
 mod prefetch;
 mod programs;
 mod run;
 mod unrolls;
 mod working;
 
-pub use measure::{Latencies, SeedMeasures};
-pub use options::SeedOptions;
-pub use programs::{SeedFunctions, SeedLoop};
-pub use run::SeedRun;
+pub use measure::{CentralMeasures, Latencies};
+pub use programs::{CentralFunctions, CentralLoop};
+pub use run::CentralRun;

@@ -56,7 +56,7 @@ mod tests {
     use podracer_envs::host::WorkerId;
 
     use super::*;
-    use crate::seed::lanes::Versions;
+    use crate::central::lanes::Versions;
 
     #[test]
     fn lanes_without_a_worker_that_hold_up_learning_are_told() {

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use podracer::seed::SeedRl;
+use podracer::central::CentralInference;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_envs::host::{
     HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
-use podracer_runtime::{Origin, SeedRun};
+use podracer_runtime::setters::*;
+use podracer_runtime::{CentralRun, Origin, ReplayMemory};
 use podracer_stdlib::agents::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
     Window, Windows,
@@ -124,6 +125,9 @@ impl Changing {
 }
 
 impl Workers for Changing {
+    fn are_elsewhere(&self) -> bool {
+        self.silent_from < usize::MAX
+    }
     fn next(&mut self, until: Instant) -> Result<Option<WorkerEvent>, WorkersClosed> {
         self.moment += 1;
         if self.moment >= self.silent_from || self.events.is_empty() {
@@ -161,7 +165,7 @@ fn spec() -> HostSpec {
     }
 }
 
-fn seed(prioritized: bool) -> SeedRl<Replayed<Windowed>> {
+fn seed(prioritized: bool) -> CentralInference<Replayed<Windowed>> {
     let settings = ReplaySettings {
         capacity: 16 * LANES * UNROLL,
         minimum: 2 * LANES * UNROLL,
@@ -170,16 +174,16 @@ fn seed(prioritized: bool) -> SeedRl<Replayed<Windowed>> {
         prioritized,
         ..ReplaySettings::default()
     };
-    quick(SeedRl::new(Replayed { agent: Windowed, settings, iterations: 200 }))
-        .inference(&[0])
-        .learners(&[1])
+    quick(CentralInference::new(Replayed { agent: Windowed, settings, iterations: 200 }))
+        .actors(vec![0])
+        .learners(vec![1])
         .unroll(UNROLL)
         .capacity(Some(LANES))
-        .timeout(Some(Duration::from_micros(300)))
-        .lag(1_usize)
+        .timeout_ms(Some(0.3))
+        .lag(1)
 }
 
-fn start(seed: &SeedRl<Replayed<Windowed>>, workers: Changing) -> SeedRun {
+fn start(seed: &CentralInference<Replayed<Windowed>>, workers: Changing) -> CentralRun {
     let workers: Vec<Box<dyn Workers>> = vec![Box::new(workers)];
     seed.start(&loops::client(2), &spec(), Origin::Seed(3), workers).expect("the run starts")
 }
@@ -187,7 +191,7 @@ fn start(seed: &SeedRl<Replayed<Windowed>>, workers: Changing) -> SeedRun {
 /// The reward tells whose step it is: no window that counts has steps of two workers.
 #[test]
 fn windows_never_join_the_steps_of_two_workers() {
-    for seed in [seed(false), seed(true), seed(true).replay_on_host()] {
+    for seed in [seed(false), seed(true), seed(true).replay(ReplayMemory::Host)] {
         let mut run = start(&seed, Changing::new(5, usize::MAX));
         let (mut joined, mut learnt) = (0.0, 0.0);
         for report in run.run(200).expect("the iterations") {
@@ -204,8 +208,8 @@ fn windows_never_join_the_steps_of_two_workers() {
 /// The run is interrupted while it waits for workers from elsewhere. What it has learnt and kept is in its checkpoint.
 #[test]
 fn a_run_that_waits_for_workers_leaves_a_checkpoint_with_its_replay() {
-    for seed in [seed(true), seed(true).replay_on_host()] {
-        let seed = seed.patience(Duration::from_secs(2)).waits_for_workers(true);
+    for seed in [seed(true), seed(true).replay(ReplayMemory::Host)] {
+        let seed = seed.patience(2);
         let mut run = start(&seed, Changing::new(5, 1500));
         let interrupt = AtomicBool::new(false);
         let reports = std::thread::scope(|scope| {
@@ -222,7 +226,7 @@ fn a_run_that_waits_for_workers_leaves_a_checkpoint_with_its_replay() {
         let client = loops::client(2);
         let origin = Origin::Checkpoint(&checkpoint);
         let mut resumed = seed.start(&client, &spec(), origin, workers).expect("the run goes on");
-        let kept = |run: &SeedRun, report: &podracer_runtime::IterationReport| {
+        let kept = |run: &CentralRun, report: &podracer_runtime::IterationReport| {
             let at = run.metric_names().iter().position(|name| name == "replay.size");
             report.metrics[at.expect("it is a metric")]
         };

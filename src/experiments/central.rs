@@ -1,163 +1,129 @@
 //! An agent that infers for workers as a training loop for the command line.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
-use podracer_compiler::simplify::Options as Simplify;
 use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
+use podracer_runtime::setters::ConfigureHostLoop;
 use podracer_runtime::{
-    Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, SeedLoop,
-    SeedMeasures, SeedRun, ThreadTimes,
+    Activity, Array, CentralLoop, CentralMeasures, CentralRun, Checkpoint, Client, IterationReport,
+    OptionValue, Origin, ThreadTimes,
 };
 use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
 
 use super::programs;
 use super::recent::RecentReturns;
 use super::threads::{per_iteration, percent, said, seconds, shares, since};
+use crate::central::{CentralInference, local_counted};
 use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba;
-use crate::seed::{SeedRl, local_counted};
-use crate::settings::{ReplayMemory, SeedSettings};
+use crate::settings::{CentralSettings, ReplayMemory};
 use crate::training::{
     CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
     Suspect, Traffic, Training,
 };
 
-/// An agent, the batches of environments of workers in this process, and the shape of the loop.
-pub(super) struct SeedTraining {
-    seed: SeedRl<AnyAgent>,
+/// An agent in its loop, and the batches of environments of workers in this process.
+pub(super) struct CentralTraining {
+    pub(super) central: CentralInference<AnyAgent>,
     /// The environments of one worker.
-    batches: Batches,
-    shape: SeedSettings,
-    simplify: Simplify,
-    frames_per_step: usize,
+    pub(super) batches: Batches,
+    pub(super) frames_per_step: usize,
 }
 
-impl SeedTraining {
-    pub(super) fn new(
-        experiment: &str,
-        agent: AnyAgent,
-        batches: Batches,
-        shape: &SeedSettings,
-        simplify: Simplify,
-        frames_per_step: usize,
-    ) -> Self {
-        // Before devices are picked the programs can be looked at, for one device each.
-        let named_or = |named: &[usize], one: usize| match named {
-            [] => vec![one],
-            named => named.to_vec(),
-        };
-        let positive = |number: usize| (number > 0).then_some(number);
-        let timeout = (shape.timeout_ms > 0.0)
-            .then(|| Duration::try_from_secs_f64(shape.timeout_ms / 1e3).ok())
-            .flatten();
-        let seed = SeedRl::new(agent)
-            .named(experiment)
-            .inference(&named_or(&shape.inference, 0))
-            .learners(&named_or(&shape.learners, 1))
-            .unroll(shape.unroll)
-            .lag(shape.lag)
-            .capacity(positive(shape.capacity))
-            .timeout(timeout)
-            .simplify(simplify.clone())
-            .patience(Duration::from_secs(shape.patience as u64));
-        let seed = match shape.replay {
-            ReplayMemory::Device => seed,
-            ReplayMemory::Host => seed.replay_on_host(),
-        };
-        SeedTraining { seed, batches, shape: shape.clone(), simplify, frames_per_step }
-    }
-
+impl CentralTraining {
     /// The lanes of an inference device.
     fn lanes(&self) -> HostSpec {
-        HostSpec { environments: self.shape.environments, ..self.batches.spec.clone() }
+        HostSpec { environments: self.central.settings().environments, ..self.batches.spec.clone() }
     }
 
-    fn trace(&self) -> Result<SeedLoop> {
-        self.seed.trace(&self.lanes())
+    fn trace(&self) -> Result<CentralLoop> {
+        self.central.trace(&self.lanes())
+    }
+
+    /// Number of devices that act.
+    fn acting(&self) -> usize {
+        self.central.settings().host.acting().len()
     }
 
     /// Workers in this process.
     fn local(&self, restarts: &Arc<AtomicUsize>) -> Result<Vec<Box<dyn Workers>>> {
-        let of_device = |_| (0..self.shape.workers).map(|_| self.batches.make()).collect();
-        let batches = (0..self.seed.inference_devices()).map(of_device);
+        let of_device =
+            |_| (0..self.central.settings().workers).map(|_| self.batches.make()).collect();
+        let batches = (0..self.acting()).map(of_device);
         local_counted(batches.collect::<Result<_>>()?, restarts)
     }
 }
 
-impl Training for SeedTraining {
+impl Training for CentralTraining {
     /// The programs that run over and over, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
-        Ok(programs::text(&self.trace()?.programs(), stage, &self.simplify))
+        Ok(programs::text(&self.trace()?.programs(), stage, self.central.simplifications()))
     }
 
     /// The programs that run over and over, those of acting for the largest batch. The devices were picked before.
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
         let [act, take_out, shards, learn] = traced.programs();
-        let ahead = traced.learning().replay().map_or(self.shape.lag + 2, |replay| replay.ahead);
+        let ahead = traced
+            .learning()
+            .replay()
+            .map_or(self.central.settings().host.lag + 2, |replay| replay.ahead);
         let learn = programs::learner(learn, traced.learning().shape().learners, ahead);
         Ok([act, take_out, shards].map(programs::module).into_iter().chain([learn]).collect())
     }
 
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
         let lanes = self.lanes();
-        let one = self.seed.clone().learners(&[1]);
+        let one = self.central.clone().learners(vec![1]);
         programs::portable(one.agent(), one.trace(&lanes)?.learning(), &lanes, batch)
     }
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
-        self.seed.xla_options(platform, self.shape.environments)
+        self.central.xla_options(platform, self.central.settings().environments)
     }
 
     fn serves(&self) -> Option<(HostSpec, usize)> {
-        Some((self.lanes(), self.seed.inference_devices()))
+        Some((self.lanes(), self.acting()))
     }
 
     fn start(&self, start: Start<'_>, elsewhere: Option<Elsewhere>) -> Result<Box<dyn Run>> {
         let Start { client, devices: _, xla, seed, folder, from } = start;
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
-        let named = &self.shape.replay_folder;
-        let folder = if named.is_empty() { folder } else { Path::new(named) };
         let restarts = Arc::default();
         let (workers, traffic) = match elsewhere {
             Some(Elsewhere { workers, traffic }) => (workers, Some(traffic)),
             None => (self.local(&restarts)?, None),
         };
-        let run = self
-            .seed
-            .clone()
-            .waits_for_workers(traffic.is_some())
-            .xla(xla.to_vec())
-            .replay_folder(folder)
-            .start(client, &self.lanes(), origin, workers)?;
-        let lanes = self.seed.inference_devices() * self.shape.environments;
+        let central = self.central.clone().xla(xla.to_vec()).replay_in(folder);
+        let run = central.start(client, &self.lanes(), origin, workers)?;
+        let CentralSettings { environments, host, .. } = self.central.settings();
+        let lanes = self.acting() * environments;
         Ok(Box::new(TrainingRun {
             run,
             times: Vec::new(),
-            measures: SeedMeasures::default(),
+            measures: CentralMeasures::default(),
             traffic: traffic.map(|read| (read, Traffic::default())),
             restarts,
             counted_restarts: 0,
-            inference: self.seed.inference_devices(),
-            on_host: self.shape.replay == ReplayMemory::Host,
-            steps_per_iteration: (lanes * self.shape.unroll) as u64,
-            iterations: self.shape.iterations_per_call,
+            inference: self.acting(),
+            on_host: host.replay == ReplayMemory::Host,
+            steps_per_iteration: (lanes * host.unroll) as u64,
+            iterations: host.iterations_per_call,
             frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
-            stale: self.seed.agent().staleness() == Staleness::Tolerated && self.shape.lag > 0,
-            lag: self.shape.lag,
+            stale: self.central.agent().staleness() == Staleness::Tolerated && host.lag > 0,
+            lag: host.lag,
         }))
     }
 
     fn unrepeatable(&self) -> Option<String> {
         Some(
-            "which steps an inference was of, and which parameters it had, was decided by time ([seed]): the iterations of this run \
+            "which steps an inference was of, and which parameters it had, was decided by time ([central]): the iterations of this run \
              cannot be made again; with [sebulba] and sebulba.schedule = \"deterministic\" they can"
                 .to_owned(),
         )
@@ -168,7 +134,7 @@ impl Training for SeedTraining {
     }
 
     fn agent(&self) -> Option<&AnyAgent> {
-        Some(self.seed.agent())
+        Some(self.central.agent())
     }
 
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
@@ -181,17 +147,17 @@ impl Training for SeedTraining {
         device: (&Client, usize),
         play: &Play,
     ) -> Result<Box<dyn Evaluator>> {
-        Evaluation::boxed(self.seed.agent(), environments, play, device)
+        Evaluation::boxed(self.central.agent(), environments, play, device)
     }
 }
 
 /// A run under way.
 struct TrainingRun {
-    run: SeedRun,
+    run: CentralRun,
     /// Times of the threads at the end of the last call; empty before the first.
     times: Vec<ThreadTimes>,
     /// Counts by the end of the last call.
-    measures: SeedMeasures,
+    measures: CentralMeasures,
     /// A reading of what crosses the network for workers elsewhere, and what had by the end of the last call.
     traffic: Option<(Box<dyn Fn() -> Traffic>, Traffic)>,
     /// Restarts of environments in this process, and those by the end of the last call.
@@ -297,8 +263,8 @@ impl Run for TrainingRun {
         }
         if self.stale {
             caveats.push(format!(
-                "this agent takes what it learns from for acted by its present parameters, and with seed.lag = {} they may be older: \
-                 the metrics parameter_lag and versions_in_unroll show by how much; seed.lag = 0 keeps them at their least",
+                "this agent takes what it learns from for acted by its present parameters, and with central.lag = {} they may be older: \
+                 the metrics parameter_lag and versions_in_unroll show by how much; central.lag = 0 keeps them at their least",
                 self.lag
             ));
         }
@@ -358,21 +324,21 @@ impl TrainingRun {
 
 /// Counts of a call: those at its end beside those at its beginning.
 struct Measured<'a> {
-    now: &'a SeedMeasures,
-    before: &'a SeedMeasures,
+    now: &'a CentralMeasures,
+    before: &'a CentralMeasures,
     /// Seconds of the call.
     seconds: f64,
 }
 
 impl Measured<'_> {
-    fn counted(&self, count: impl Fn(&SeedMeasures) -> u64) -> f64 {
+    fn counted(&self, count: impl Fn(&CentralMeasures) -> u64) -> f64 {
         (count(self.now) - count(self.before)) as f64
     }
 
     fn ratio(
         &self,
-        part: impl Fn(&SeedMeasures) -> u64,
-        whole: impl Fn(&SeedMeasures) -> u64,
+        part: impl Fn(&CentralMeasures) -> u64,
+        whole: impl Fn(&CentralMeasures) -> u64,
     ) -> f64 {
         self.counted(part) / self.counted(whole).max(1.0)
     }

@@ -1,11 +1,12 @@
 //! One worker, parameters that are not old, and batches of all lanes: the iterations are Sebulba's, to the bit.
 
+use podracer::central::{CentralInference, local};
 use podracer::sebulba::{Sebulba, compiled_environments};
-use podracer::seed::{SeedRl, local};
 use podracer_dsl::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{CartPole, Environment};
-use podracer_runtime::{Array, Client, IterationReport, Origin, Schedule};
+use podracer_runtime::setters::*;
+use podracer_runtime::{Array, Client, IterationReport, Origin, ReplayMemory};
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::sgd;
 
@@ -37,12 +38,13 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>
     let client = loops::client(4);
     let spec = batch(&client, environment, LANES).spec().clone();
     let sebulba = Sebulba::new(agent.clone())
-        .actors(&[0])
-        .learners(learners)
+        .actors(vec![0])
+        .learners(learners.to_vec())
         .threads(threads)
         .unroll(UNROLL)
-        .schedule(Schedule::Deterministic { lag: 0 });
-    let sebulba = crate::sebulba::quick(if on_host { sebulba.replay_on_host() } else { sebulba });
+        .lag(0);
+    let sebulba =
+        crate::sebulba::quick(if on_host { sebulba.replay(ReplayMemory::Host) } else { sebulba });
     let mut run = sebulba
         .start(&client, &spec, SEED, |_| Ok(batch(&client, environment, LANES)))
         .expect("the run starts");
@@ -61,13 +63,13 @@ fn seed<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     let workers = inference.iter().map(|_| vec![batch(&client, environment, LANES)]).collect();
     let spec =
         HostSpec { environments: LANES, ..batch(&client, environment, LANES).spec().clone() };
-    let seed = SeedRl::new(agent.clone())
-        .inference(inference)
-        .learners(learners)
+    let seed = CentralInference::new(agent.clone())
+        .actors(inference.to_vec())
+        .learners(learners.to_vec())
         .unroll(UNROLL)
         .capacity(Some(LANES))
-        .lag(0_usize);
-    let seed = quick(if on_host { seed.replay_on_host() } else { seed });
+        .lag(0);
+    let seed = quick(if on_host { seed.replay(ReplayMemory::Host) } else { seed });
     let workers = local(workers).expect("the workers start");
     let mut run = seed.start(&client, &spec, Origin::Seed(SEED), workers).expect("the run starts");
     let reports = run.run(ITERATIONS).expect("the iterations");

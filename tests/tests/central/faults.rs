@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use podracer::seed::{SeedRl, local};
+use podracer::central::{CentralInference, local};
 use podracer_envs::host::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, WorkerEvent, WorkerId,
     WorkerStep, Workers, WorkersClosed,
 };
-use podracer_runtime::{Origin, SeedRun};
+use podracer_runtime::setters::*;
+use podracer_runtime::{CentralRun, Origin};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -17,16 +18,16 @@ use crate::loops;
 
 const LANES: usize = 4;
 
-fn seed() -> SeedRl<Ppo<Sgd>> {
+fn seed() -> CentralInference<Ppo<Sgd>> {
     let agent = loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1));
-    quick(SeedRl::new(agent)).unroll(6).capacity(Some(LANES))
+    quick(CentralInference::new(agent)).unroll(6).capacity(Some(LANES))
 }
 
 fn spec() -> HostSpec {
     Pool::new(&NativeCartPole::new(4), LANES).spec().clone()
 }
 
-fn start(seed: &SeedRl<Ppo<Sgd>>, workers: Vec<Box<dyn Workers>>) -> SeedRun {
+fn start(seed: &CentralInference<Ppo<Sgd>>, workers: Vec<Box<dyn Workers>>) -> CentralRun {
     seed.start(&loops::client(2), &spec(), Origin::Seed(1), workers).expect("the run starts")
 }
 
@@ -130,9 +131,14 @@ fn a_worker_that_steps_out_of_turn_is_sent_away() {
 }
 
 /// Nobody ever comes: in the process that is a fault, and with workers from elsewhere it is not.
-struct Nobody;
+struct Nobody {
+    elsewhere: bool,
+}
 
 impl Workers for Nobody {
+    fn are_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
     fn next(&mut self, until: Instant) -> Result<Option<WorkerEvent>, WorkersClosed> {
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         Ok(None)
@@ -144,8 +150,8 @@ impl Workers for Nobody {
 
 #[test]
 fn a_run_without_workers_is_given_up_with_who_waits_for_whom() {
-    let seed = seed().patience(Duration::from_secs(3));
-    let mut run = start(&seed, vec![Box::new(Nobody)]);
+    let seed = seed().patience(3);
+    let mut run = start(&seed, vec![Box::new(Nobody { elsewhere: false })]);
     let error = run.run(1).unwrap_err().to_string();
     assert!(error.contains("nothing happened for 3 s"), "{error}");
     assert!(error.contains("waits for steps of"), "{error}");
@@ -153,8 +159,8 @@ fn a_run_without_workers_is_given_up_with_who_waits_for_whom() {
 
 #[test]
 fn a_run_that_waits_for_workers_from_elsewhere_is_stopped_by_an_interrupt() {
-    let seed = seed().patience(Duration::from_secs(2)).waits_for_workers(true);
-    let mut run = start(&seed, vec![Box::new(Nobody)]);
+    let seed = seed().patience(2);
+    let mut run = start(&seed, vec![Box::new(Nobody { elsewhere: true })]);
     let interrupt = std::sync::atomic::AtomicBool::new(false);
     let began = Instant::now();
     std::thread::scope(|scope| {
@@ -187,7 +193,7 @@ fn dropping_a_run_under_way_ends_its_threads() {
 #[test]
 fn a_run_goes_on_from_its_checkpoint() {
     let batch = || Box::new(Pool::new(&NativeCartPole::new(4), LANES)) as Box<dyn HostEnvironment>;
-    let seed = seed().lag(0_usize);
+    let seed = seed().lag(0);
     let mut run = start(&seed, local(vec![vec![batch()]]).unwrap());
     run.run(3).expect("the iterations");
     let before = run.parameters().unwrap();

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use bytes::Bytes;
-use podracer::seed::SeedRl;
+use podracer::central::CentralInference;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_envs::host::{
     HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
-use podracer_runtime::{IterationReport, Origin, SeedMeasures};
+use podracer_runtime::setters::*;
+use podracer_runtime::{CentralMeasures, IterationReport, Origin};
 use podracer_stdlib::agents::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, checked_begin_episode,
 };
@@ -263,14 +264,14 @@ impl Workers for Scripted {
     }
 }
 
-fn run(keeps: bool, seed: u64, capacity: usize) -> (Vec<IterationReport>, SeedMeasures) {
-    let seed_rl = quick(SeedRl::new(Remembers { keeps }))
-        .inference(&[0])
-        .learners(&[1])
+fn run(keeps: bool, seed: u64, capacity: usize) -> (Vec<IterationReport>, CentralMeasures) {
+    let seed_rl = quick(CentralInference::new(Remembers { keeps }))
+        .actors(vec![0])
+        .learners(vec![1])
         .unroll(UNROLL)
         .capacity(Some(capacity))
-        .timeout(Some(std::time::Duration::from_micros(300)))
-        .lag(1_usize);
+        .timeout_ms(Some(0.3))
+        .lag(1);
     let workers: Vec<Box<dyn Workers>> = vec![Box::new(Scripted::new(seed, 6000))];
     let mut run = seed_rl
         .start(&loops::client(2), &spec(), Origin::Seed(seed), workers)

@@ -14,7 +14,7 @@ use crate::sebulba::{SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaProgram
 /// The functions of the DSL that central inference schedules beside those of a [`SebulbaFunctions`], whose actor is what an
 /// inference device keeps of its `N` lanes. Numbers of lanes and rows that are `N` or more are padding, for which nothing may be
 /// written.
-pub trait SeedFunctions: SebulbaFunctions {
+pub trait CentralFunctions: SebulbaFunctions {
     /// Memory for the unrolls of `N` rows.
     type Unrolls: Tree;
 
@@ -45,7 +45,7 @@ pub trait SeedFunctions: SebulbaFunctions {
 
 /// The programs of a run with central inference.
 #[derive(Clone, Debug)]
-pub struct SeedLoop {
+pub struct CentralLoop {
     pub(super) learning: SebulbaLoop,
     /// The programs for each size of a batch, the largest first.
     pub(super) sized: Vec<Sized>,
@@ -65,14 +65,14 @@ pub(super) struct Sized {
     pub(super) take_out: SebulbaProgram,
 }
 
-impl SeedLoop {
+impl CentralLoop {
     /// Traces all programs, and lowers them with these groups of simplifications. `shape.threads` are the inference devices,
     /// `environments` are the lanes of each, and `largest` is the greatest size of a batch.
     ///
     /// # Errors
     /// As [`SebulbaLoop::trace`].
     #[track_caller]
-    pub fn trace<F: SeedFunctions>(
+    pub fn trace<F: CentralFunctions>(
         name: &str,
         shape: SebulbaShape,
         environments: &HostSpec,
@@ -121,7 +121,7 @@ impl SeedLoop {
                 take_out: lowering.program("take_out", 1, &take_out)?,
             })
         });
-        Ok(SeedLoop {
+        Ok(CentralLoop {
             sized: sized.collect::<Result<_, SebulbaError>>()?,
             restart: lowering.program("restart", 1, &restart)?,
             unrolls: lowering.program("unrolls", 1, &unrolls)?,

@@ -4,7 +4,7 @@ use std::thread;
 
 use podracer_dsl::prelude::{Log, Spec};
 
-use super::programs::SeedLoop;
+use super::programs::CentralLoop;
 use crate::sebulba::compile::{Compiler, joined};
 use crate::{Executable, RuntimeError};
 
@@ -31,7 +31,7 @@ pub(super) struct SizedPrograms {
 impl DevicePrograms {
     /// Compiles the programs for a device, side by side.
     pub(super) fn compile(
-        programs: &SeedLoop,
+        programs: &CentralLoop,
         compiler: Compiler<'_>,
         device: usize,
     ) -> Result<Self, RuntimeError> {

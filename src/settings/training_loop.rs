@@ -1,0 +1,272 @@
+//! The loop of an experiment: `[anakin]`, `[sebulba]` or `[central]`, of which it has one.
+
+use podracer_runtime::{AnakinSettings, CentralSettings, HostLoopSettings, SebulbaSettings};
+use serde::{Deserialize, Serialize};
+
+use super::devices::up_to;
+use super::problems::Problems;
+use super::{ReplayMemory, UsageError};
+
+/// The loop of an experiment, by the name of its table.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrainingLoop {
+    /// Agent and environment on the same devices, in one program.
+    Anakin(AnakinSettings),
+    /// Actors and learners on different devices, with environments on the host.
+    Sebulba(SebulbaSettings),
+    /// Central inference: workers step environments and know no model.
+    Central(CentralSettings),
+}
+
+impl TrainingLoop {
+    /// The name of the loop's table.
+    #[must_use]
+    pub fn section(&self) -> &'static str {
+        match self {
+            TrainingLoop::Anakin(_) => "anakin",
+            TrainingLoop::Sebulba(_) => "sebulba",
+            TrainingLoop::Central(_) => "central",
+        }
+    }
+
+    /// The settings that both loops with environments on the host have; `None` for Anakin.
+    #[must_use]
+    pub fn host(&self) -> Option<&HostLoopSettings> {
+        match self {
+            TrainingLoop::Anakin(_) => None,
+            TrainingLoop::Sebulba(sebulba) => Some(&sebulba.host),
+            TrainingLoop::Central(central) => Some(&central.host),
+        }
+    }
+
+    pub(super) fn host_mut(&mut self) -> Option<&mut HostLoopSettings> {
+        match self {
+            TrainingLoop::Anakin(_) => None,
+            TrainingLoop::Sebulba(sebulba) => Some(&mut sebulba.host),
+            TrainingLoop::Central(central) => Some(&mut central.host),
+        }
+    }
+
+    /// Lanes that the learner devices divide: all of Anakin's, those of an actor thread, or of a device that acts for workers.
+    #[must_use]
+    pub fn environments(&self) -> usize {
+        match self {
+            TrainingLoop::Anakin(anakin) => anakin.environments,
+            TrainingLoop::Sebulba(sebulba) => sebulba.environments,
+            TrainingLoop::Central(central) => central.environments,
+        }
+    }
+
+    /// Lanes in all; before devices are picked those of one device that acts.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        match self {
+            TrainingLoop::Anakin(anakin) => anakin.environments,
+            TrainingLoop::Sebulba(sebulba) => {
+                sebulba.actor_threads().saturating_mul(sebulba.environments)
+            }
+            TrainingLoop::Central(central) => {
+                central.host.acting().len().saturating_mul(central.environments)
+            }
+        }
+    }
+
+    /// Environments that step together: those of an actor thread or of a worker in the process.
+    #[must_use]
+    pub fn batch(&self) -> usize {
+        match self {
+            TrainingLoop::Central(central) => central.environments / central.workers.max(1),
+            other => other.environments(),
+        }
+    }
+
+    /// Steps of each lane in an iteration.
+    #[must_use]
+    pub fn unroll(&self) -> usize {
+        match self {
+            TrainingLoop::Anakin(anakin) => anakin.unroll,
+            TrainingLoop::Sebulba(SebulbaSettings { host, .. })
+            | TrainingLoop::Central(CentralSettings { host, .. }) => host.unroll,
+        }
+    }
+
+    /// Iterations of a call.
+    #[must_use]
+    pub fn iterations_per_call(&self) -> usize {
+        match self {
+            TrainingLoop::Anakin(anakin) => anakin.iterations_per_call,
+            TrainingLoop::Sebulba(SebulbaSettings { host, .. })
+            | TrainingLoop::Central(CentralSettings { host, .. }) => host.iterations_per_call,
+        }
+    }
+
+    /// Least number of devices of a machine that has all that are named; 0 if none is.
+    #[must_use]
+    pub fn devices_named(&self) -> usize {
+        self.host().map_or(0, |host| up_to(host.actors.iter().chain(&host.learners)))
+    }
+
+    /// Checks that a machine of so many devices has those that are named.
+    ///
+    /// # Errors
+    /// A device that the machine does not have.
+    pub fn check_named(&self, devices: usize, machine: &str) -> Result<(), UsageError> {
+        let (named, section) = (self.devices_named(), self.section());
+        if named <= devices {
+            return Ok(());
+        }
+        Err(UsageError::new(format!(
+            "{section}.actors and {section}.learners name device {}, and {machine} has {devices}: 0 to {}",
+            named - 1,
+            devices.saturating_sub(1)
+        )))
+    }
+
+    pub(super) fn check(&self, problems: &mut Problems) {
+        let section = self.section();
+        if let Some(host) = self.host() {
+            for (role, named) in [("actors", &host.actors), ("learners", &host.learners)] {
+                let twice = |position: usize| named[..position].contains(&named[position]);
+                if let Some(position) = (0..named.len()).find(|&position| twice(position)) {
+                    problems
+                        .add(format!("{section}.{role} names device {} twice", named[position]));
+                }
+            }
+            if let (ReplayMemory::Device, Some(folder)) = (host.replay, &host.replay_folder) {
+                problems.add(format!(
+                    "{section}.replay_folder is `{}` and {section}.replay is device: a folder is for {section}.replay = \"host\"",
+                    folder.display()
+                ));
+            }
+        }
+        if let TrainingLoop::Central(central) = self {
+            let CentralSettings { environments, workers, capacity, .. } = *central;
+            if workers == 0 || !environments.is_multiple_of(workers) {
+                problems.add(format!(
+                    "central.environments = {environments} does not divide over central.workers = {workers}: it must be a multiple"
+                ));
+            }
+            if let Some(capacity) = capacity.filter(|&capacity| capacity > environments) {
+                problems.add(format!(
+                    "central.capacity is {capacity} and must be at most central.environments = {environments}: a device that acts has \
+                     no more lanes"
+                ));
+            }
+        }
+    }
+}
+
+/// Picks the devices that act and learn: those that are named, and by the rule if none is. `devices` are those of the run.
+/// Returns a warning if a device does both.
+pub(super) fn decide(
+    host: &mut HostLoopSettings,
+    devices: &[usize],
+) -> Result<Option<String>, UsageError> {
+    let HostLoopSettings { actors, learners, .. } = host;
+    let others = |named: &[usize]| -> Vec<usize> {
+        let free = devices.iter().filter(|device| !named.contains(device));
+        free.copied().collect()
+    };
+    match (actors.is_empty(), learners.is_empty()) {
+        (true, true) => {
+            let quarter = (devices.len() / 4).max(1).min(devices.len());
+            *actors = devices[..quarter].to_vec();
+            *learners = others(actors);
+            if learners.is_empty() {
+                learners.clone_from(actors);
+            }
+        }
+        (false, true) => *learners = others(actors),
+        (true, false) => *actors = others(learners),
+        (false, false) => {}
+    }
+    for (role, named) in [("learners", &*learners), ("actors", &*actors)] {
+        if named.is_empty() {
+            return Err(UsageError::new(format!(
+                "no device is left for the {role}: name them with --{role}, or more devices with --devices"
+            )));
+        }
+    }
+    let both: Vec<String> = (actors.iter())
+        .filter(|device| learners.contains(device))
+        .map(ToString::to_string)
+        .collect();
+    Ok((!both.is_empty()).then(|| {
+        format!("device {} both acts and learns: acting waits for learning there", both.join(", "))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sebulba(host: HostLoopSettings) -> TrainingLoop {
+        TrainingLoop::Sebulba(SebulbaSettings { host, ..SebulbaSettings::default() })
+    }
+
+    fn decided(actors: &[usize], learners: &[usize], devices: &[usize]) -> HostLoopSettings {
+        let mut settings = HostLoopSettings {
+            actors: actors.to_vec(),
+            learners: learners.to_vec(),
+            ..HostLoopSettings::default()
+        };
+        assert_eq!(decide(&mut settings, devices).unwrap(), None);
+        settings
+    }
+
+    #[test]
+    fn a_quarter_of_the_devices_acts() {
+        for (devices, actors) in [(2, 1), (4, 1), (7, 1), (8, 2), (16, 4)] {
+            let devices: Vec<usize> = (0..devices).collect();
+            let settings = decided(&[], &[], &devices);
+            assert_eq!(settings.actors, devices[..actors]);
+            assert_eq!(settings.learners, devices[actors..]);
+        }
+    }
+
+    #[test]
+    fn devices_that_are_named_are_taken() {
+        assert_eq!(decided(&[3], &[], &[0, 1, 3]).learners, [0, 1]);
+        assert_eq!(decided(&[], &[0], &[0, 1]).actors, [1]);
+        // In the order in which they are named.
+        let settings = decided(&[3, 0], &[2, 1], &[0]);
+        assert_eq!((&settings.actors[..], &settings.learners[..]), (&[3, 0][..], &[2, 1][..]));
+        let settings = decided(&[5], &[6, 7], &[0]);
+        assert_eq!(
+            (sebulba(settings.clone()).devices_named(), &settings.learners[..]),
+            (8, &[6, 7][..])
+        );
+    }
+
+    #[test]
+    fn devices_that_a_machine_does_not_have_are_an_error() {
+        let settings = HostLoopSettings { learners: vec![3, 8], ..HostLoopSettings::default() };
+        let error = sebulba(settings.clone()).check_named(8, "tpu:v5e:2x4").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "sebulba.actors and sebulba.learners name device 8, and tpu:v5e:2x4 has 8: 0 to 7"
+        );
+        sebulba(settings).check_named(9, "nine").unwrap();
+        let settings = decided(&[], &[3, 8], &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(settings.actors, [0, 1, 2, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn one_device_does_both_with_a_warning() {
+        let mut settings = HostLoopSettings::default();
+        let warning = decide(&mut settings, &[0]).unwrap();
+        assert_eq!((&settings.actors[..], &settings.learners[..]), (&[0][..], &[0][..]));
+        assert!(warning.unwrap().contains("device 0 both acts and learns"));
+        let mut named = HostLoopSettings {
+            actors: vec![0],
+            learners: vec![0, 1],
+            ..HostLoopSettings::default()
+        };
+        let warning = decide(&mut named, &[0, 1]).unwrap().unwrap();
+        assert!(warning.contains("device 0 both acts and learns"));
+        settings.learners = Vec::new();
+        let error = decide(&mut settings, &[0]).unwrap_err().to_string();
+        assert!(error.contains("no device is left for the learners"), "{error}");
+    }
+}
