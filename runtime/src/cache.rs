@@ -9,14 +9,14 @@
 //! - The cache is never the reason that a run fails: what cannot be read or written is a warning.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use podracer_plugins::{make_folder, others_can_write, read_regular};
+use podracer_plugins::{make_folder, others_can_write, read_regular, write_whole_as};
 use sha2::{Digest, Sha256};
 
 use crate::{Client, CompileOptions, Executable, Module, RuntimeError, flags, machine};
@@ -171,17 +171,10 @@ fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(folder)?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let temporary = path.with_extension(format!("{}-{number}.tmp", process::id()));
-    let new = File::options().write(true).create_new(true).mode(0o644).open(&temporary);
-    let written = new.and_then(|mut file| {
-        file.write_all(bytes)?;
-        // A full disk can show only here.
-        file.sync_all()
-    });
-    let stored = written.and_then(|()| fs::rename(&temporary, path));
-    if stored.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    stored
+    // Others may store the same program at this moment, and nobody else may write what is run.
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o644);
+    write_whole_as(&temporary, &options, path, bytes)
 }
 
 /// Removes what was not used for the longest time, but never `newest`.

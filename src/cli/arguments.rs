@@ -13,7 +13,9 @@ use super::opt;
 #[cfg(feature = "plots")]
 use super::plot::PlotArguments;
 use super::runs::RunsArguments;
+#[cfg(feature = "central")]
 use super::serve::ServeArguments;
+#[cfg(feature = "central")]
 use super::work::{CertificatesCommand, WorkArguments};
 use crate::settings::{Devices, Overrides};
 

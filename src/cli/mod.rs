@@ -30,6 +30,7 @@ mod plugins;
 mod progress;
 mod resume;
 mod runs;
+#[cfg(feature = "central")]
 mod serve;
 mod session;
 mod signals;
@@ -39,6 +40,7 @@ mod totals;
 mod train;
 mod tune;
 mod versus;
+#[cfg(feature = "central")]
 mod work;
 
 use std::ffi::OsString;
@@ -148,8 +150,11 @@ pub fn run(
         Command::Cost(args) => cost::cost(&args, console, program),
         Command::Completions { shell } => completions(shell, console),
         Command::List => list::list(program.registry, console),
+        #[cfg(feature = "central")]
         Command::Serve(args) => serve::serve(&args, started, console, program, interrupt),
+        #[cfg(feature = "central")]
         Command::Work(args) => work::run(&args, program.registry, console, interrupt),
+        #[cfg(feature = "central")]
         Command::Certificates { command } => work::new_certificates(&command, console),
         Command::Plugins { command } => match command {
             PluginsCommand::List => plugins::list(console),

@@ -8,7 +8,10 @@ mod recent;
 mod sebulba;
 mod threads;
 
+use std::ffi::OsStr;
+
 use anyhow::Result;
+use include_dir::{Dir, include_dir};
 use podracer_envs::{AnyEnvironment, Environment, Space};
 use podracer_stdlib::agents::{AnyAgent, Learn, Task};
 
@@ -23,75 +26,14 @@ use anakin::AnakinTraining;
 use central::CentralTraining;
 use sebulba::SebulbaTraining;
 
-/// The names and texts of the built-in experiments.
-macro_rules! texts {
-    ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!($name, ".toml")))),*] };
-}
+/// The files of the built-in experiments, each named after its experiment.
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/experiments");
 
-/// Registers the built-in experiments.
+/// Registers the built-in experiments, in the order of their names.
 pub(crate) fn register(registry: &mut Registry) {
-    for (name, text) in texts![
-        "cartpole-ppo",
-        "cartpole-dqn",
-        "cartpole-rainbow",
-        "acrobot-dqn",
-        "mountain-car-dqn",
-        "deep-sea-bootstrapped",
-        "minatar-breakout-dqn",
-        "minatar-asterix-dqn",
-        "minatar-freeway-dqn",
-        "minatar-space-invaders-dqn",
-        "minatar-seaquest-dqn",
-        "cartpole-sebulba-ppo",
-        "cartpole-a2c",
-        "cartpole-pqn",
-        "catch-ppo",
-        "catch-online",
-        "catch-impala",
-        "catch-lstm-impala",
-        "breakout-impala",
-        "memory-impala",
-        "memory-ppo",
-        "memory-r2d2",
-        "minatar-breakout-r2d2",
-        "gridworld-ppo",
-        "pendulum-ppo",
-        "minatar-breakout-pqn",
-        "minatar-breakout-ppo",
-        "minatar-asterix-pqn",
-        "minatar-asterix-ppo",
-        "minatar-freeway-pqn",
-        "minatar-freeway-ppo",
-        "minatar-space-invaders-pqn",
-        "minatar-space-invaders-ppo",
-        "minatar-seaquest-pqn",
-        "minatar-seaquest-ppo",
-        "atari-pong-ppo",
-        "atari-breakout-impala",
-        "atari-r2d2",
-        "atari-pong-dqn",
-        "atari-pong-rainbow",
-        "atari-pong-r2d2",
-        "atari-pong-muzero",
-        "halfcheetah-ppo",
-        "pendulum-sac",
-        "pendulum-td3",
-        "halfcheetah-sac",
-        "tic-tac-toe-ppo",
-        "connect-four-random-ppo",
-        "snake-ppo",
-        "catch-central-impala",
-        "cartpole-central-ppo",
-        "catch-central-r2d2",
-        "atari-central-impala",
-        "atari-central-r2d2",
-        "catch-muzero",
-        "cartpole-muzero",
-        "2048-stochastic-muzero",
-        "tictactoe-alphazero",
-        "connect-four-alphazero",
-    ] {
-        registry.add_experiment(name, text);
+    for file in FILES.files() {
+        let name = file.path().file_stem().and_then(OsStr::to_str).unwrap_or_default();
+        registry.add_experiment(name, file.contents_utf8().unwrap_or_default());
     }
 }
 

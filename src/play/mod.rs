@@ -12,7 +12,7 @@ mod versus;
 
 pub use animation::Animation;
 pub use picture::{Colours, Picture};
-#[cfg(feature = "servers")]
+#[cfg(feature = "python-environments")]
 pub use stage::of_servers;
 pub use stage::{Pictures, of_dsl, of_observations};
 pub use versus::{Tally, Versus};

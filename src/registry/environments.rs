@@ -21,7 +21,7 @@ use toml::{Table, Value};
 
 use super::batches::Batches;
 use super::matches::{CONNECT_FOUR, OTHELLO, Opponents, TIC_TAC_TOE};
-#[cfg(feature = "servers")]
+#[cfg(feature = "python-environments")]
 use super::served;
 use super::shortest_paths::shortest_paths;
 use super::{Configuration, Registry, parse};
@@ -86,7 +86,7 @@ pub(super) fn register(registry: &mut Registry) {
         "tic-tac-toe-against",
     ));
     registry.add_environment(EnvironmentEntry::dsl::<UmbrellaChain>("umbrella-chain"));
-    #[cfg(feature = "servers")]
+    #[cfg(feature = "python-environments")]
     served::register(registry);
 }
 
@@ -165,7 +165,7 @@ impl EnvironmentEntry {
     }
 
     /// An environment in servers, which are processes of Python packages.
-    #[cfg(feature = "servers")]
+    #[cfg(feature = "python-environments")]
     pub(super) fn served<E: served::Served>(name: &str) -> Result<Self, String> {
         let entry =
             EnvironmentEntry::new::<E>(name, |table, lanes, _| served::batches::<E>(table, lanes))?;

@@ -9,7 +9,7 @@ mod agents;
 mod batches;
 mod environments;
 mod matches;
-#[cfg(feature = "servers")]
+#[cfg(feature = "python-environments")]
 mod served;
 mod shortest_paths;
 

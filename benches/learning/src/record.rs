@@ -185,7 +185,6 @@ impl Records {
 /// # Errors
 /// Where it cannot be written.
 pub fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let unfinished = path.with_added_extension("unfinished");
-    let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));
+    let written = podracer_plugins::write_whole(path, text.as_bytes());
     written.with_context(|| format!("cannot write `{}`", path.display()))
 }

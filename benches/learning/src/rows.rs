@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_built_in_experiment_has_a_row() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../src/experiments");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
         let files = fs::read_dir(folder).expect("the folder is there");
         let experiments: BTreeSet<String> = files
             .map(|entry| entry.expect("an entry").path())
@@ -160,7 +160,7 @@ mod tests {
         let rows = rows.into_iter().map(|row| row.experiment).collect();
         assert_eq!(
             experiments, rows,
-            "src/experiments on the left, benches/learning/rows.toml on the right"
+            "experiments on the left, benches/learning/rows.toml on the right"
         );
     }
 

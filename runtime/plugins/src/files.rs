@@ -1,7 +1,7 @@
 //! Files that others may have put there or changed: who can write them, and how much of them is read.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -113,6 +113,44 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
     let not_text = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     String::from_utf8(read_regular(path, most)?).map_err(not_text)
+}
+
+/// Writes a file that is whole or as it was before, whenever this program is stopped: under the name with `.unfinished` behind it,
+/// and renamed when it is on the disk. It is for files that one program writes: [`write_whole_as`] is for others.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    write_whole_as(&path.with_added_extension("unfinished"), &options, path, bytes)
+}
+
+/// [`write_whole`] with another name, in the same folder, and other options for the unfinished file.
+///
+/// # Errors
+/// As [`write_whole`].
+pub fn write_whole_as(
+    unfinished: &Path,
+    options: &OpenOptions,
+    path: &Path,
+    bytes: &[u8],
+) -> io::Result<()> {
+    let written = options.open(unfinished).and_then(|mut file| {
+        file.write_all(bytes)?;
+        match file.sync_all() {
+            // What is no ordinary file cannot be synchronised, and need not be.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            // A full disk can show only here.
+            other => other,
+        }
+    });
+    let written = written.and_then(|()| fs::rename(unfinished, path));
+    if written.is_err() {
+        // Best effort: the error that matters is the one above.
+        let _ = fs::remove_file(unfinished);
+    }
+    written
 }
 
 /// The kind of a file that is not regular, as in `a device`; `None` for a regular one.
