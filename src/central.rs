@@ -11,16 +11,15 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::{Key, Tensor};
 use podracer_envs::host::{HostEnvironment, HostSpec, LocalWorkers, StepOutcome, Workers};
 use podracer_runtime::{
-    CentralFunctions, CentralLoop, CentralRun, CentralSettings, Client, Origin, ReplayMemory,
+    CentralLoop, CentralRun, CentralSettings, Client, Origin, ReplayMemory,
     SebulbaShape,
 };
 use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
-use podracer_stdlib::central::UnrollsFor;
 
 use crate::UsageError;
 use crate::builder;
 pub use crate::builder::HostTraining;
-use crate::sebulba::{Functions, ReplayFunctions};
+use crate::functions::Functions;
 
 /// An agent, and the shape of the run in which it infers for workers and learns.
 ///
@@ -67,7 +66,7 @@ impl<A: Learn<Observation = Tensor>> CentralInference<A> {
         let largest = self.settings.capacity.unwrap_or(lanes.environments);
         let (name, simplify) = self.tracing("central");
         if host.replay == ReplayMemory::Host {
-            let functions = ReplayFunctions::new(&self.agent, shape, lanes)?;
+            let functions = Functions::with_host_replay(&self.agent, shape, lanes)?;
             return Ok(CentralLoop::trace(name, shape, lanes, largest, &functions, simplify)?);
         }
         let functions = Functions::new(&self.agent, shape, lanes)?;
@@ -133,70 +132,4 @@ pub(crate) fn local_counted(
         Ok(Box::new(workers) as Box<dyn Workers>)
     });
     of_device.collect()
-}
-
-impl<A: Learn<Observation = Tensor>> CentralFunctions for Functions<A> {
-    type Unrolls = UnrollsFor<A>;
-
-    fn act_in(
-        &self,
-        params: &A::Params,
-        actor: Self::Actor,
-        outcome: StepOutcome,
-        lanes: Tensor,
-    ) -> (Tensor, Self::Actor) {
-        self.0.act(params, actor, outcome, Some(lanes))
-    }
-    fn unrolls(&self) -> UnrollsFor<A> {
-        self.0.unrolls()
-    }
-    fn take_out(
-        &self,
-        unrolls: UnrollsFor<A>,
-        actor: &Self::Actor,
-        outcome: StepOutcome,
-        lanes: Tensor,
-        rows: Tensor,
-    ) -> UnrollsFor<A> {
-        self.0.take_out(actor, outcome, lanes, rows, unrolls)
-    }
-    fn shards(&self, unrolls: UnrollsFor<A>) -> Vec<Self::Shard> {
-        self.0.shards(unrolls)
-    }
-    fn restart(&self, actor: Self::Actor, key: Key, first: Tensor, lanes: Tensor) -> Self::Actor {
-        self.0.restart(key, first, actor, lanes)
-    }
-}
-
-impl CentralFunctions for ReplayFunctions {
-    type Unrolls = UnrollsFor<AnyAgent>;
-
-    fn act_in(
-        &self,
-        params: &Self::Params,
-        actor: Self::Actor,
-        outcome: StepOutcome,
-        lanes: Tensor,
-    ) -> (Tensor, Self::Actor) {
-        self.acting.act_in(params, actor, outcome, lanes)
-    }
-    fn unrolls(&self) -> Self::Unrolls {
-        self.acting.unrolls()
-    }
-    fn take_out(
-        &self,
-        unrolls: Self::Unrolls,
-        actor: &Self::Actor,
-        outcome: StepOutcome,
-        lanes: Tensor,
-        rows: Tensor,
-    ) -> Self::Unrolls {
-        self.acting.take_out(unrolls, actor, outcome, lanes, rows)
-    }
-    fn shards(&self, unrolls: Self::Unrolls) -> Vec<Self::Shard> {
-        self.learning.kept(self.acting.shards(unrolls))
-    }
-    fn restart(&self, actor: Self::Actor, key: Key, first: Tensor, lanes: Tensor) -> Self::Actor {
-        self.acting.restart(actor, key, first, lanes)
-    }
 }

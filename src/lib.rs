@@ -36,6 +36,7 @@ pub mod evaluation;
 pub mod experiments;
 pub mod export;
 mod files;
+mod functions;
 #[cfg(feature = "cli")]
 mod format;
 pub mod parameters;

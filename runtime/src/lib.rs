@@ -52,7 +52,7 @@ pub mod setters {
 
 pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, LoopMetrics, RunError};
 pub use cache::ExecutableCache;
-pub use central::{CentralFunctions, CentralLoop, CentralMeasures, CentralRun, Latencies};
+pub use central::{CentralLoop, CentralMeasures, CentralRun, Latencies};
 pub use checkpoint::{
     ArraySource, Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors,
     to_safetensors,
@@ -73,7 +73,7 @@ pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lowe
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
     Activity, Compiler, Episode, HostReplay, IterationReport, LearntBy, Origin, ReplayError,
-    SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
+    SebulbaError, HostLoopFunctions, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
     SebulbaTransfers, ThreadFailure, ThreadTimes,
 };
 pub use settings::{

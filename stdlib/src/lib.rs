@@ -14,6 +14,7 @@ pub mod distributions;
 mod expect;
 pub mod host_replay;
 mod lanes;
+pub mod learning;
 pub mod losses;
 pub mod nn;
 mod number;

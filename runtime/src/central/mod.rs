@@ -3,7 +3,7 @@
 //! Inference threads, one for each inference device, gather the steps of workers into batches and answer with actions. All
 //! that acting remembers of a lane lives on its inference device. Complete unrolls are taken out there; the prefetch thread
 //! divides them over the learner devices, and the learner thread is [`crate::sebulba`]'s, as are parameters, supply and
-//! statuses. What is computed are the functions of a [`CentralFunctions`].
+//! statuses. What is computed are the functions of a [`HostLoopFunctions`](crate::HostLoopFunctions).
 //!
 //! # Invariants
 //! - A lane belongs to one worker at most, and is put back to its start before it belongs to another.
@@ -28,5 +28,5 @@ mod unrolls;
 mod working;
 
 pub use measure::{CentralMeasures, Latencies};
-pub use programs::{CentralFunctions, CentralLoop};
+pub use programs::CentralLoop;
 pub use run::CentralRun;

@@ -9,39 +9,7 @@ use podracer_envs::host::{HostSpec, StepOutcome};
 
 use crate::Placement;
 use crate::sebulba::programs::{Traces, expect, same};
-use crate::sebulba::{SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
-
-/// The functions of the DSL that central inference schedules beside those of a [`SebulbaFunctions`], whose actor is what an
-/// inference device keeps of its `N` lanes. Numbers of lanes and rows that are `N` or more are padding, for which nothing may be
-/// written.
-pub trait CentralFunctions: SebulbaFunctions {
-    /// Memory for the unrolls of `N` rows.
-    type Unrolls: Tree;
-
-    /// One step of acting in the lanes i32 `[B]`: the outcomes of their last steps go in, the actions of the next come out. `[B, ..]`
-    fn act_in(
-        &self,
-        params: &Self::Params,
-        actor: Self::Actor,
-        outcome: StepOutcome,
-        lanes: Tensor,
-    ) -> (Tensor, Self::Actor);
-    /// Memory without unrolls.
-    fn unrolls(&self) -> Self::Unrolls;
-    /// Puts the unrolls of the lanes i32 `[B]`, whose last steps had these outcomes, into `rows` i32 `[B]`.
-    fn take_out(
-        &self,
-        unrolls: Self::Unrolls,
-        actor: &Self::Actor,
-        outcome: StepOutcome,
-        lanes: Tensor,
-        rows: Tensor,
-    ) -> Self::Unrolls;
-    /// Divides the unrolls over the learner devices: a shard each.
-    fn shards(&self, unrolls: Self::Unrolls) -> Vec<Self::Shard>;
-    /// Puts the lanes of the mask bool `[N]` to the start of a run with this key. `first` is the global index of the first lane.
-    fn restart(&self, actor: Self::Actor, key: Key, first: Tensor, lanes: Tensor) -> Self::Actor;
-}
+use crate::sebulba::{SebulbaError, HostLoopFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
 
 /// The programs of a run with central inference.
 #[derive(Clone, Debug)]
@@ -72,7 +40,7 @@ impl CentralLoop {
     /// # Errors
     /// As [`SebulbaLoop::trace`].
     #[track_caller]
-    pub fn trace<F: CentralFunctions>(
+    pub fn trace<F: HostLoopFunctions>(
         name: &str,
         shape: SebulbaShape,
         environments: &HostSpec,

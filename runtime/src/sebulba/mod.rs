@@ -2,7 +2,7 @@
 //!
 //! Actor threads, several for each actor device, step batches of environments and run inference; their trajectories
 //! accumulate on the actor device and go to the learner devices from device to device. One learner thread learns on all
-//! learner devices at once and publishes the parameters. What is computed are the functions of a [`SebulbaFunctions`];
+//! learner devices at once and publishes the parameters. What is computed are the functions of a [`HostLoopFunctions`];
 //! here is only who runs them when.
 //!
 //! # Invariants
@@ -36,7 +36,7 @@ pub use error::{ReplayError, SebulbaError, ThreadFailure};
 pub use host_replay::HostReplay;
 pub use learner::IterationReport;
 pub use origin::Origin;
-pub use programs::{LearntBy, SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
+pub use programs::{LearntBy, HostLoopFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
 pub use run::{SebulbaRun, SebulbaTransfers};
 pub use thread_status::{Activity, ThreadTimes};
 pub use trajectory::Episode;

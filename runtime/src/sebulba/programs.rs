@@ -16,8 +16,11 @@ use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
 use crate::{Placement, RuntimeError, projection};
 
-/// The functions of the DSL that Sebulba schedules. Each becomes a program.
-pub trait SebulbaFunctions {
+/// The functions of the DSL that Sebulba and central inference schedule. Each becomes a program.
+///
+/// The methods from [`HostLoopFunctions::act_in`] on are for central inference, whose actor is what an acting device keeps of its `N`
+/// lanes. Numbers of lanes and rows that are `N` or more are padding, for which nothing may be written.
+pub trait HostLoopFunctions {
     /// The parameters that actors act with: a part of the learner's state.
     type Params: Tree;
     /// The part of the learner's state that is equal on all learner devices.
@@ -37,6 +40,8 @@ pub trait SebulbaFunctions {
     /// An iteration's requests to a replay on the host: the number of gradient steps that need windows, i32 `[1]`, and the windows
     /// over all devices, i32 `[G, B]`. `()` where there is none.
     type Requests: Tree;
+    /// Memory for the unrolls of `N` rows.
+    type Unrolls: Tree;
 
     /// The learner at the start of a run, from the run's key.
     fn init(&self, key: Key) -> Placed<Self::State, Self::Store>;
@@ -65,19 +70,40 @@ pub trait SebulbaFunctions {
     ///
     /// # Errors
     /// Mistakes, with the user's lines.
-    fn replay(&self, shard: &Spec<Self::Shard>) -> Result<Option<HostReplay>, TraceErrors> {
-        let _ = shard;
-        Ok(None)
-    }
+    fn replay(&self, shard: &Spec<Self::Shard>) -> Result<Option<HostReplay>, TraceErrors>;
     /// One iteration. What is averaged over learner devices is averaged here, but for the metrics.
     fn learn(&self, state: Placed<Self::State, Self::Store>, data: Self::Data) -> LearntBy<Self>;
+
+    /// One step of acting in the lanes i32 `[B]`: the outcomes of their last steps go in, the actions of the next come out. `[B, ..]`
+    fn act_in(
+        &self,
+        params: &Self::Params,
+        actor: Self::Actor,
+        outcome: StepOutcome,
+        lanes: Tensor,
+    ) -> (Tensor, Self::Actor);
+    /// Memory without unrolls.
+    fn unrolls(&self) -> Self::Unrolls;
+    /// Puts the unrolls of the lanes i32 `[B]`, whose last steps had these outcomes, into `rows` i32 `[B]`.
+    fn take_out(
+        &self,
+        unrolls: Self::Unrolls,
+        actor: &Self::Actor,
+        outcome: StepOutcome,
+        lanes: Tensor,
+        rows: Tensor,
+    ) -> Self::Unrolls;
+    /// Divides the unrolls over the learner devices: a shard each.
+    fn shards(&self, unrolls: Self::Unrolls) -> Vec<Self::Shard>;
+    /// Puts the lanes of the mask bool `[N]` to the start of a run with this key. `first` is the global index of the first lane.
+    fn restart(&self, actor: Self::Actor, key: Key, first: Tensor, lanes: Tensor) -> Self::Actor;
 }
 
 /// The results of an iteration: the learner's state, metrics, and what is asked of a replay on the host.
 pub type LearntBy<F> = (
-    Placed<<F as SebulbaFunctions>::State, <F as SebulbaFunctions>::Store>,
-    <F as SebulbaFunctions>::Metrics,
-    <F as SebulbaFunctions>::Requests,
+    Placed<<F as HostLoopFunctions>::State, <F as HostLoopFunctions>::Store>,
+    <F as HostLoopFunctions>::Metrics,
+    <F as HostLoopFunctions>::Requests,
 );
 
 /// The sizes of a run.
@@ -138,7 +164,7 @@ impl SebulbaLoop {
     /// Every mistake of the trace that comes first, with the user's lines; [`SebulbaError::Options`] for functions that do
     /// not fit each other or the environments.
     #[track_caller]
-    pub fn trace<F: SebulbaFunctions>(
+    pub fn trace<F: HostLoopFunctions>(
         name: &str,
         shape: SebulbaShape,
         environments: &HostSpec,
@@ -150,7 +176,7 @@ impl SebulbaLoop {
 
     /// [`SebulbaLoop::trace`], with what other programs of the same functions need.
     #[track_caller]
-    pub(crate) fn traces<'a, F: SebulbaFunctions>(
+    pub(crate) fn traces<'a, F: HostLoopFunctions>(
         name: &'a str,
         shape: SebulbaShape,
         environments: &HostSpec,
@@ -329,7 +355,7 @@ impl SebulbaLoop {
 }
 
 /// Types of the functions of a run, and how its programs are lowered.
-pub(crate) struct Traces<'a, F: SebulbaFunctions> {
+pub(crate) struct Traces<'a, F: HostLoopFunctions> {
     pub(crate) lowering: Lowering<'a>,
     pub(crate) nets: Spec<F::Params>,
     pub(crate) actor: Spec<F::Actor>,
