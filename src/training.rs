@@ -1,4 +1,4 @@
-//! The traits between the commands and the training loops: [`Training`] and [`Run`].
+//! The traits between the commands and the training loops: [`Training`] with its parts, and [`Run`].
 //!
 //! An experiment whose settings are fixed is a [`Training`]; one that is compiled and has its state on the devices is a [`Run`].
 //! The commands know nothing of agents and environments, and implementations of these traits know nothing of files, progress bars
@@ -15,7 +15,7 @@ use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
 use podracer_runtime::{Checkpoint, Client, Module, OptionValue};
 use podracer_stdlib::agents::AnyAgent;
 
-use crate::evaluation::{Play, Played, Watch};
+use crate::evaluation::{Evaluation, Play, Played, Watch};
 use crate::export::Portable;
 
 /// A stage of a program's way from the user's source to XLA.
@@ -30,7 +30,27 @@ pub enum Stage {
 }
 
 /// An experiment with all settings fixed: traced on demand, not yet compiled.
-pub trait Training {
+pub trait Training: Programs + Plays {
+    /// Compiles the loop and puts its state on the devices: that of a checkpoint, or the initial one.
+    ///
+    /// # Errors
+    /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
+    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>>;
+
+    /// The iterations of a run once more.
+    ///
+    /// # Errors
+    /// Why they cannot be made again, and what to do, as a sentence.
+    fn repeats(&self) -> Result<&dyn Repeats, String>;
+
+    /// The training with workers elsewhere; `None` for a loop that infers for nobody.
+    fn serves(&self) -> Option<&dyn Serves> {
+        None
+    }
+}
+
+/// The programs of a training.
+pub trait Programs {
     /// The text of the training loop for `replicas` devices.
     ///
     /// # Errors
@@ -40,66 +60,71 @@ pub trait Training {
     /// The compiled programs of the training loop for `replicas` devices: one for `[anakin]`, several for `[sebulba]`.
     ///
     /// # Errors
-    /// As [`Training::emit`].
+    /// As [`Programs::emit`].
     fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>>;
 
     /// The programs to run elsewhere, each for one device: `init` and what trains, `act` and `act_greedily`, which take one
     /// observation or a batch of so many.
     ///
     /// # Errors
-    /// As [`Training::emit`].
+    /// As [`Programs::emit`].
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>>;
 
     /// The XLA options for this program on `replicas` devices by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
     /// is `cpu`, `cuda` or `tpu`.
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)>;
+}
 
-    /// Compiles the loop and puts its state on the devices: that of a checkpoint, or the initial one. A loop that
-    /// [serves](Training::serves) takes `elsewhere` in place of workers in this process.
+/// Episodes played by a training's agent, beside its loop.
+pub trait Plays {
+    /// The agent.
+    fn agent(&self) -> &AnyAgent;
+
+    /// Environments of the training's kind for so many episodes at once, at most, on a device by its index.
     ///
     /// # Errors
-    /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
-    fn start(&self, start: Start<'_>, elsewhere: Option<Elsewhere>) -> Result<Box<dyn Run>>;
+    /// Errors of environments and runtime.
+    fn environments(
+        &self,
+        device: (&Client, usize),
+        episodes: usize,
+    ) -> Result<Box<dyn HostEnvironment>>;
 
-    /// The lanes of an inference device with their spaces, and the number of inference devices, of a loop that can infer for workers
-    /// elsewhere; `None` for other loops.
-    fn serves(&self) -> Option<(HostSpec, usize)> {
-        None
-    }
-
-    /// Why the iterations of a run cannot be made again, and what to do; `None` if they can.
-    fn unrepeatable(&self) -> Option<String> {
-        None
-    }
-
-    /// Makes the iterations after a state one by one, finds the first that makes the symptom, and evaluates it by the reference
-    /// semantics from the state before it. `None` if there is no such iteration, or `evaluate` gave nothing.
-    ///
-    /// # Errors
-    /// As [`Training::start`]; a loop whose iterations cannot be made again.
-    fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>>;
-
-    /// The agent, for what acts with it beside the loop; `None` for a loop that keeps it to itself.
-    fn agent(&self) -> Option<&AnyAgent> {
-        None
-    }
-
-    /// Compiles what plays episodes with the networks of a checkpoint, on a device by its index.
+    /// Compiles what plays episodes in these environments, which have the training's spaces, with the networks of a checkpoint, on a
+    /// device by its index.
     ///
     /// # Errors
     /// The mistakes of the trace, errors of environments and runtime.
-    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>>;
-
-    /// [`Training::evaluator`] for episodes in these environments, which have the training's spaces.
-    ///
-    /// # Errors
-    /// As [`Training::evaluator`].
-    fn evaluator_in(
+    fn evaluator(
         &self,
         environments: Box<dyn HostEnvironment>,
         device: (&Client, usize),
         play: &Play,
-    ) -> Result<Box<dyn Evaluator>>;
+    ) -> Result<Box<dyn Evaluator>> {
+        Evaluation::boxed(self.agent(), environments, play, device)
+    }
+}
+
+/// A training whose iterations can be made again, to the bit.
+pub trait Repeats {
+    /// Makes the iterations after a state one by one, finds the first that makes the symptom, and evaluates it by the reference
+    /// semantics from the state before it. `None` if there is no such iteration, or `evaluate` gave nothing.
+    ///
+    /// # Errors
+    /// As [`Training::start`].
+    fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>>;
+}
+
+/// A training that can infer for workers elsewhere.
+pub trait Serves {
+    /// The lanes of a device that acts, with their spaces, and the number of such devices.
+    fn lanes(&self) -> (HostSpec, usize);
+
+    /// [`Training::start`] with workers elsewhere in place of those in this process.
+    ///
+    /// # Errors
+    /// As [`Training::start`].
+    fn serve(&self, start: Start<'_>, elsewhere: Elsewhere) -> Result<Box<dyn Run>>;
 }
 
 /// The devices that a run begins on, and the state that it begins with.

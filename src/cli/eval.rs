@@ -104,13 +104,14 @@ fn matches(
 ) -> Result<(Vec<Played>, Against)> {
     let name = ready.settings.environment_name();
     let opponents = registry.environment(name).and_then(|entry| entry.opponents);
-    let (Some(opponents), Some(agent)) = (opponents, ready.training.agent()) else {
+    let Some(opponents) = opponents else {
         return Err(UsageError::new(format!(
             "--against: `{name}` has no fixed opponents; {} have",
             registry.with_opponents().join(", ")
         ))
         .into());
     };
+    let agent = ready.training.agent();
     let simulations = ready.settings.agent.get("simulations").and_then(Value::as_integer);
     let simulations = simulations.and_then(|number| usize::try_from(number).ok());
     let opponent = opponents.named(opponent, simulations)?;

@@ -35,9 +35,7 @@ pub(super) fn explain(
     let settings = RunDirectory::settings(&args.run, &overrides, program.registry)?;
     let found = RunDirectory::find_any(&args.run, &settings)?;
     let ready = Ready::new(settings, console, program)?;
-    if let Some(reason) = ready.training.unrepeatable() {
-        bail!(UsageError::new(reason));
-    }
+    ready.training.repeats().map_err(UsageError::new)?;
     if let Some(found) = &found {
         let progress = RunProgress::of(found)?;
         let Ready { settings, recorded, .. } = &ready;
@@ -180,7 +178,8 @@ impl Search<'_, '_> {
             ));
             evaluate(func, arguments, console, interrupt)
         };
-        let explanation = ready.training.explain(&suspect, &mut evaluate)?;
+        let repeats = ready.training.repeats().map_err(UsageError::new)?;
+        let explanation = repeats.explain(&suspect, &mut evaluate)?;
         match explanation {
             Some(explanation) => Ok(Outcome::Explained(explanation)),
             None if interrupt.load(Ordering::Relaxed) => Ok(Outcome::Stopped),
@@ -192,7 +191,7 @@ impl Search<'_, '_> {
     }
 
     fn start(&self, from: Option<&Checkpoint>) -> Result<Box<dyn Run>> {
-        let run = self.ready.training.start(self.ready.start(self.run, from), None);
+        let run = self.ready.training.start(self.ready.start(self.run, from));
         run.with_context(|| format!("cannot start {}", self.ready.settings.experiment))
     }
 }

@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use podracer_compiler::{DType, TensorType};
-use podracer_envs::host::HostEnvironment;
+use podracer_envs::host::{HostEnvironment, NativeCartPole, Pool};
 use podracer_runtime::{Array, Checkpoint, Client, Module, OptionValue};
+use podracer_stdlib::agents::AnyAgent;
 use serde_json::Value;
 
 use super::{Console, Program, run};
@@ -17,8 +18,7 @@ use crate::export::Portable;
 use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::training::{
-    CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
-    Suspect, Training,
+    CallMetrics, Ended, Evaluator, LoopModule, Plays, Programs, Repeats, Run, Stage, Start, Training,
 };
 
 /// Returns grow by one with every call. What it computes is its seed.
@@ -36,7 +36,7 @@ struct FakeRun {
     seed: u64,
 }
 
-impl Training for Fake {
+impl Programs for Fake {
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
         Ok(format!("{stage:?} for {replicas}"))
     }
@@ -70,29 +70,37 @@ impl Training for Fake {
             _ => Vec::new(),
         }
     }
+}
 
-    fn start(&self, start: Start<'_>, _: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+impl Training for Fake {
+    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
         let Start { devices, xla, seed, from, .. } = start;
         assert!(!devices.is_empty() && !xla.is_empty());
         let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("store.calls")?.item()?));
         Ok(Box::new(FakeRun { fake: self.clone(), calls: calls.transpose()?.unwrap_or(0), seed }))
     }
 
-    fn explain(&self, _: &Suspect, _: &mut Evaluate) -> Result<Option<Explanation>> {
-        bail!("the fake has nothing to explain")
+    fn repeats(&self) -> Result<&dyn Repeats, String> {
+        Err("the fake has nothing to explain".to_owned())
+    }
+}
+
+impl Plays for Fake {
+    fn agent(&self) -> &AnyAgent {
+        unreachable!("the fake plays without an agent")
     }
 
-    fn evaluator(&self, _: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
-        Ok(Box::new(FakeEvaluator(*play)))
+    fn environments(&self, _: (&Client, usize), episodes: usize) -> Result<Box<dyn HostEnvironment>> {
+        Ok(Box::new(Pool::new(&NativeCartPole::new(500), episodes.max(1))))
     }
 
-    fn evaluator_in(
+    fn evaluator(
         &self,
         _: Box<dyn HostEnvironment>,
-        device: (&Client, usize),
+        _: (&Client, usize),
         play: &Play,
     ) -> Result<Box<dyn Evaluator>> {
-        self.evaluator(device, play)
+        Ok(Box::new(FakeEvaluator(*play)))
     }
 }
 

@@ -106,9 +106,10 @@ fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
 /// Listens: the server, the number of lanes, and the workers that will come.
 fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usize, Elsewhere)> {
     let Ready { settings, training, .. } = &session.ready;
-    let (lanes, threads) = training.serves().ok_or_else(|| {
+    let serves = training.serves().ok_or_else(|| {
         UsageError::new(format!("{} has no [central]: it takes no workers", settings.experiment))
     })?;
+    let (lanes, threads) = serves.lanes();
     let all = lanes.environments * threads;
     let run = description(settings, lanes, session.directory.path())?;
     let (server, workers) = Server::start(options, run, threads)?;

@@ -61,7 +61,8 @@ impl Ready {
 
     /// Compiles what plays episodes with the networks of a checkpoint.
     pub(super) fn evaluator(&self, play: &Play) -> Result<Box<dyn Evaluator>> {
-        self.training.evaluator(self.device(), play)
+        let environments = self.training.environments(self.device(), play.episodes)?;
+        self.training.evaluator(environments, self.device(), play)
     }
 
     /// The device that plays episodes, by its index.
@@ -329,7 +330,11 @@ impl Session {
         // What it was read from takes memory that the run may need.
         let from = self.from.take();
         let start = self.ready.start(self.directory.path(), from.as_ref());
-        let run = self.ready.training.start(start, self.elsewhere.take());
+        let training = &self.ready.training;
+        let run = match (training.serves(), self.elsewhere.take()) {
+            (Some(serves), Some(elsewhere)) => serves.serve(start, elsewhere),
+            _ => training.start(start),
+        };
         run.with_context(|| format!("cannot start {}", self.ready.settings.experiment))
     }
 

@@ -15,12 +15,11 @@ use toml::Table;
 use super::explain;
 use super::recent::RecentReturns;
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
-use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
 use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::sebulba::compiled_environments;
 use crate::training::{
-    CallMetrics, Elsewhere, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
+    CallMetrics, Evaluate, Explanation, LoopModule, Plays, Programs, Repeats, Run, Stage, Start,
     Suspect, Training,
 };
 
@@ -33,7 +32,7 @@ pub(super) struct AnakinTraining {
     pub(super) evaluation: Option<(EnvironmentEvaluation, Table)>,
 }
 
-impl Training for AnakinTraining {
+impl Programs for AnakinTraining {
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
         let traced = self.anakin.clone().devices(replicas).trace()?;
         Ok(match stage {
@@ -61,8 +60,10 @@ impl Training for AnakinTraining {
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
         self.anakin.clone().devices(replicas).xla_options(platform)
     }
+}
 
-    fn start(&self, start: Start<'_>, _: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+impl Training for AnakinTraining {
+    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
         let Start { client, devices, xla, seed, folder: _, from } = start;
         let began = Instant::now();
         let compile = CompileOptions {
@@ -90,29 +91,30 @@ impl Training for AnakinTraining {
         }))
     }
 
+    fn repeats(&self) -> Result<&dyn Repeats, String> {
+        Ok(self)
+    }
+}
+
+impl Repeats for AnakinTraining {
     fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>> {
         explain::anakin(&self.anakin, &self.simplify, suspect, evaluate)
     }
+}
 
-    fn agent(&self) -> Option<&AnyAgent> {
-        Some(self.anakin.agent())
+impl Plays for AnakinTraining {
+    fn agent(&self) -> &AnyAgent {
+        self.anakin.agent()
     }
 
-    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
-        let (environment, most) = self.anakin.environment();
-        let number = play.episodes.clamp(1, most);
-        let environments =
-            compiled_environments(device.0, device.1, environment.clone(), number, 1)?;
-        self.evaluator_in(Box::new(environments), device, play)
-    }
-
-    fn evaluator_in(
+    fn environments(
         &self,
-        environments: Box<dyn HostEnvironment>,
-        device: (&Client, usize),
-        play: &Play,
-    ) -> Result<Box<dyn Evaluator>> {
-        Evaluation::boxed(self.anakin.agent(), environments, play, device)
+        (client, device): (&Client, usize),
+        episodes: usize,
+    ) -> Result<Box<dyn HostEnvironment>> {
+        let (environment, most) = self.anakin.environment();
+        let number = episodes.clamp(1, most);
+        Ok(Box::new(compiled_environments(client, device, environment.clone(), number, 1)?))
     }
 }
 

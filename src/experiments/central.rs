@@ -17,14 +17,13 @@ use super::programs;
 use super::recent::RecentReturns;
 use super::threads::{per_iteration, percent, said, seconds, shares, since};
 use crate::central::{CentralInference, local_counted};
-use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba;
 use crate::settings::{CentralSettings, ReplayMemory};
 use crate::training::{
-    CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
-    Suspect, Traffic, Training,
+    CallMetrics, Elsewhere, Ended, LoopModule, Plays, Programs, Repeats, Run, Serves, Stage,
+    Start, Traffic, Training,
 };
 
 /// An agent in its loop, and the batches of environments of workers in this process.
@@ -37,12 +36,12 @@ pub(super) struct CentralTraining {
 
 impl CentralTraining {
     /// The lanes of an inference device.
-    fn lanes(&self) -> HostSpec {
+    fn lanes_of_device(&self) -> HostSpec {
         HostSpec { environments: self.central.settings().environments, ..self.batches.spec.clone() }
     }
 
     fn trace(&self) -> Result<CentralLoop> {
-        self.central.trace(&self.lanes())
+        self.central.trace(&self.lanes_of_device())
     }
 
     /// Number of devices that act.
@@ -57,50 +56,20 @@ impl CentralTraining {
         let batches = (0..self.acting()).map(of_device);
         local_counted(batches.collect::<Result<_>>()?, restarts)
     }
-}
 
-impl Training for CentralTraining {
-    /// The programs that run over and over, one after another.
-    fn emit(&self, stage: Stage, _: usize) -> Result<String> {
-        Ok(programs::text(&self.trace()?.programs(), stage, self.central.simplifications()))
-    }
-
-    /// The programs that run over and over, those of acting for the largest batch. The devices were picked before.
-    fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
-        let traced = self.trace()?;
-        let [act, take_out, shards, learn] = traced.programs();
-        let ahead = traced
-            .learning()
-            .replay()
-            .map_or(self.central.settings().host.lag + 2, |replay| replay.ahead);
-        let learn = programs::learner(learn, traced.learning().shape().learners, ahead);
-        Ok([act, take_out, shards].map(programs::module).into_iter().chain([learn]).collect())
-    }
-
-    fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
-        let lanes = self.lanes();
-        let one = self.central.clone().learners(vec![1]);
-        programs::portable(one.agent(), one.trace(&lanes)?.learning(), &lanes, batch)
-    }
-
-    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
-        self.central.xla_options(platform, self.central.settings().environments)
-    }
-
-    fn serves(&self) -> Option<(HostSpec, usize)> {
-        Some((self.lanes(), self.acting()))
-    }
-
-    fn start(&self, start: Start<'_>, elsewhere: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+    /// Starts with these workers. `restarts` counts those of environments in this process, and `traffic` is read where workers are
+    /// elsewhere.
+    fn begin(
+        &self,
+        start: Start<'_>,
+        workers: Vec<Box<dyn Workers>>,
+        restarts: Arc<AtomicUsize>,
+        traffic: Option<Box<dyn Fn() -> Traffic>>,
+    ) -> Result<Box<dyn Run>> {
         let Start { client, devices: _, xla, seed, folder, from } = start;
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
-        let restarts = Arc::default();
-        let (workers, traffic) = match elsewhere {
-            Some(Elsewhere { workers, traffic }) => (workers, Some(traffic)),
-            None => (self.local(&restarts)?, None),
-        };
         let central = self.central.clone().xla(xla.to_vec()).replay_in(folder);
-        let run = central.start(client, &self.lanes(), origin, workers)?;
+        let run = central.start(client, &self.lanes_of_device(), origin, workers)?;
         let CentralSettings { environments, host, .. } = self.central.settings();
         let lanes = self.acting() * environments;
         Ok(Box::new(TrainingRun {
@@ -120,34 +89,75 @@ impl Training for CentralTraining {
             lag: host.lag,
         }))
     }
+}
 
-    fn unrepeatable(&self) -> Option<String> {
-        Some(
+impl Programs for CentralTraining {
+    /// The programs that run over and over, one after another.
+    fn emit(&self, stage: Stage, _: usize) -> Result<String> {
+        Ok(programs::text(&self.trace()?.programs(), stage, self.central.simplifications()))
+    }
+
+    /// The programs that run over and over, those of acting for the largest batch. The devices were picked before.
+    fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
+        let traced = self.trace()?;
+        let [act, take_out, shards, learn] = traced.programs();
+        let ahead = traced
+            .learning()
+            .replay()
+            .map_or(self.central.settings().host.lag + 2, |replay| replay.ahead);
+        let learn = programs::learner(learn, traced.learning().shape().learners, ahead);
+        Ok([act, take_out, shards].map(programs::module).into_iter().chain([learn]).collect())
+    }
+
+    fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
+        let lanes = self.lanes_of_device();
+        let one = self.central.clone().learners(vec![1]);
+        programs::portable(one.agent(), one.trace(&lanes)?.learning(), &lanes, batch)
+    }
+
+    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
+        self.central.xla_options(platform, self.central.settings().environments)
+    }
+}
+
+impl Training for CentralTraining {
+    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
+        let restarts = Arc::default();
+        let workers = self.local(&restarts)?;
+        self.begin(start, workers, restarts, None)
+    }
+
+    fn repeats(&self) -> Result<&dyn Repeats, String> {
+        Err(
             "which steps an inference was of, and which parameters it had, was decided by time ([central]): the iterations of this run \
              cannot be made again; with [sebulba] and sebulba.schedule = \"deterministic\" they can"
                 .to_owned(),
         )
     }
 
-    fn explain(&self, _: &Suspect, _: &mut Evaluate) -> Result<Option<Explanation>> {
-        Ok(None)
+    fn serves(&self) -> Option<&dyn Serves> {
+        Some(self)
+    }
+}
+
+impl Serves for CentralTraining {
+    fn lanes(&self) -> (HostSpec, usize) {
+        (self.lanes_of_device(), self.acting())
     }
 
-    fn agent(&self) -> Option<&AnyAgent> {
-        Some(self.central.agent())
+    fn serve(&self, start: Start<'_>, elsewhere: Elsewhere) -> Result<Box<dyn Run>> {
+        let Elsewhere { workers, traffic } = elsewhere;
+        self.begin(start, workers, Arc::default(), Some(traffic))
+    }
+}
+
+impl Plays for CentralTraining {
+    fn agent(&self) -> &AnyAgent {
+        self.central.agent()
     }
 
-    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
-        self.evaluator_in(self.batches.make()?, device, play)
-    }
-
-    fn evaluator_in(
-        &self,
-        environments: Box<dyn HostEnvironment>,
-        device: (&Client, usize),
-        play: &Play,
-    ) -> Result<Box<dyn Evaluator>> {
-        Evaluation::boxed(self.central.agent(), environments, play, device)
+    fn environments(&self, _: (&Client, usize), _: usize) -> Result<Box<dyn HostEnvironment>> {
+        self.batches.make()
     }
 }
 

@@ -15,13 +15,12 @@ use super::explain;
 use super::programs;
 use super::recent::RecentReturns;
 use super::threads::{per_iteration, percent, said, seconds, shares, since};
-use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
 use crate::training::{
-    CallMetrics, Elsewhere, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Start,
-    Suspect, Training,
+    CallMetrics, Ended, Evaluate, Explanation, LoopModule, Plays, Programs, Repeats, Run, Stage,
+    Start, Suspect, Training,
 };
 
 /// An agent in its loop, and the batches of environments of its actor threads.
@@ -37,7 +36,7 @@ impl SebulbaTraining {
     }
 }
 
-impl Training for SebulbaTraining {
+impl Programs for SebulbaTraining {
     /// The programs that run in every iteration, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
         Ok(programs::text(&self.trace()?.programs(), stage, self.sebulba.simplifications()))
@@ -63,8 +62,10 @@ impl Training for SebulbaTraining {
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
         self.sebulba.xla_options(platform, self.batches.spec.environments)
     }
+}
 
-    fn start(&self, start: Start<'_>, _: Option<Elsewhere>) -> Result<Box<dyn Run>> {
+impl Training for SebulbaTraining {
+    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
         let Start { client, devices: _, xla, seed, folder, from } = start;
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
         let settings = self.sebulba.settings();
@@ -84,33 +85,31 @@ impl Training for SebulbaTraining {
         }))
     }
 
-    fn unrepeatable(&self) -> Option<String> {
-        self.sebulba.settings().fixed_lag().is_none().then(|| {
-            "the actors of this run took new parameters whenever there were some (sebulba.schedule = \"free-running\"): time decided \
-             what it learnt from, and its iterations cannot be made again; with sebulba.schedule = \"deterministic\" they can"
-                .to_owned()
-        })
+    fn repeats(&self) -> Result<&dyn Repeats, String> {
+        match self.sebulba.settings().fixed_lag() {
+            Some(_) => Ok(self),
+            None => Err(
+                "the actors of this run took new parameters whenever there were some (sebulba.schedule = \"free-running\"): time \
+                 decided what it learnt from, and its iterations cannot be made again; with sebulba.schedule = \"deterministic\" they can"
+                    .to_owned(),
+            ),
+        }
     }
+}
 
+impl Repeats for SebulbaTraining {
     fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>> {
         explain::sebulba(&self.sebulba, &self.batches, suspect, evaluate)
     }
+}
 
-    fn agent(&self) -> Option<&AnyAgent> {
-        Some(self.sebulba.agent())
+impl Plays for SebulbaTraining {
+    fn agent(&self) -> &AnyAgent {
+        self.sebulba.agent()
     }
 
-    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
-        self.evaluator_in(self.batches.make()?, device, play)
-    }
-
-    fn evaluator_in(
-        &self,
-        environments: Box<dyn HostEnvironment>,
-        device: (&Client, usize),
-        play: &Play,
-    ) -> Result<Box<dyn Evaluator>> {
-        Evaluation::boxed(self.sebulba.agent(), environments, play, device)
+    fn environments(&self, _: (&Client, usize), _: usize) -> Result<Box<dyn HostEnvironment>> {
+        self.batches.make()
     }
 }
 
