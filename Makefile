@@ -1,7 +1,7 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit package doc lint
+.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit package doc site lint
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ package: ## Make the crates' packages, and build each from its own
 
 doc: setup ## Build the documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+site: ## Build the site of docs/, with the documentation, into target/site
+	@scripts/site
 
 lint: setup ## Check the formatting and what clippy says
 	cargo fmt --all --check

@@ -88,7 +88,13 @@ pub mod prelude {
     pub use podracer_stdlib::anakin::{AgentLoop, Episodes};
 }
 
-/// The examples of the page for users of JAX are run as documentation tests.
+/// Pages whose Rust is compiled, or run, as documentation tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/from-jax.md")]
-struct FromJax;
+mod pages {
+    #[doc = include_str!("../docs/from-jax.md")]
+    struct FromJax;
+    #[doc = include_str!("../docs/tutorial.md")]
+    struct Tutorial;
+    #[doc = include_str!("../docs/change-ppo.md")]
+    struct ChangePpo;
+}

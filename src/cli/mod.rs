@@ -286,4 +286,6 @@ mod environment_reports;
 #[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod tests;

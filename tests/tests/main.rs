@@ -11,6 +11,7 @@ mod golden_coverage;
 mod golden_ops;
 mod gradients;
 mod loops;
+mod pages;
 mod portable;
 mod programs;
 mod recompute;

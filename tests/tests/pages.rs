@@ -1,0 +1,153 @@
+//! The pages of `docs/`: their links lead somewhere, `SUMMARY.md` lists all of them, and their Rust is compiled.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use podracer_tests::pages::{anchors, below, links, parts};
+use podracer_tests::{check_all, workspace};
+
+/// Pages for readers outside of `docs/`.
+const OUTSIDE: [&str; 5] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/README.md"];
+
+/// Pages whose Rust is a sketch with `..` in it.
+const SKETCHES: [&str; 1] = ["docs/search.md"];
+
+/// All pages with their texts, by paths from the root.
+fn pages() -> Vec<(PathBuf, String)> {
+    let inside = below(&workspace::root().join("docs")).expect("docs/ can be read");
+    let inside = inside.into_iter().map(|page| {
+        let page = page.strip_prefix(workspace::root()).map(Path::to_path_buf);
+        page.expect("a page lies below the root")
+    });
+    let outside = OUTSIDE.iter().map(PathBuf::from);
+    let text = |page: PathBuf| {
+        let text = workspace::text(&page).unwrap_or_else(|| panic!("{} is gone", page.display()));
+        (page, text)
+    };
+    inside.chain(outside).map(text).collect()
+}
+
+/// The path that a link from a page leads to, from the root; `None` where it leaves the repository.
+fn resolved(page: &Path, target: &str) -> Option<PathBuf> {
+    let mut path = page.parent().map(Path::to_path_buf).unwrap_or_default();
+    for part in Path::new(target).components() {
+        match part {
+            Component::ParentDir if !path.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    Some(path)
+}
+
+/// Complaints about the links of a page, given a function that reads files from the root.
+fn broken(page: &Path, text: &str, read: impl Fn(&Path) -> Option<String>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (line, link) in links(text) {
+        let mut complain = |what: &str| {
+            complaints.push(format!("{}:{line}: `{link}`: {what}", page.display()));
+        };
+        // The documentation of functions is built by `make site`: a folder of a crate.
+        if link.contains("://") || (page == Path::new("docs/api.md") && link.starts_with("api/")) {
+            continue;
+        }
+        let (target, anchor) = link.split_once('#').map_or((&*link, None), |(t, a)| (t, Some(a)));
+        let path =
+            if target.is_empty() { Some(page.to_path_buf()) } else { resolved(page, target) };
+        let Some(path) = path.filter(|path| workspace::root().join(path).exists()) else {
+            complain("is not there");
+            continue;
+        };
+        if let Some(anchor) = anchor
+            && !read(&path).is_some_and(|text| anchors(&text).iter().any(|there| there == anchor))
+        {
+            complain("has no such heading");
+        }
+    }
+    complaints
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let of = |(page, text): &(PathBuf, String)| broken(page, text, workspace::text);
+    check_all(&pages().iter().flat_map(of).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_broken_link_is_told() {
+    let text = "# One `two`\n[a](walk.md#one-two) [b](walk.md#one), [c](nowhere.md)\n`[d](no.md)`\n\
+                [e](#one-two) ![f](../../out.svg)\n```\n[g](no.md)\n# Three\n```\n[h](#three)\n";
+    let told = broken(Path::new("docs/page.md"), text, |path| {
+        (path.ends_with("walk.md") || path.ends_with("page.md")).then(|| text.to_owned())
+    });
+    // `[e]` and `[h]` are links of the page itself, which is not on the disk.
+    assert_eq!(
+        told,
+        [
+            "docs/page.md:2: `walk.md#one`: has no such heading",
+            "docs/page.md:2: `nowhere.md`: is not there",
+            "docs/page.md:4: `#one-two`: is not there",
+            "docs/page.md:4: `../../out.svg`: is not there",
+            "docs/page.md:9: `#three`: is not there",
+        ]
+    );
+    assert_eq!(anchors("# A, b\n## A b\n#no\n### A_b-c (d)\n"), ["a-b", "a-b-1", "a_b-c-d"]);
+}
+
+/// A page's heading and its entry in the summary are one name, so that a reader finds it again.
+#[test]
+fn the_summary_lists_every_page_once() {
+    let summary = Path::new("docs/SUMMARY.md");
+    let text = workspace::text(summary).expect("docs/SUMMARY.md is there");
+    let mut complaints = Vec::new();
+    let mut listed = BTreeSet::new();
+    for line in text.lines().map(str::trim_start).filter(|line| line.starts_with("- ")) {
+        let entry = line[2..].strip_prefix('[').and_then(|line| line.strip_suffix(')'));
+        let Some((title, target)) = entry.and_then(|entry| entry.split_once("](")) else {
+            complaints.push(format!("`{line}` is no entry of a page"));
+            continue;
+        };
+        let page = resolved(summary, target).unwrap_or_default();
+        let heading = workspace::text(&page).unwrap_or_default();
+        let heading = heading.lines().next().unwrap_or_default().trim_start_matches("# ");
+        if heading != title {
+            complaints.push(format!("{target}: the summary says `{title}`, the page `{heading}`"));
+        }
+        if !listed.insert(page) {
+            complaints.push(format!("{target} is listed twice"));
+        }
+    }
+    for (page, _) in pages() {
+        if page.starts_with("docs") && page != summary && !listed.contains(&page) {
+            complaints.push(format!("{} is not listed", page.display()));
+        }
+    }
+    check_all(&complaints);
+}
+
+#[test]
+fn rust_of_the_pages_is_compiled() {
+    let root = workspace::text(Path::new("src/lib.rs")).expect("the crate's root is there");
+    let mut complaints = Vec::new();
+    for (page, text) in pages().iter().filter(|(page, _)| page.starts_with("docs")) {
+        let included = root.contains(&format!("include_str!(\"../{}\")", page.display()));
+        for block in parts(text).0 {
+            let mut complain =
+                |what: &str| complaints.push(format!("{}:{}: {what}", page.display(), block.line));
+            let rust = block.info.split(',').next() == Some("rust");
+            let sketch = SKETCHES.iter().any(|sketch| page == Path::new(sketch));
+            if rust && !included && !sketch {
+                complain("Rust that no test compiles: include the page at the end of src/lib.rs");
+            }
+            if rust && block.info.contains("ignore") {
+                complain("`ignore` compiles nothing: say `no_run`");
+            }
+            // rustdoc takes a block without a language for Rust.
+            if included && block.info.is_empty() {
+                complain("a block without a language");
+            }
+        }
+    }
+    check_all(&complaints);
+}
