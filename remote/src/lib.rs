@@ -2,7 +2,7 @@
 //!
 //! A worker steps environments and knows no model; the learner has the model and asks for nothing but steps. Between them is
 //! gRPC, by the messages of `proto/podracer/seed/v1/seed.proto`, from which workers in other languages are made.
-//! `docs/seed-protocol.md` is their manual.
+//! `docs/worker-protocol.md` is their manual.
 //!
 //! # Invariants
 //! - Nothing here knows a device or an agent: the learner's side is [`Workers`](podracer_envs::host::Workers), the

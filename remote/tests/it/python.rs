@@ -1,4 +1,4 @@
-//! The worker of `examples/seed_worker.py`, which knows the `.proto` and nothing of us.
+//! The worker of `examples/worker.py`, which knows the `.proto` and nothing of us.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -18,7 +18,7 @@ fn a_worker_in_python_works_and_comes_back() {
         );
     }
     let place = Place::new();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/seed_worker.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/worker.py");
     let worker = Command::new(&python)
         .args([script, &place.address().to_string(), "--environments=8", "--steps=300"])
         .stdout(Stdio::piped())

@@ -1,9 +1,9 @@
 """A worker for `podracer serve` in Python, from the protocol's file alone: batches of CartPole in NumPy.
 
     pip install grpcio grpcio-tools numpy
-    python examples/seed_worker.py unix:seed.sock --environments 256
+    python examples/worker.py unix:learner.sock --environments 256
 
-docs/seed-protocol.md goes through what it says and hears.
+docs/worker-protocol.md goes through what it says and hears.
 """
 import argparse
 import pathlib
@@ -53,7 +53,7 @@ class CartPole:
 def session(channel, n, steps):
     """One stream. Returns the number of answers; `grpc.RpcError` says why the learner ended it."""
     say = queue.SimpleQueue()  # None ends our half of the stream
-    say.put(seed.FromWorker(hello=seed.Hello(protocol=1, environments=n, spaces=CartPole.spaces, name="seed_worker.py")))
+    say.put(seed.FromWorker(hello=seed.Hello(protocol=1, environments=n, spaces=CartPole.spaces, name="worker.py")))
     told = services.SeedStub(channel).Work(iter(say.get, None))
     welcome = next(told).welcome
     print(f"run {welcome.run.id}: lanes {welcome.first_lane} to {welcome.first_lane + n - 1}", flush=True)
