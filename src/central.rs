@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, Result};
-use podracer_dsl::prelude::{Key, Tensor};
-use podracer_envs::host::{HostEnvironment, HostSpec, LocalWorkers, StepOutcome, Workers};
+use podracer_dsl::prelude::Tensor;
+use podracer_envs::host::{HostEnvironment, HostSpec, LocalWorkers, Workers};
 use podracer_runtime::{
-    CentralLoop, CentralRun, CentralSettings, Client, Origin, ReplayMemory,
-    SebulbaShape,
+    CentralLoop, CentralRun, CentralSettings, Client, Origin, ReplayMemory, SebulbaShape,
 };
-use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
+use podracer_stdlib::agents::{Learn, Staleness};
 
 use crate::UsageError;
 use crate::builder;

@@ -144,13 +144,7 @@ impl<A: Learn<Observation = Tensor>, L: Learning<A>> HostLoopFunctions for Funct
     fn shards(&self, unrolls: UnrollsFor<A>) -> Vec<L::Shard> {
         self.learning.shards(&self.acting, self.acting.shards(unrolls))
     }
-    fn restart(
-        &self,
-        actor: ActorFor<A>,
-        key: Key,
-        first: Tensor,
-        lanes: Tensor,
-    ) -> ActorFor<A> {
+    fn restart(&self, actor: ActorFor<A>, key: Key, first: Tensor, lanes: Tensor) -> ActorFor<A> {
         self.acting.restart(key, first, actor, lanes)
     }
 }

@@ -36,9 +36,9 @@ pub mod evaluation;
 pub mod experiments;
 pub mod export;
 mod files;
-mod functions;
 #[cfg(feature = "cli")]
 mod format;
+mod functions;
 pub mod parameters;
 #[cfg(feature = "cli")]
 pub mod play;

@@ -5,25 +5,20 @@
 //! [`Anakin`](crate::anakin::Anakin).
 
 use anyhow::{Context, Result};
-use podracer_dsl::prelude::{Key, Spec, Tensor, TraceErrors, eval_shape, u32};
-use podracer_dsl::trace_replicated;
-use podracer_dsl::tree::AnyTree;
-use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
+use podracer_dsl::prelude::Tensor;
+use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
-    Checkpoint, Client, CompiledEnvironments, HostReplay, Origin, ReplayMemory, SebulbaFunctions,
-    SebulbaLoop, SebulbaRun, SebulbaSettings, SebulbaShape,
+    Checkpoint, Client, CompiledEnvironments, Origin, ReplayMemory, SebulbaLoop, SebulbaRun,
+    SebulbaSettings, SebulbaShape,
 };
-use podracer_stdlib::agents::{AnyAgent, HostReplayShape, Learn, Requests, Staleness, check_agent};
-use podracer_stdlib::anakin::{Feedback, Learner};
-use podracer_stdlib::host_replay::{HostReplayLearner, KeptTrees};
-use podracer_stdlib::sebulba::{
-    ActorCarry, ActorFor, ActorLearner, HostLoop, LearnerStateFor, ShardFor,
-};
+use podracer_stdlib::agents::{Learn, Staleness};
+use podracer_stdlib::sebulba::HostLoop;
 
 use crate::UsageError;
 use crate::builder;
 pub use crate::builder::HostTraining;
+use crate::functions::Functions;
 
 /// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
 pub const STORE: &str = "state.sharded";

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use podracer::envs::host::{HostEnvironment, NativeCartPole, Pool};
 use podracer::prelude::*;
-use podracer_runtime::ReplayMemory;
 use podracer::runtime::{Activity, SebulbaRun};
 use podracer::stdlib::agents::{LearnFromReplay, ReplaySettings, Replayed, Window, Windows};
+use podracer_runtime::ReplayMemory;
 use rustix::fs::{Advice, fadvise};
 
 use support::{Table, machine, say, time};

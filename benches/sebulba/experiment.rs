@@ -158,7 +158,7 @@ impl Experiment {
         let (client, folder) = (&self.client, std::env::temp_dir());
         let start =
             Start { client, devices: &devices, xla: &xla, seed, folder: &folder, from: None };
-        let mut run = self.training.start(start, None)?;
+        let mut run = self.training.start(start)?;
         run.advance()?;
         Ok(Running(run))
     }

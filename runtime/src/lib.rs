@@ -72,8 +72,8 @@ pub use podracer_compiler::{Array, ArrayError, Element};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
-    Activity, Compiler, Episode, HostReplay, IterationReport, LearntBy, Origin, ReplayError,
-    SebulbaError, HostLoopFunctions, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
+    Activity, Compiler, Episode, HostLoopFunctions, HostReplay, IterationReport, LearntBy, Origin,
+    ReplayError, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
     SebulbaTransfers, ThreadFailure, ThreadTimes,
 };
 pub use settings::{

@@ -6,7 +6,7 @@ use podracer_runtime::{Client, CompileOptions};
 use super::arguments::{EmitArguments, EmitStage};
 use super::{Console, Program, decide, open};
 use crate::settings::{Devices, Settings};
-use crate::training::{Programs, Stage, Training};
+use crate::training::{Stage, Training};
 
 pub(super) fn emit(
     args: &EmitArguments,

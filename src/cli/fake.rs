@@ -18,7 +18,8 @@ use crate::export::Portable;
 use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::training::{
-    CallMetrics, Ended, Evaluator, LoopModule, Plays, Programs, Repeats, Run, Stage, Start, Training,
+    CallMetrics, Ended, Evaluator, LoopModule, Plays, Programs, Repeats, Run, Stage, Start,
+    Training,
 };
 
 /// Returns grow by one with every call. What it computes is its seed.
@@ -90,7 +91,11 @@ impl Plays for Fake {
         unreachable!("the fake plays without an agent")
     }
 
-    fn environments(&self, _: (&Client, usize), episodes: usize) -> Result<Box<dyn HostEnvironment>> {
+    fn environments(
+        &self,
+        _: (&Client, usize),
+        episodes: usize,
+    ) -> Result<Box<dyn HostEnvironment>> {
         Ok(Box::new(Pool::new(&NativeCartPole::new(500), episodes.max(1))))
     }
 

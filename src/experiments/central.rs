@@ -22,8 +22,8 @@ use crate::registry::Batches;
 use crate::sebulba;
 use crate::settings::{CentralSettings, ReplayMemory};
 use crate::training::{
-    CallMetrics, Elsewhere, Ended, LoopModule, Plays, Programs, Repeats, Run, Serves, Stage,
-    Start, Traffic, Training,
+    CallMetrics, Elsewhere, Ended, LoopModule, Plays, Programs, Repeats, Run, Serves, Stage, Start,
+    Traffic, Training,
 };
 
 /// An agent in its loop, and the batches of environments of workers in this process.

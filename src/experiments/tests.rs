@@ -3,7 +3,7 @@
 use crate::experiments::build;
 use crate::registry::Registry;
 use crate::settings::{Overrides, UsageError, load};
-use crate::training::{Programs, Stage, Training};
+use crate::training::{Stage, Training};
 
 fn built_with(experiment: &str, sets: &[String]) -> anyhow::Result<Box<dyn Training>> {
     let overrides = Overrides { set: sets.to_vec(), ..Overrides::default() };

@@ -53,8 +53,7 @@ pub trait Learning<A: Learn<Observation = Tensor>> {
 }
 
 /// The state of the learner devices.
-pub type LearnerState<A, L> =
-    Placed<Learner<<A as Learn>::State>, <L as Learning<A>>::Store>;
+pub type LearnerState<A, L> = Placed<Learner<<A as Learn>::State>, <L as Learning<A>>::Store>;
 
 /// Learns from rollouts as they come.
 #[derive(Clone, Copy, Debug)]

@@ -2,14 +2,13 @@
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    DType, Key, Log, Spec, Tensor, TensorType, Tree, collect, i32 as i32_spec, trace,
-    u32 as u32_spec,
+    DType, Key, Log, Spec, TensorType, collect, i32 as i32_spec, trace, u32 as u32_spec,
 };
-use podracer_envs::host::{HostSpec, StepOutcome};
+use podracer_envs::host::HostSpec;
 
 use crate::Placement;
 use crate::sebulba::programs::{Traces, expect, same};
-use crate::sebulba::{SebulbaError, HostLoopFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
+use crate::sebulba::{HostLoopFunctions, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaShape};
 
 /// The programs of a run with central inference.
 #[derive(Clone, Debug)]

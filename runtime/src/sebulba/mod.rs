@@ -36,7 +36,7 @@ pub use error::{ReplayError, SebulbaError, ThreadFailure};
 pub use host_replay::HostReplay;
 pub use learner::IterationReport;
 pub use origin::Origin;
-pub use programs::{LearntBy, HostLoopFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
+pub use programs::{HostLoopFunctions, LearntBy, SebulbaLoop, SebulbaProgram, SebulbaShape};
 pub use run::{SebulbaRun, SebulbaTransfers};
 pub use thread_status::{Activity, ThreadTimes};
 pub use trajectory::Episode;

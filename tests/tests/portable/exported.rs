@@ -132,7 +132,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
         folder: &scratch,
         from: None,
     };
-    let mut started = training.start(start, None).expect("it starts");
+    let mut started = training.start(start).expect("it starts");
     let before = started.parameters().expect("they are there");
     started.advance().expect("it runs");
     let parameters = export.parameters().iter().cloned().collect::<Named>();
