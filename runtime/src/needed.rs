@@ -8,7 +8,8 @@
 use podracer_compiler::ops::Scan;
 use podracer_compiler::{Func, Loc, TensorType, Var};
 
-use crate::{Client, RuntimeError, memory};
+use crate::pjrt::memory;
+use crate::{Client, RuntimeError};
 
 /// Buffers that are there at the same time.
 #[derive(Default)]

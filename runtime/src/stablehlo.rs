@@ -5,7 +5,7 @@ use std::time::Instant;
 use podracer_compiler::{DType, TensorType};
 use podracer_dsl::prelude::{ArgumentSpec, Spec, Tree};
 
-use crate::module::module_attribute;
+use crate::pjrt::module_attribute;
 use crate::tree::Placement;
 use crate::{Client, Module, Program, ProgramOptions, RuntimeError};
 

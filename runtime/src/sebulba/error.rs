@@ -7,7 +7,8 @@ use std::time::Duration;
 use podracer_dsl::prelude::TraceErrors;
 use podracer_envs::host::{HostError, WorkersClosed};
 
-use crate::{CheckpointError, ProjectionError, RuntimeError, memory};
+use crate::pjrt::memory;
+use crate::{CheckpointError, ProjectionError, RuntimeError};
 
 /// Errors that keep a run from starting, or end it.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,10 @@
-//! The checked-in bindings of PJRT's C API (`src/pjrt/ffi.rs`) are what bindgen makes of the header that the pinned `cpu` plugin
+//! The checked-in bindings of PJRT's C API (`pjrt/src/c_api/ffi.rs`) are what bindgen makes of the header that the pinned `cpu` plugin
 //! ships. `PODRACER_BLESS=1` writes them anew.
 
 use crate::generated::check_generated;
 use crate::skip::skip;
 
-const BINDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pjrt/ffi.rs");
+const BINDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pjrt/src/c_api/ffi.rs");
 
 const HEAD: &str = "\
 //! PJRT's C API, as bindgen reads it from the header that the pinned `cpu` plugin ships. Written by the test

@@ -17,7 +17,7 @@ use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, openat, statvfs};
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::FileSource;
-use crate::memory;
+use crate::pjrt::memory;
 use crate::pjrt::PIECE;
 use crate::sebulba::error::ReplayError;
 

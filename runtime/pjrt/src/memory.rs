@@ -8,7 +8,7 @@ use crate::RuntimeError;
 
 /// The bytes that this process can still take: of the machine, of its control group, and of its address space. None where
 /// the system does not say.
-pub(crate) fn available() -> Option<u64> {
+pub fn available() -> Option<u64> {
     let of_machine = fs::read_to_string("/proc/meminfo").ok();
     let of_machine = of_machine.and_then(|text| {
         let kib = |name| number_after(&text, name);
@@ -42,7 +42,7 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
 }
 
 /// An empty vector with room for so many bytes, or an error where Rust would end the process.
-pub(crate) fn room(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
+pub fn room(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     let mut room = Vec::new();
     room.try_reserve_exact(bytes).map_err(|_| {
         RuntimeError::OutOfMemory(format!("{what} takes {} on the host", size(bytes as u64)))
@@ -51,23 +51,23 @@ pub(crate) fn room(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
 }
 
 /// A vector of zeros, or an error where Rust would end the process.
-pub(crate) fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
+pub fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     let mut zeros = room(what, bytes)?;
     zeros.resize(bytes, 0);
     Ok(zeros)
 }
 
 /// Bytes that XLA's kernels take for themselves, beside the arrays that a program is compiled with: the packed operands of products.
-pub(crate) const SCRATCH: u64 = 64 << 20;
+pub const SCRATCH: u64 = 64 << 20;
 
 /// Asks for [`SCRATCH`] bytes and gives them back: where XLA does not get them, it ends the process.
-pub(crate) fn scratch() -> Result<(), RuntimeError> {
+pub fn scratch() -> Result<(), RuntimeError> {
     // What is not looked at is not allocated at all.
     room("the work of XLA's kernels", SCRATCH as usize).map(|room| drop(black_box(room)))
 }
 
 /// The number of bytes as text for people, in GiB.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const GIB: f64 = (1u64 << 30) as f64;
     format!("{:.2} GiB", bytes as f64 / GIB)
 }

@@ -97,7 +97,7 @@ impl CompileOptions {
 
     /// These options and, for the names that they leave open, podracer's rule. Whatever compiles a program asks for this, so
     /// that the rule holds for every program.
-    pub(crate) fn with_rule(&self, platform: &str) -> Self {
+    pub fn with_rule(&self, platform: &str) -> Self {
         let mut options = self.clone();
         for (name, value) in XlaOptions::for_platform(platform).pairs() {
             if self.xla.iter().all(|(given, _)| *given != name) {

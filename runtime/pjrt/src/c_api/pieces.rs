@@ -16,14 +16,14 @@ use crate::transfers::{Direction, count};
 use crate::{Array, ArrayError, RuntimeError, memory};
 
 /// Bytes of a piece. Smaller arrays cross as a whole.
-pub(crate) const PIECE: usize = 8 << 20;
+pub const PIECE: usize = 8 << 20;
 
 impl Buffer {
     /// Passes the value's bytes to `sink`, the first ones first, waiting for the value.
     ///
     /// # Errors
     /// Those of [`Buffer::to_host`], and those of `sink`, which end the reading.
-    pub(crate) fn read<E: From<RuntimeError>>(
+    pub fn read<E: From<RuntimeError>>(
         &self,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -96,7 +96,7 @@ fn is_unimplemented(error: &RuntimeError) -> bool {
 }
 
 /// An array on its way to a device: its bytes are sent in order, and [`Upload::finish`] gives the buffer.
-pub(crate) struct Upload {
+pub struct Upload {
     ty: TensorType,
     device: Device,
     sent: usize,
@@ -115,7 +115,7 @@ impl Upload {
     ///
     /// # Errors
     /// [`RuntimeError::Xla`], for instance where the device's memory is full; [`RuntimeError::OutOfMemory`].
-    pub(crate) fn begin(ty: &TensorType, device: &Device) -> Result<Self, RuntimeError> {
+    pub fn begin(ty: &TensorType, device: &Device) -> Result<Self, RuntimeError> {
         let manager = match ty.bytes() {
             0..=PIECE => None,
             _ => match TransferManager::new(ty, device) {
@@ -131,7 +131,7 @@ impl Upload {
     }
 
     /// Bytes that are still to be sent.
-    pub(crate) fn missing(&self) -> usize {
+    pub fn missing(&self) -> usize {
         self.ty.bytes() - self.sent
     }
 
@@ -139,7 +139,7 @@ impl Upload {
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), RuntimeError> {
+    pub fn send(&mut self, bytes: &[u8]) -> Result<(), RuntimeError> {
         assert!(bytes.len() <= self.missing(), "more bytes than {} has", self.ty);
         match &mut self.way {
             Way::Together(all) => all.extend(bytes),
@@ -156,7 +156,7 @@ impl Upload {
     ///
     /// # Errors
     /// [`RuntimeError::Array`] where bytes are missing; [`RuntimeError::Xla`].
-    pub(crate) fn finish(self) -> Result<Buffer, RuntimeError> {
+    pub fn finish(self) -> Result<Buffer, RuntimeError> {
         let manager = match self.way {
             Way::Together(bytes) => {
                 return Buffer::from_host(&Array::from_bytes(self.ty, bytes)?, &self.device);

@@ -36,7 +36,7 @@ pub use event::Event;
 pub use executable::Executable;
 pub use execute::{Argument, ExecuteError};
 pub use exit::exit;
-pub(crate) use pieces::{PIECE, Upload};
+pub use pieces::{PIECE, Upload};
 pub use plugin::Plugin;
 pub use topology::Topology;
 pub use value::NamedValue;
