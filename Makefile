@@ -1,7 +1,7 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit package doc site lint
+.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit package doc site lint advisories notices
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,14 @@ doc: setup ## Build the documentation
 site: ## Build the site of docs/, with the documentation, into target/site
 	@scripts/site
 
-lint: setup ## Check the formatting and what clippy says
+lint: setup ## Check the formatting, what clippy says, and the licences and versions of other crates
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	"$$(scripts/tool cargo-deny 0.20.2)" check licenses bans sources
+
+advisories: ## Ask for known weaknesses of other crates
+	"$$(scripts/tool cargo-deny 0.20.2)" check advisories
+
+notices: ## Write the licences of the crates in the program podracer, to hand out with it
+	mkdir -p target
+	"$$(scripts/tool cargo-about 0.9.3 cli)" generate --fail --manifest-path Cargo.toml about.hbs --output-file target/THIRD-PARTY-NOTICES.txt

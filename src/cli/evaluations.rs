@@ -23,14 +23,12 @@ impl Evaluations {
     /// Compiles what plays; `None` for a training without evaluations.
     pub(super) fn compile(ready: &Ready) -> Result<Option<Self>> {
         let train = &ready.settings.train;
-        if train.eval_every == 0 {
-            return Ok(None);
-        }
+        let Some(every) = train.eval_every else { return Ok(None) };
         let (episodes, sampled) = (train.eval_episodes, train.eval_sampled);
         // What the run does about such parameters is a setting of its own.
         let play = Play { episodes, seed: train.seed, sampled, allow_nan: true };
         let evaluator = ready.evaluator(&play)?;
-        Ok(Some(Evaluations { evaluator, every: train.eval_every, episodes }))
+        Ok(Some(Evaluations { evaluator, every, episodes }))
     }
 
     /// Makes an evaluation after a call, if one is due, and records it. `before` are the iterations before the call. One that

@@ -246,10 +246,12 @@ impl Session {
                 self.warned_of_nan = true;
             }
             let TrainSettings { checkpoint_every, store_every, .. } = self.ready.settings.train;
-            let due = |every, since| every > 0 && totals.counters.iterations - since >= every;
+            let due = |every: Option<u64>, since| {
+                every.is_some_and(|every| totals.counters.iterations - since >= every)
+            };
             let store = due(store_every, self.directory.resumable().unwrap_or(0));
             if store || due(checkpoint_every, self.directory.checkpointed()) {
-                self.checkpoint(&mut *run, totals.counters, store || store_every == 0, console)?;
+                self.checkpoint(&mut *run, totals.counters, store || store_every.is_none(), console)?;
             }
         }
         progress.finish();

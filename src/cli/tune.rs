@@ -136,7 +136,7 @@ impl Common<'_> {
         let plan = self.with(chosen)?.plan();
         let steps = plan.steps_per_iteration.saturating_mul(ITERATIONS);
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["train", self.experiment, "--json", "--set=train.eval_every=0"]);
+        command.args(["train", self.experiment, "--json", "--set=train.eval_every=none"]);
         command.args(self.trust.then_some("--trust"));
         command.args(["--steps", &steps.to_string()]);
         command.arg("--run-dir").arg(folder);

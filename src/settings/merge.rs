@@ -193,7 +193,10 @@ fn explain(section: &str, key: &Key, value: &Value, mistake: Mistake) -> String 
     match (mistake, &key.must) {
         (Mistake::Type(must), _) => format!("`{name}` {must} and is {}", describe(value)),
         (Mistake::Range(_), Some(must)) => format!("{name} must {must}"),
-        (Mistake::Range(must), None) => format!("{name} {must} and is {}", plain(value)),
+        (Mistake::Range(must), None) => {
+            let none = if key.optional { ": \"none\" is without it" } else { "" };
+            format!("{name} {must} and is {}{none}", plain(value))
+        }
         (Mistake::Name(names), _) => {
             let near = suggestion(&plain(value), names.iter().map(String::as_str));
             format!("{name} is `{}` and must be one of: {}{near}", plain(value), names.join(", "))

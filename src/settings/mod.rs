@@ -89,16 +89,16 @@ pub struct TrainSettings {
     /// Devices of the run.
     #[schemars(extend("x-resume" = true))]
     pub devices: Devices,
-    /// Iterations between two checkpoints, which are written at the end of a call; 0 for a checkpoint at the end of the run,
-    /// or when it is stopped, only.
-    #[schemars(range(max = MOST_STEPS))]
+    /// Iterations between two checkpoints, which are written at the end of a call. None: a checkpoint at the end of the run, or
+    /// when it is stopped, only.
+    #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
-    pub checkpoint_every: u64,
+    pub checkpoint_every: Option<u64>,
     /// Iterations between two checkpoints that have the agent's store, such as a replay of gigabytes. Those between have all
-    /// else: `eval` and `export` read them, `resume` goes on from the last one with the store. 0: all have it.
-    #[schemars(range(max = MOST_STEPS))]
+    /// else: `eval` and `export` read them, `resume` goes on from the last one with the store. None: all have it.
+    #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
-    pub store_every: u64,
+    pub store_every: Option<u64>,
     /// Reaction to parameters that are not finite.
     #[schemars(extend("x-resume" = true))]
     pub on_nan: OnNan,
@@ -106,10 +106,10 @@ pub struct TrainSettings {
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
     pub checkpoints_kept: usize,
-    /// Iterations between two evaluations, which are made at the end of a call; 0 for none. They do not change the training.
-    #[schemars(range(max = MOST_STEPS))]
+    /// Iterations between two evaluations, which are made at the end of a call. None: there are none. They do not change the training.
+    #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
-    pub eval_every: u64,
+    pub eval_every: Option<u64>,
     /// Episodes of an evaluation.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
@@ -139,11 +139,11 @@ impl Default for TrainSettings {
             steps: 1_000_000,
             platform: "cpu".to_owned(),
             devices: Devices::Count(1),
-            checkpoint_every: 1_000,
-            store_every: 0,
+            checkpoint_every: Some(1_000),
+            store_every: None,
             on_nan: OnNan::Stop,
             checkpoints_kept: 2,
-            eval_every: 0,
+            eval_every: None,
             eval_episodes: 100,
             eval_sampled: false,
         }
