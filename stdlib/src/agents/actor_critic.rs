@@ -93,6 +93,13 @@ fn rate<S: ActorCriticSettings>(settings: &S, iterations: Option<usize>) -> Sche
 }
 
 impl<S: ActorCriticSettings, O: Optimizer> ActorCriticAgent<S, O> {
+    /// The learning rate that the settings give to the last gradient step of an iteration (i32 `[]`). f32 `[]`
+    #[track_caller]
+    pub(super) fn last_learning_rate(&self, iteration: Tensor) -> Tensor {
+        let steps = self.settings.gradient_steps() as i32;
+        rate(&self.settings, self.iterations).value(iteration * steps + (steps - 1))
+    }
+
     /// New networks, and their optimizer's state before the first gradient step.
     #[track_caller]
     pub(super) fn init_state(&self, key: Key) -> Optimized<ActorCritic, O::State<ActorCritic>> {

@@ -174,7 +174,7 @@ pub fn linear() -> Networks {
     Networks { hidden: vec![], ..Networks::default() }
 }
 
-fn ppo(tape: &Tape) -> Ppo<Sgd> {
+pub fn ppo(tape: &Tape) -> Ppo<Sgd> {
     Ppo {
         observation: tape.observation_space(),
         action: tape.action_space(),

@@ -67,7 +67,7 @@ pub struct PpoTerms {
     pub clip_fraction: Tensor,
 }
 
-/// Metrics of an iteration, f32 `[]`: means over its minibatches.
+/// Metrics of an iteration, f32 `[]`: means over its minibatches where nothing else is said.
 #[derive(Tree, Clone, Copy)]
 pub struct PpoMetrics {
     /// [`PpoTerms::loss`].
@@ -87,6 +87,8 @@ pub struct PpoMetrics {
     /// The part of the returns' variance that the values explained when the steps were acted: 1 - Var(return - value) / Var(return),
     /// and 0 where returns do not vary.
     pub explained_variance: Tensor,
+    /// The learning rate that the settings give to the iteration's last gradient step.
+    pub learning_rate: Tensor,
 }
 
 /// The means of each step's terms, f32 `[B]`: one reduction, and not one for each.
@@ -257,7 +259,7 @@ impl<L: Surrogate> LearnActorCritic for PpoSettingsOf<L> {
         rollout: ActorCriticRollout<PpoExtras>,
         cx: &Cx,
     ) -> (ActorCriticState<O>, PpoMetrics) {
-        let settings = &agent.settings;
+        let settings = &agent.settings.at(cx.iteration, agent.iterations);
         let batch = settings.batch(&state.params, rollout, cx.key.clone(), cx);
         let updates = settings.gradient_steps();
         let (state, (terms, gradient_norm)) = scan_mean(state, updates, |state, update| {
@@ -277,6 +279,7 @@ impl<L: Surrogate> LearnActorCritic for PpoSettingsOf<L> {
             clip_fraction,
             gradient_norm,
             explained_variance: batch.explained_variance,
+            learning_rate: agent.last_learning_rate(cx.iteration),
         };
         (state, metrics)
     }

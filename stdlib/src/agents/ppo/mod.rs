@@ -60,9 +60,18 @@ pub struct PpoSettingsOf<L> {
     /// Greatest distance of the probability ratio from 1, and of the value from the old one.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip: Number,
+    /// The clip at the end of the run, to which it goes in a straight line from `clip`; absent for a clip that stays.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_end: Option<Number>,
     /// Weight of the entropy bonus.
     #[schemars(range(min = 0.0))]
     pub entropy_cost: Number,
+    /// Weight of the entropy bonus at the end of the run, to which it goes in a straight line from `entropy_cost`; absent for a weight that
+    /// stays.
+    #[schemars(range(min = 0.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_cost_end: Option<Number>,
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
@@ -95,7 +104,9 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
             discount: 0.99.into(),
             lambda: 0.95.into(),
             clip: 0.2.into(),
+            clip_end: None,
             entropy_cost: 0.01.into(),
+            entropy_cost_end: None,
             value_cost: 0.5.into(),
             lstm: 0,
             networks: Networks::default(),
@@ -133,7 +144,7 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
 /// ```
 pub trait Surrogate: Clone + Default + DeserializeOwned + JsonSchema + Serialize + 'static {
     /// The loss of a step, f32 `[]`, from the ratio of the action's probabilities by the learning and the acting policy, and the normalised
-    /// advantage, both f32 `[]`. `clip` is [`PpoSettingsOf::clip`].
+    /// advantage, both f32 `[]`. `clip` is [`PpoSettingsOf::clip`] in this iteration.
     fn policy_loss(&self, ratio: Tensor, advantage: Tensor, clip: Number) -> Tensor;
 }
 
@@ -193,6 +204,26 @@ impl<L> PpoSettingsOf<L> {
             rewards: self.normalize_rewards.then_some(self.discount),
             ..Normalized::new(agent, task.observation.clone(), self.discount)
         })
+    }
+
+    /// The settings in an iteration (i32 `[]`) of a run of so many: `clip` and `entropy_cost` where their lines are by then. Without a line, or
+    /// without a number of iterations, they are constants.
+    #[track_caller]
+    pub fn at(&self, iteration: Tensor, iterations: Option<usize>) -> Self
+    where
+        L: Clone,
+    {
+        let line = |start: Number, end: Option<Number>| match (end, iterations) {
+            (Some(end), Some(iterations)) => {
+                Schedule::linear(start, end, iterations).value(iteration).into()
+            }
+            _ => start,
+        };
+        PpoSettingsOf {
+            clip: line(self.clip, self.clip_end),
+            entropy_cost: line(self.entropy_cost, self.entropy_cost_end),
+            ..self.clone()
+        }
     }
 
     /// The minibatches of an iteration.
