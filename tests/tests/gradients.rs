@@ -103,7 +103,7 @@ fn check_ppo(action: &Space) {
             weights: None,
             explained_variance: zeros(F32, []),
         };
-        value_and_grad(nets, |nets| agent.loss(nets, &batch, scalar(1)).0)
+        value_and_grad(nets, |nets| agent.settings.loss(nets, &batch, scalar(1)).0)
     });
     let traced = traced.expect("the loss has a gradient");
     let params = nets.leaves().len();

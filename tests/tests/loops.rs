@@ -92,6 +92,7 @@ pub fn ppo<E: Environment<Observation = Tensor>, O: Optimizer>(
         observation: environment.observation_space(),
         action: environment.action_space(),
         optimizer,
+        iterations: None,
         settings: PpoSettings { networks: networks(), ..PpoSettings::default() },
     }
 }
@@ -105,6 +106,7 @@ pub fn online<E: Environment<Observation = Tensor>, O: Optimizer>(
         observation: environment.observation_space(),
         action: environment.action_space(),
         optimizer,
+        iterations: None,
         settings: OnlineSettings { networks: networks(), ..OnlineSettings::default() },
     }
 }
@@ -119,6 +121,7 @@ pub fn impala<E: Environment<Observation = Tensor>, O: Optimizer>(
         observation: environment.observation_space(),
         action: environment.action_space(),
         optimizer,
+        iterations: None,
         settings: ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() },
     }
 }
@@ -177,6 +180,7 @@ pub fn a2c<E: Environment<Observation = Tensor>, O: Optimizer>(
         observation: environment.observation_space(),
         action: environment.action_space(),
         optimizer,
+        iterations: None,
         settings: A2cSettings { lstm, networks: networks(), ..A2cSettings::default() },
     }
 }

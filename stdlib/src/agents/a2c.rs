@@ -8,43 +8,30 @@
 //! `A_t` are generalized advantages. With lambda 1 they are the paper's: the rewards of all steps up to the rollout's end or
 //! the episode's, and the value there, minus the value of the step. No gradient flows into them, nor into the targets.
 
-use super::settings::{Clipped, clipped, clipped_adam};
 use super::steps::weighted;
-use super::trajectory::{Evaluated, Steps, of_each_lane};
 use super::{
-    Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, ActorCriticShape, Agent,
-    AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Optimized,
-    OptimizerKind, Rollout, Staleness, Task, scan_mean, step_weights,
+    Acted, ActorCritic, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings,
+    ActorCriticShape, AgentSettings, AnyAgent, Axes, Clipped, Evaluated, LaneSteps, Networks,
+    OptimizerDefaults, OptimizerKind, OptimizerSettings, RmsPropOrAdam, Staleness, Task,
+    of_each_lane, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::{Optimizer, RmsProp, Schedule, rmsprop};
+use crate::optim::Schedule;
 use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
 
 /// Advantage actor-critic, synchronous (Mnih et al. 2016). The defaults are those of Stable-Baselines3's A2C, with the paper's
 /// entropy bonus.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct A2cSettings {
-    /// The optimizer: `rmsprop` or `adam`.
-    pub optimizer: OptimizerKind,
-    /// The optimizer's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// The optimizer's epsilon, outside of the root.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub epsilon: Number,
-    /// Decay of RMSProp's mean.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub rmsprop_decay: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
+    /// The optimizer.
+    #[serde(flatten)]
+    pub optimizer: OptimizerSettings<A2cSettings>,
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
@@ -68,12 +55,7 @@ pub struct A2cSettings {
 impl Default for A2cSettings {
     fn default() -> Self {
         A2cSettings {
-            optimizer: OptimizerKind::Rmsprop,
-            learning_rate: 7e-4.into(),
-            anneal_learning_rate: false,
-            epsilon: 1e-5.into(),
-            rmsprop_decay: 0.99.into(),
-            max_gradient_norm: 0.5.into(),
+            optimizer: OptimizerSettings::default(),
             discount: 0.99.into(),
             lambda: 1.0.into(),
             entropy_cost: 0.01.into(),
@@ -84,17 +66,35 @@ impl Default for A2cSettings {
     }
 }
 
-impl ActorCriticSettings for A2cSettings {
-    type Optimizer = A2cOptimizer;
+impl OptimizerDefaults for A2cSettings {
+    const EPSILON_IN_ROOT: bool = false;
 
-    /// RMSProp, whatever [`A2cSettings::optimizer`] says.
-    fn optimizer(&self, learning_rate: Schedule) -> A2cOptimizer {
-        let rmsprop = rmsprop(learning_rate).decay(self.rmsprop_decay).eps(self.epsilon);
-        clipped(self.max_gradient_norm, RmsProp { eps_in_sqrt: false, ..rmsprop })
+    fn optimizer() -> OptimizerSettings<Self> {
+        OptimizerSettings {
+            optimizer: OptimizerKind::Rmsprop,
+            learning_rate: 7e-4.into(),
+            anneal_learning_rate: false,
+            epsilon: 1e-5.into(),
+            rmsprop_decay: 0.99.into(),
+            max_gradient_norm: 0.5.into(),
+            agent: PhantomData,
+        }
+    }
+}
+
+impl ActorCriticSettings for A2cSettings {
+    type Optimizer = Clipped<RmsPropOrAdam>;
+
+    fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
+        self.optimizer.optimizer(learning_rate)
     }
 
     fn learning_rate(&self) -> Number {
-        self.learning_rate
+        self.optimizer.learning_rate
+    }
+
+    fn anneals(&self) -> bool {
+        self.optimizer.anneal_learning_rate
     }
 
     fn shape(&self) -> ActorCriticShape {
@@ -104,18 +104,12 @@ impl ActorCriticSettings for A2cSettings {
 
 impl AgentSettings for A2cSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        self.networks.check(&task.observation)?;
-        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
-        let adam = clipped_adam(rate.clone(), self.epsilon, self.max_gradient_norm);
-        Ok(self.optimized_by(self.optimizer, task, rate, adam))
+        Ok(AnyAgent::new(ActorCriticAgent::for_task(self, task)?))
     }
 }
 
-/// RMSProp on gradients of a bounded norm, with all parameters as one vector.
-pub type A2cOptimizer = Clipped<RmsProp>;
-
 /// The agent of [`A2cSettings`].
-pub type A2c<O = A2cOptimizer> = ActorCriticAgent<A2cSettings, O>;
+pub type A2c<O = Clipped<RmsPropOrAdam>> = ActorCriticAgent<A2cSettings, O>;
 
 /// Metrics of an iteration: means over all of its steps.
 #[derive(Tree, Clone, Copy)]
@@ -138,10 +132,10 @@ struct Terms {
     entropy: Tensor,
 }
 
-impl<O: Optimizer> A2c<O> {
+impl A2cSettings {
     /// Terms of the loss of one lane's rollout.
-    fn terms(&self, steps: &Steps, evaluated: Evaluated) -> Terms {
-        let &A2cSettings { discount, lambda, .. } = &self.settings;
+    fn terms(&self, steps: &LaneSteps, evaluated: Evaluated) -> Terms {
+        let &A2cSettings { discount, lambda, .. } = self;
         let Evaluated { log_prob, entropy, v_tm1, v_t } = evaluated;
         let (discount_t, ended) = (steps.discounts(discount), steps.ended());
         let old = stop_gradient(v_tm1);
@@ -152,13 +146,19 @@ impl<O: Optimizer> A2c<O> {
             entropy,
         }
     }
+}
 
-    /// The loss, f32 `[]`, a mean over this device's steps.
+impl ActorCriticLoss for A2cSettings {
+    type Extras = ();
+    type Metrics = A2cMetrics;
+
+    fn extras(&self, _: &Acted) {}
+
     #[track_caller]
-    pub fn loss(
+    fn loss(
         &self,
         params: ActorCritic,
-        rollout: &Rollout<Self>,
+        rollout: &ActorCriticRollout<()>,
         axes: &Axes,
     ) -> (Tensor, A2cMetrics) {
         let _scope = scope("A2c::loss");
@@ -168,66 +168,9 @@ impl<O: Optimizer> A2c<O> {
             of_each_lane(&params, rollout, |steps, evaluated, ()| self.terms(steps, evaluated));
         let Terms { policy_loss, value_loss, entropy } =
             tree_map(&terms, |term| weighted(term, weights).mean());
-        let &A2cSettings { value_cost, entropy_cost, .. } = &self.settings;
+        let &A2cSettings { value_cost, entropy_cost, .. } = self;
         let loss = policy_loss + value_cost * value_loss - entropy_cost * entropy;
         (loss, A2cMetrics { loss, policy_loss, value_loss, entropy })
-    }
-}
-
-impl<O: Optimizer> Agent for A2c<O> {
-    type Observation = Tensor;
-    type Params = ActorCritic;
-    type Memory = Memory;
-    type Extras = ();
-
-    fn init_memory(&self, _: LaneId) -> Memory {
-        self.no_memory()
-    }
-
-    fn begin_episode(&self, _: Memory) -> Memory {
-        self.no_memory()
-    }
-
-    fn act(
-        &self,
-        params: &ActorCritic,
-        memory: Memory,
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> Act<Memory, ()> {
-        let (memory, features) = params.see(memory, &input);
-        let action = params.policy(features, input.legal_actions).choose(mode, key);
-        Act { action, memory, extras: () }
-    }
-}
-
-impl<O: Optimizer> Learn for A2c<O> {
-    type State = Optimized<ActorCritic, O::State<ActorCritic>>;
-    type Store = ();
-    type Metrics = A2cMetrics;
-
-    fn init(&self, key: Key) -> Self::State {
-        self.init_state(key)
-    }
-
-    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
-
-    fn params(&self, state: &Self::State) -> ActorCritic {
-        state.params.clone()
-    }
-
-    fn learn(
-        &self,
-        state: Self::State,
-        (): (),
-        rollout: Rollout<Self>,
-        cx: Cx,
-    ) -> (Self::State, (), A2cMetrics) {
-        let (state, metrics) = scan_mean(state, 1, |state, _| {
-            state.gradient_step(&self.optimizer, &cx, |params| self.loss(params, &rollout, &cx))
-        });
-        (state, (), metrics)
     }
 
     /// Nothing corrects for actions of older parameters.

@@ -1,17 +1,16 @@
-//! The part that PPO, IMPALA and the online actor-critic share: spaces, one optimizer, settings, and how they begin.
+//! The struct of all actor-critics: spaces, one optimizer, settings, and how an agent is made of them. How it acts and learns is
+//! in `learn_actor_critic.rs`.
 
-use super::{
-    ActorCritic, ActorCriticOptimizer, ActorCriticShape, AgentSettings, AnyAgent, Learn, Memory,
-    Optimized, OptimizerKind, Task,
-};
+use super::{ActorCritic, ActorCriticShape, AgentSettings, Memory, Optimized, Task};
 use crate::Number;
 use crate::nn::LstmState;
 use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// An agent with the networks of an [`ActorCritic`], all of whose parameters one optimizer moves: [`Ppo`](super::Ppo),
-/// [`Impala`](super::Impala) or [`OnlineActorCritic`](super::OnlineActorCritic).
+/// An agent with the networks of an [`ActorCritic`], all of whose parameters one optimizer moves: [`A2c`](super::A2c),
+/// [`Ppo`](super::Ppo), [`Impala`](super::Impala), [`OnlineActorCritic`](super::OnlineActorCritic), or one of your own. It learns if its
+/// settings implement [`ActorCriticLoss`](super::ActorCriticLoss) or [`LearnActorCritic`](super::LearnActorCritic).
 #[derive(Clone, Debug)]
 pub struct ActorCriticAgent<S, O> {
     /// Space of the observations.
@@ -20,6 +19,8 @@ pub struct ActorCriticAgent<S, O> {
     pub action: Space,
     /// Optimizer of all parameters.
     pub optimizer: O,
+    /// Iterations of the run, which the schedules of the settings count to; `None` for an agent whose settings stay as they are.
+    pub iterations: Option<usize>,
     /// Settings of the agent. Those of the optimizer and of normalisation are not read here: [`AgentSettings::agent`] makes
     /// the optimizer from them, and puts [`Normalized`](super::Normalized) around the agent.
     pub settings: S,
@@ -36,29 +37,18 @@ pub trait ActorCriticSettings: AgentSettings {
     /// Learning rate at the start of a run.
     fn learning_rate(&self) -> Number;
 
+    /// True if the learning rate falls linearly to zero over the run.
+    fn anneals(&self) -> bool {
+        false
+    }
+
+    /// Gradient steps of an iteration.
+    fn gradient_steps(&self) -> usize {
+        1
+    }
+
     /// Shape of the networks.
     fn shape(&self) -> ActorCriticShape;
-
-    /// The agent for a task with the optimizer of this kind: the settings' own, which is RMSProp, or `adam`.
-    fn optimized_by(
-        &self,
-        kind: OptimizerKind,
-        task: &Task,
-        learning_rate: Schedule,
-        adam: ActorCriticOptimizer,
-    ) -> AnyAgent
-    where
-        ActorCriticAgent<Self, Self::Optimizer>: Learn<Observation = Tensor>,
-        ActorCriticAgent<Self, ActorCriticOptimizer>: Learn<Observation = Tensor>,
-    {
-        match kind {
-            OptimizerKind::Rmsprop => {
-                let own = self.optimizer(learning_rate);
-                AnyAgent::new(ActorCriticAgent::for_task(task, self, own))
-            }
-            OptimizerKind::Adam => AnyAgent::new(ActorCriticAgent::for_task(task, self, adam)),
-        }
-    }
 }
 
 impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {
@@ -67,19 +57,47 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {
         Self::with(S::default(), observation, action)
     }
 
-    /// The agent for these spaces, with a constant learning rate. What settings ask for beyond the agent itself, such as a learning rate
-    /// that falls over the run, is the business of their `for_task`.
+    /// The agent for these spaces, with a constant learning rate. [`ActorCriticAgent::for_task`] has the schedules of the settings, and
+    /// [`AgentSettings::agent`] all that they ask for.
     pub fn with(settings: S, observation: Space, action: Space) -> Self {
-        let optimizer = settings.optimizer(settings.learning_rate().into());
-        ActorCriticAgent { observation, action, optimizer, settings }
+        let optimizer = settings.optimizer(rate(&settings, None));
+        ActorCriticAgent { observation, action, optimizer, iterations: None, settings }
+    }
+
+    /// The agent for a task, with the schedules of the settings over the task's iterations.
+    ///
+    /// # Errors
+    /// Observations that the networks do not take, as a sentence.
+    pub fn for_task(settings: &S, task: &Task) -> Result<Self, String> {
+        settings.shape().networks.check(&task.observation)?;
+        let iterations = Some(task.iterations);
+        Ok(ActorCriticAgent {
+            observation: task.observation.clone(),
+            action: task.action.clone(),
+            optimizer: settings.optimizer(rate(settings, iterations)),
+            iterations,
+            settings: settings.clone(),
+        })
+    }
+}
+
+/// The learning rate by the gradient step, in a run of so many iterations.
+fn rate<S: ActorCriticSettings>(settings: &S, iterations: Option<usize>) -> Schedule {
+    let rate = settings.learning_rate();
+    match iterations {
+        Some(iterations) if settings.anneals() => {
+            Schedule::linear(rate, 0.0, iterations.saturating_mul(settings.gradient_steps()))
+        }
+        _ => Schedule::constant(rate),
     }
 }
 
 impl<S: ActorCriticSettings, O: Optimizer> ActorCriticAgent<S, O> {
-    /// The agent for a task.
-    pub(super) fn for_task(task: &Task, settings: &S, optimizer: O) -> Self {
-        let (observation, action) = (task.observation.clone(), task.action.clone());
-        ActorCriticAgent { observation, action, optimizer, settings: settings.clone() }
+    /// The learning rate that the settings give to the last gradient step of an iteration (i32 `[]`). f32 `[]`
+    #[track_caller]
+    pub(super) fn last_learning_rate(&self, iteration: Tensor) -> Tensor {
+        let steps = self.settings.gradient_steps() as i32;
+        rate(&self.settings, self.iterations).value(iteration * steps + (steps - 1))
     }
 
     /// New networks, and their optimizer's state before the first gradient step.

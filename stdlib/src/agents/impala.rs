@@ -11,21 +11,21 @@
 //! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) beside the features of the
 //! observation, as published.
 
-use super::settings::{Clipped, clipped, clipped_adam};
 use super::steps::weighted;
-use super::trajectory::{Evaluated, Steps, of_each_lane};
 use super::{
-    Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, ActorCriticShape, Agent,
-    AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Optimized,
-    OptimizerKind, Rollout, Task, scan_mean, step_weights,
+    Acted, ActorCritic, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings,
+    ActorCriticShape, AgentSettings, AnyAgent, Axes, Clipped, Evaluated, LaneSteps, Networks,
+    OptimizerDefaults, OptimizerKind, OptimizerSettings, RmsPropOrAdam, Staleness, Task,
+    of_each_lane, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::{Optimizer, RmsProp, Schedule, rmsprop};
+use crate::optim::Schedule;
 use crate::returns::{PgAdvantage, Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
 
 /// Clipping of rewards before learning.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -43,22 +43,9 @@ pub enum RewardClipping {
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ImpalaSettings {
-    /// The optimizer: `rmsprop` or `adam`.
-    pub optimizer: OptimizerKind,
-    /// The optimizer's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// The optimizer's epsilon: RMSProp's is inside of the root, Adam's outside.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub epsilon: Number,
-    /// Decay of RMSProp's mean.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub rmsprop_decay: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
+    /// The optimizer.
+    #[serde(flatten)]
+    pub optimizer: OptimizerSettings<ImpalaSettings>,
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
@@ -97,12 +84,7 @@ impl Default for ImpalaSettings {
     fn default() -> Self {
         let Vtrace { lambda, clip_rho, clip_c, clip_pg_rho, advantage } = Vtrace::default();
         ImpalaSettings {
-            optimizer: OptimizerKind::Rmsprop,
-            learning_rate: 6e-4.into(),
-            anneal_learning_rate: true,
-            epsilon: 0.01.into(),
-            rmsprop_decay: 0.99.into(),
-            max_gradient_norm: 40.0.into(),
+            optimizer: OptimizerSettings::default(),
             discount: 0.99.into(),
             lambda,
             clip_rho,
@@ -127,17 +109,35 @@ impl ImpalaSettings {
     }
 }
 
-impl ActorCriticSettings for ImpalaSettings {
-    type Optimizer = ImpalaOptimizer;
+impl OptimizerDefaults for ImpalaSettings {
+    const EPSILON_IN_ROOT: bool = true;
 
-    /// RMSProp, whatever [`ImpalaSettings::optimizer`] says.
-    fn optimizer(&self, learning_rate: Schedule) -> ImpalaOptimizer {
-        let rmsprop = rmsprop(learning_rate).decay(self.rmsprop_decay).eps(self.epsilon);
-        clipped(self.max_gradient_norm, rmsprop)
+    fn optimizer() -> OptimizerSettings<Self> {
+        OptimizerSettings {
+            optimizer: OptimizerKind::Rmsprop,
+            learning_rate: 6e-4.into(),
+            anneal_learning_rate: true,
+            epsilon: 0.01.into(),
+            rmsprop_decay: 0.99.into(),
+            max_gradient_norm: 40.0.into(),
+            agent: PhantomData,
+        }
+    }
+}
+
+impl ActorCriticSettings for ImpalaSettings {
+    type Optimizer = Clipped<RmsPropOrAdam>;
+
+    fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
+        self.optimizer.optimizer(learning_rate)
     }
 
     fn learning_rate(&self) -> Number {
-        self.learning_rate
+        self.optimizer.learning_rate
+    }
+
+    fn anneals(&self) -> bool {
+        self.optimizer.anneal_learning_rate
     }
 
     fn shape(&self) -> ActorCriticShape {
@@ -147,18 +147,12 @@ impl ActorCriticSettings for ImpalaSettings {
 
 impl AgentSettings for ImpalaSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        self.networks.check(&task.observation)?;
-        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
-        let adam = clipped_adam(rate.clone(), self.epsilon, self.max_gradient_norm);
-        Ok(self.optimized_by(self.optimizer, task, rate, adam))
+        Ok(AnyAgent::new(ActorCriticAgent::for_task(self, task)?))
     }
 }
 
-/// RMSProp on gradients of a bounded norm, with all parameters as one vector.
-pub type ImpalaOptimizer = Clipped<RmsProp>;
-
 /// The agent of [`ImpalaSettings`].
-pub type Impala<O = ImpalaOptimizer> = ActorCriticAgent<ImpalaSettings, O>;
+pub type Impala<O = Clipped<RmsPropOrAdam>> = ActorCriticAgent<ImpalaSettings, O>;
 
 /// Metrics of an iteration: means over all of its steps.
 #[derive(Tree, Clone, Copy)]
@@ -184,19 +178,19 @@ struct Terms {
     importance: Tensor,
 }
 
-impl<O: Optimizer> Impala<O> {
+impl ImpalaSettings {
     /// Terms of the loss of one lane's rollout. `acted` are the log-probabilities of its actions by the policy that acted, f32
     /// `[T]`.
-    fn terms(&self, steps: &Steps, evaluated: Evaluated, acted: Tensor) -> Terms {
+    fn terms(&self, steps: &LaneSteps, evaluated: Evaluated, acted: Tensor) -> Terms {
         let Evaluated { log_prob, entropy, v_tm1, v_t } = evaluated;
-        let reward = match self.settings.reward_clipping {
+        let reward = match self.reward_clipping {
             RewardClipping::AbsOne => steps.reward.clamp(-1.0, 1.0),
             RewardClipping::None => steps.reward,
         };
-        let discount_t = steps.discounts(self.settings.discount);
+        let discount_t = steps.discounts(self.discount);
         let rho_tm1 = stop_gradient((log_prob - acted).exp());
         let VtraceOutput { errors, pg_advantage, .. } =
-            self.settings.vtrace().apply(v_tm1, v_t, reward, discount_t, rho_tm1, steps.ended());
+            self.vtrace().apply(v_tm1, v_t, reward, discount_t, rho_tm1, steps.ended());
         Terms {
             policy_loss: -log_prob * stop_gradient(pg_advantage),
             value_loss: 0.5 * errors.square(),
@@ -204,14 +198,24 @@ impl<O: Optimizer> Impala<O> {
             importance: rho_tm1,
         }
     }
+}
+
+impl ActorCriticLoss for ImpalaSettings {
+    /// The logarithm of the action's probability. f32 `[]`
+    type Extras = Tensor;
+    type Metrics = ImpalaMetrics;
+
+    fn extras(&self, acted: &Acted) -> Tensor {
+        acted.policy.log_prob(acted.action)
+    }
 
     /// The loss, f32 `[]`: this device's mean times the steps of all devices, whose mean over devices is the sum over all
     /// steps.
     #[track_caller]
-    pub fn loss(
+    fn loss(
         &self,
         params: ActorCritic,
-        rollout: &Rollout<Self>,
+        rollout: &ActorCriticRollout<Tensor>,
         axes: &Axes,
     ) -> (Tensor, ImpalaMetrics) {
         let _scope = scope("Impala::loss");
@@ -223,68 +227,13 @@ impl<O: Optimizer> Impala<O> {
         let weights = weights.map(|weights| weights.swap_axes(0, 1));
         let Terms { policy_loss, value_loss, entropy, importance } =
             tree_map(&terms, |term| weighted(term, weights).mean());
-        let &ImpalaSettings { value_cost, entropy_cost, .. } = &self.settings;
+        let &ImpalaSettings { value_cost, entropy_cost, .. } = self;
         let loss = policy_loss + value_cost * value_loss - entropy_cost * entropy;
         let metrics = ImpalaMetrics { loss, policy_loss, value_loss, entropy, importance };
         (steps_of_all * loss, metrics)
     }
-}
 
-impl<O: Optimizer> Agent for Impala<O> {
-    type Observation = Tensor;
-    type Params = ActorCritic;
-    type Memory = Memory;
-    /// The logarithm of the action's probability. f32 `[]`
-    type Extras = Tensor;
-
-    fn init_memory(&self, _: LaneId) -> Memory {
-        self.no_memory()
-    }
-
-    fn begin_episode(&self, _: Memory) -> Memory {
-        self.no_memory()
-    }
-
-    fn act(
-        &self,
-        params: &ActorCritic,
-        memory: Memory,
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> Act<Memory, Tensor> {
-        let (memory, features) = params.see(memory, &input);
-        let policy = params.policy(features, input.legal_actions);
-        let action = policy.choose(mode, key);
-        Act { action, memory, extras: policy.log_prob(action) }
-    }
-}
-
-impl<O: Optimizer> Learn for Impala<O> {
-    type State = Optimized<ActorCritic, O::State<ActorCritic>>;
-    type Store = ();
-    type Metrics = ImpalaMetrics;
-
-    fn init(&self, key: Key) -> Self::State {
-        self.init_state(key)
-    }
-
-    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
-
-    fn params(&self, state: &Self::State) -> ActorCritic {
-        state.params.clone()
-    }
-
-    fn learn(
-        &self,
-        state: Self::State,
-        (): (),
-        rollout: Rollout<Self>,
-        cx: Cx,
-    ) -> (Self::State, (), ImpalaMetrics) {
-        let (state, metrics) = scan_mean(state, 1, |state, _| {
-            state.gradient_step(&self.optimizer, &cx, |params| self.loss(params, &rollout, &cx))
-        });
-        (state, (), metrics)
+    fn staleness(&self) -> Staleness {
+        Staleness::Corrected
     }
 }

@@ -19,12 +19,14 @@ mod frames;
 mod host_replay;
 mod impala;
 mod learn;
+mod learn_actor_critic;
 mod minibatches;
 mod muzero;
 mod network;
 mod normalized;
 mod off_policy;
 mod online;
+mod optimizer;
 mod planning;
 mod ppo;
 mod pqn;
@@ -40,7 +42,7 @@ mod torso;
 mod trajectory;
 mod transition;
 
-pub use a2c::{A2c, A2cMetrics, A2cOptimizer, A2cSettings};
+pub use a2c::{A2c, A2cMetrics, A2cSettings};
 pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
 pub use agent::{Act, Agent, Input, LaneId, Mode};
 pub use alphazero::{
@@ -60,9 +62,12 @@ pub use dqn_settings::{DqnExploration, DqnSettings, DqnValues};
 pub use exploration::{Exploration, Exploring, epsilon_greedy, epsilon_ladder};
 pub use frames::{FrameMemory, no_frames, stack_frame, stack_window, stacked_space};
 pub use host_replay::{AnyHostReplay, Draws, HostReplayShape, HostStore, Kept, Requests};
-pub use impala::{Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, RewardClipping};
+pub use impala::{Impala, ImpalaMetrics, ImpalaSettings, RewardClipping};
 pub use learn::{
     Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, Staleness, scan_mean,
+};
+pub use learn_actor_critic::{
+    Acted, ActorCriticLoss, ActorCriticRollout, ActorCriticState, LearnActorCritic,
 };
 pub use muzero::{
     ActionPlanes, ChanceNetwork, Encoded, ModelKind, MuZero, MuZeroLoss, MuZeroMetrics,
@@ -73,8 +78,14 @@ pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use off_policy::{TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
+pub use optimizer::{
+    OptimizerDefaults, OptimizerKind, OptimizerSettings, RmsPropOrAdam, RmsPropOrAdamState,
+};
 pub use planning::{PlanExtras, PlannedStep, SearchKind, SearchSettings};
-pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings, PpoTerms};
+pub use ppo::{
+    ClippedSurrogate, Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings, PpoSettingsOf, PpoTerms,
+    Surrogate,
+};
 pub use pqn::{Pqn, PqnBatch, PqnMetrics, PqnNetwork, PqnOptimizer, PqnSettings, PqnState};
 pub use q_network::{ActionValues, QDense, QHead, QHeadShape, QLayer, QNetwork};
 pub use r2d2::{
@@ -88,11 +99,10 @@ pub use replayed::{
 pub use sac::{
     Sac, SacActions, SacMetrics, SacOptimizer, SacOptimizers, SacParams, SacSettings, SacState,
 };
-pub use settings::{
-    ActorCriticOptimizer, AgentSettings, Clipped, Networks, OptimizerKind, Task, Torso,
-};
+pub use settings::{ActorCriticOptimizer, AgentSettings, Clipped, Networks, Task, Torso};
 pub use split::Split;
 pub use steps::step_weights;
 pub use td3::{Td3, Td3Metrics, Td3Networks, Td3Params, Td3Settings, Td3State};
 pub use torso::{TorsoNet, last_action, last_action_features};
+pub use trajectory::{Evaluated, LaneSteps, of_each_lane};
 pub use transition::{Step, Transition};

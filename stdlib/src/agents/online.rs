@@ -5,9 +5,9 @@
 use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
-    Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
-    ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, Iterated, LaneId, Learn,
-    Mode, Networks, Optimized, Rollout, RolloutOf, Staleness, Task, step_weights,
+    Acted, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticRollout,
+    ActorCriticSettings, ActorCriticShape, ActorCriticState, AgentSettings, AnyAgent, Axes, Cx,
+    Input, LearnActorCritic, Networks, RolloutOf, Staleness, Task, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
@@ -75,6 +75,10 @@ impl ActorCriticSettings for OnlineSettings {
         self.learning_rate
     }
 
+    fn anneals(&self) -> bool {
+        self.anneal_learning_rate
+    }
+
     fn shape(&self) -> ActorCriticShape {
         self.networks.shape(Initializer::lecun_normal(), 0, false)
     }
@@ -82,9 +86,7 @@ impl ActorCriticSettings for OnlineSettings {
 
 impl AgentSettings for OnlineSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        self.networks.check(&task.observation)?;
-        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
-        Ok(AnyAgent::new(OnlineActorCritic::for_task(task, self, self.optimizer(rate))))
+        Ok(AnyAgent::new(ActorCriticAgent::for_task(self, task)?))
     }
 }
 
@@ -115,34 +117,16 @@ pub struct OnlineMetrics {
     pub entropy: Tensor,
 }
 
-impl<O: Optimizer> OnlineActorCritic<O> {
-    /// The action that `choose` gives in a step, and the data of the step that the loss reads.
-    fn extras(
-        params: &ActorCritic,
-        input: &Input,
-        choose: impl FnOnce(&super::Policy) -> Tensor,
-    ) -> (Tensor, OnlineExtras) {
-        let features = params.features(input);
-        let policy = params.policy(features, input.legal_actions);
-        // The score-function estimator: the gradient goes through the probability of the action, not through the draw.
-        let action = stop_gradient(choose(&policy));
-        let extras = OnlineExtras {
-            log_prob: policy.log_prob(action),
-            entropy: policy.entropy(),
-            value: params.value(features),
-        };
-        (action, extras)
-    }
-
+impl OnlineSettings {
     /// The loss of a rollout whose extras these parameters computed: f32 `[]`, a mean over this device's steps.
     fn loss(
         &self,
         params: &ActorCritic,
-        rollout: &Rollout<Self>,
+        rollout: &ActorCriticRollout<OnlineExtras>,
         axes: &Axes,
     ) -> (Tensor, OnlineMetrics) {
         let _scope = scope("OnlineActorCritic::loss");
-        let &OnlineSettings { discount, lambda, value_cost, entropy_cost, .. } = &self.settings;
+        let &OnlineSettings { discount, lambda, value_cost, entropy_cost, .. } = self;
         let OnlineExtras { log_prob, entropy, value } = rollout.extras;
         let value_after = |((), input)| stop_gradient(params.value(params.features(&input)));
         let held = stop_gradient(value);
@@ -158,79 +142,52 @@ impl<O: Optimizer> OnlineActorCritic<O> {
     }
 }
 
-impl<O: Optimizer> Agent for OnlineActorCritic<O> {
-    type Observation = Tensor;
-    type Params = ActorCritic;
-    type Memory = ();
+impl LearnActorCritic for OnlineSettings {
     type Extras = OnlineExtras;
-
-    fn init_memory(&self, _: LaneId) {}
-
-    fn begin_episode(&self, (): ()) {}
-
-    fn act(
-        &self,
-        params: &ActorCritic,
-        (): (),
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> Act<(), OnlineExtras> {
-        let choose = |policy: &super::Policy| policy.choose(mode, key);
-        let (action, extras) = Self::extras(params, &input, choose);
-        Act { action, memory: (), extras }
-    }
-}
-
-impl<O: Optimizer> Learn for OnlineActorCritic<O> {
-    type State = Optimized<ActorCritic, O::State<ActorCritic>>;
-    type Store = ();
     type Metrics = OnlineMetrics;
 
-    fn init(&self, key: Key) -> Self::State {
-        self.init_state(key)
-    }
-
-    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
-
-    fn params(&self, state: &Self::State) -> ActorCritic {
-        state.params.clone()
+    fn extras(&self, acted: &Acted) -> OnlineExtras {
+        OnlineExtras {
+            log_prob: acted.policy.log_prob(acted.action),
+            entropy: acted.policy.entropy(),
+            value: acted.params.value(acted.features),
+        }
     }
 
     /// Computes the rollout's extras once more, for the gradient to flow through them.
-    fn learn(
-        &self,
-        state: Self::State,
-        (): (),
-        rollout: Rollout<Self>,
-        cx: Cx,
-    ) -> (Self::State, (), OnlineMetrics) {
-        let (state, metrics) = state.gradient_step(&self.optimizer, &cx.axes, |params| {
+    fn learn<O: Optimizer>(
+        agent: &OnlineActorCritic<O>,
+        state: ActorCriticState<O>,
+        rollout: ActorCriticRollout<OnlineExtras>,
+        cx: &Cx,
+    ) -> (ActorCriticState<O>, OnlineMetrics) {
+        state.gradient_step(&agent.optimizer, cx, |params| {
             let steps = (rollout.input.clone(), rollout.action);
             let extras = vmap(steps, |step| {
                 vmap(step, |(input, action): (Input, Tensor)| {
-                    Self::extras(&params, &input, |_| action).1
+                    let features = params.features(&input);
+                    let policy = params.policy(features, input.legal_actions);
+                    let (params, policy) = (&params, &policy);
+                    agent.settings.extras(&Acted { params, features, policy, action, memory: None })
                 })
             });
-            self.loss(&params, &RolloutOf { extras, ..rollout }, &cx.axes)
-        });
-        (state, (), metrics)
+            agent.settings.loss(&params, &RolloutOf { extras, ..rollout }, cx)
+        })
     }
 
     /// Takes acting itself for the forward pass of the gradient.
-    fn iterate<W: Tree>(
-        &self,
-        state: Self::State,
-        (): (),
-        act: impl FnOnce(&ActorCritic) -> (Rollout<Self>, W),
-        cx: Cx,
-    ) -> Iterated<Self, W> {
-        let (state, (metrics, with)) = state.gradient_step(&self.optimizer, &cx.axes, |params| {
+    fn iterate<O: Optimizer, W: Tree>(
+        agent: &OnlineActorCritic<O>,
+        state: ActorCriticState<O>,
+        act: impl FnOnce(&ActorCritic) -> (ActorCriticRollout<OnlineExtras>, W),
+        cx: &Cx,
+    ) -> (ActorCriticState<O>, OnlineMetrics, W) {
+        let (state, (metrics, with)) = state.gradient_step(&agent.optimizer, cx, |params| {
             let (rollout, with) = act(&params);
-            let (loss, metrics) = self.loss(&params, &rollout, &cx.axes);
+            let (loss, metrics) = agent.settings.loss(&params, &rollout, cx);
             (loss, (metrics, with))
         });
-        (state, (), metrics, with)
+        (state, metrics, with)
     }
 
     fn staleness(&self) -> Staleness {

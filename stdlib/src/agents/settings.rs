@@ -92,17 +92,6 @@ pub(super) fn clipped_adam(
     clipped(max_gradient_norm, adam(learning_rate).eps(epsilon))
 }
 
-/// Optimizers of [`Impala`](super::Impala) and [`A2c`](super::A2c).
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OptimizerKind {
-    /// RMSProp, as in the papers of both.
-    #[default]
-    Rmsprop,
-    /// Adam (Kingma and Ba 2015).
-    Adam,
-}
-
 /// Kinds of torso: the network from observations to the features that policy and value share.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,5 +1,5 @@
 //! An actor-critic along the rollout of one lane, as acting went: what the agents need that take one gradient step from whole
-//! trajectories, [`Impala`](super::Impala) and [`A2c`](super::A2c).
+//! trajectories, such as [`Impala`](super::Impala) and [`A2c`](super::A2c).
 
 use super::{ActorCritic, Input, Memory, RolloutOf};
 use crate::Number;
@@ -7,11 +7,13 @@ use podracer_dsl::prelude::*;
 
 /// The steps of one lane's rollout, `[T, ..]`, with features in place of inputs.
 #[derive(Tree, Clone)]
-pub(super) struct Steps {
+pub struct LaneSteps {
     features: Tensor,
     legal_actions: Option<Tensor>,
     action: Tensor,
+    /// Rewards of the actions.
     pub reward: Tensor,
+    /// True if the step ended its episode in a terminal state. bool `[T]`
     pub terminated: Tensor,
     truncated: Tensor,
     /// Features of the input after each step, as if no episode had ended; `None` if the environment never truncates.
@@ -20,7 +22,7 @@ pub(super) struct Steps {
 
 /// Policy and value at each step of one lane's rollout, f32 `[T]`.
 #[derive(Tree, Clone, Copy)]
-pub(super) struct Evaluated {
+pub struct Evaluated {
     /// Logarithm of the probability of the action taken.
     pub log_prob: Tensor,
     /// Entropy of the policy, in nats.
@@ -33,14 +35,14 @@ pub(super) struct Evaluated {
 
 /// Applies `f` to each lane of a rollout: to its steps, to policy and value there, and to the extras of acting. Results `[N, ..]`.
 #[track_caller]
-pub(super) fn of_each_lane<X: Tree, R: Tree>(
+pub fn of_each_lane<X: Tree, R: Tree>(
     params: &ActorCritic,
     rollout: &RolloutOf<Tensor, Memory, X>,
-    f: impl Fn(&Steps, Evaluated, X) -> R,
+    f: impl Fn(&LaneSteps, Evaluated, X) -> R,
 ) -> R {
     let see = |inputs: Input| vmap(inputs, |input| params.features(&input));
     let see_all = |inputs: Input| vmap(inputs, see);
-    let steps = Steps {
+    let steps = LaneSteps {
         features: see_all(rollout.input.clone()),
         legal_actions: rollout.input.legal_actions,
         action: rollout.action,
@@ -56,7 +58,7 @@ pub(super) fn of_each_lane<X: Tree, R: Tree>(
     })
 }
 
-impl Steps {
+impl LaneSteps {
     /// True if the episode is over after the step. bool `[T]`
     #[track_caller]
     pub fn ended(&self) -> Tensor {

@@ -5,7 +5,8 @@ use crate::golden::{Of, records};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 use podracer_stdlib::agents::{
-    A2c, A2cSettings, ActorCritic, Axes, Impala, ImpalaSettings, RolloutOf, TorsoNet,
+    A2c, A2cSettings, ActorCritic, ActorCriticLoss, Axes, Impala, ImpalaSettings, RolloutOf,
+    TorsoNet,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, Linear, Mlp};
@@ -66,7 +67,7 @@ fn the_loss_and_its_gradient_are_those_of_rlax() {
                     memory: None,
                     extras: (),
                 };
-                agent.loss(params, &rollout, &Axes::none()).0
+                agent.settings.loss(params, &rollout, &Axes::none()).0
             });
             vec![("loss", loss)]
         });
@@ -80,6 +81,7 @@ fn after_a_step(tape: &Tape, lambda: f64) -> [Vec<Vec<f64>>; 2] {
         observation: observation.clone(),
         action: action.clone(),
         optimizer: sgd(1.0),
+        iterations: None,
         settings: A2cSettings {
             networks: linear(),
             lambda: lambda.into(),
@@ -92,6 +94,7 @@ fn after_a_step(tape: &Tape, lambda: f64) -> [Vec<Vec<f64>>; 2] {
         action,
         // Its loss is summed over the steps, and its value loss is half of the squared error.
         optimizer: sgd(1.0 / steps),
+        iterations: None,
         settings: ImpalaSettings {
             networks: linear(),
             lambda: lambda.into(),

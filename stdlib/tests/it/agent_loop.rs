@@ -174,11 +174,12 @@ pub fn linear() -> Networks {
     Networks { hidden: vec![], ..Networks::default() }
 }
 
-fn ppo(tape: &Tape) -> Ppo<Sgd> {
+pub fn ppo(tape: &Tape) -> Ppo<Sgd> {
     Ppo {
         observation: tape.observation_space(),
         action: tape.action_space(),
         optimizer: sgd(1.0),
+        iterations: None,
         settings: PpoSettings {
             networks: linear(),
             epochs: 1,
@@ -197,6 +198,7 @@ pub fn online(tape: &Tape) -> OnlineActorCritic<Sgd> {
         observation: tape.observation_space(),
         action: tape.action_space(),
         optimizer: sgd(1.0),
+        iterations: None,
         settings: OnlineSettings {
             networks: linear(),
             discount: DISCOUNT.into(),

@@ -2,10 +2,16 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment, Space};
+use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
-    AgentSettings, AnyAgent, Impala, Learn, Normalized, OnlineActorCritic, Ppo, PpoSettings, Task,
+    A2cSettings, AgentSettings, AnyAgent, Impala, ImpalaSettings, Learn, Normalized,
+    OnlineActorCritic, Ppo, PpoSettings, PpoSettingsOf, Surrogate, Task,
 };
 use podracer_stdlib::anakin::AgentLoop;
+use podracer_stdlib::losses::clipped_surrogate_pg_loss;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{from_value, json};
 
 fn program<A: Learn<Observation = Tensor>>(agent: A) -> String {
     let agent_loop = AgentLoop::new(CartPole::default(), agent, 2, 4);
@@ -38,22 +44,60 @@ fn programs_are_those_of_the_concrete_agents() {
     check(OnlineActorCritic::new(observation, action));
 }
 
-/// Made with [`Ppo::with`] it would lose its schedule and its normalisation, which `podracer describe` shows as on.
+/// PPO's own objective as a variant's, with a setting of its own.
+#[derive(Clone, Deserialize, JsonSchema, Serialize)]
+#[serde(default)]
+struct Scaled {
+    scale: Number,
+}
+
+impl Default for Scaled {
+    fn default() -> Self {
+        Scaled { scale: 1.0.into() }
+    }
+}
+
+impl Surrogate for Scaled {
+    fn policy_loss(&self, ratio: Tensor, advantage: Tensor, clip: Number) -> Tensor {
+        let loss = clipped_surrogate_pg_loss(ratio, advantage, clip);
+        if self.scale.is(1.0) { loss } else { self.scale * loss }
+    }
+}
+
+/// A variant of PPO is its objective: it anneals and normalises as the settings say, and has them all beside its own.
 #[test]
 fn a_variant_of_ppo_keeps_what_the_settings_say() {
     let (observation, action) = spaces();
     let task = Task { observation, action, iterations: 8, model: None };
     for normalize in [false, true] {
-        let settings = PpoSettings {
-            normalize_observations: normalize,
-            normalize_rewards: normalize,
-            ..PpoSettings::default()
+        let table = json!({
+            "epochs": 2, "normalize_observations": normalize, "normalize_rewards": normalize,
+        });
+        let settings: PpoSettings = from_value(table.clone()).expect("settings");
+        let variant = |scale: f64| {
+            let mut table = table.clone();
+            table["scale"] = json!(scale);
+            let settings: PpoSettingsOf<Scaled> = from_value(table).expect("settings");
+            program(settings.agent(&task).expect("it fits"))
         };
-        let variant = settings.normalized(settings.for_task(&task).expect("it fits"), &task);
-        let agent = settings.agent(&task).expect("it fits");
-        let constant =
-            AnyAgent::new(Ppo::with(settings, task.observation.clone(), task.action.clone()));
-        assert_eq!(program(variant.clone()), program(agent));
-        assert_ne!(program(variant), program(constant));
+        let ppo = program(settings.agent(&task).expect("it fits"));
+        assert_eq!(variant(1.0), ppo);
+        assert_ne!(variant(2.0), ppo);
+        // Made with `Ppo::with` it would lose its schedule and its normalisation.
+        let (observation, action) = (task.observation.clone(), task.action.clone());
+        assert_ne!(program(Ppo::with(settings, observation, action)), ppo);
     }
+}
+
+/// The defaults of a flattened struct are the agent's own, also where a part of its settings is given.
+#[test]
+fn each_agent_has_its_own_optimizers_defaults() {
+    let a2c: A2cSettings = from_value(json!({"rmsprop_decay": 0.9})).expect("settings");
+    let impala: ImpalaSettings = from_value(json!({"rmsprop_decay": 0.9})).expect("settings");
+    let [a2c, impala] = [
+        (a2c.optimizer.learning_rate, a2c.optimizer.epsilon, a2c.optimizer.rmsprop_decay),
+        (impala.optimizer.learning_rate, impala.optimizer.epsilon, impala.optimizer.rmsprop_decay),
+    ];
+    assert_eq!(a2c, (7e-4.into(), 1e-5.into(), 0.9.into()));
+    assert_eq!(impala, (6e-4.into(), 0.01.into(), 0.9.into()));
 }

@@ -5,8 +5,8 @@ use crate::golden::{Named, Of, Record, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 use podracer_stdlib::agents::{
-    ActorCritic, Axes, Impala, ImpalaSettings, Input, Memory, Networks, RewardClipping, RolloutOf,
-    Torso, TorsoNet,
+    ActorCritic, ActorCriticLoss, Axes, Impala, ImpalaSettings, Input, Memory, Networks,
+    RewardClipping, RolloutOf, Torso, TorsoNet,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
@@ -95,7 +95,7 @@ fn the_loss_and_its_gradient_are_those_of_one_episode_at_a_time() {
             memory,
             extras: x.get("log_prob"),
         };
-        agent(record).loss(nets, &rollout, &Axes::none())
+        agent(record).settings.loss(nets, &rollout, &Axes::none())
     };
     for record in records("impala_loss") {
         record.check_of(Of::Sum, 5e-6, |x| vec![("loss", parts(&record, x).0)]);
@@ -118,6 +118,7 @@ fn in_tape(tape: &Tape, lstm: usize) -> Impala<Sgd> {
         observation: tape.observation_space(),
         action: tape.action_space(),
         optimizer: sgd(0.0),
+        iterations: None,
         settings: ImpalaSettings {
             networks: linear_networks(),
             lstm,

@@ -3,7 +3,8 @@
 use crate::agent_loop::{Iteration, online, tape};
 use podracer_dsl::prelude::*;
 use podracer_stdlib::agents::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, OnlineActorCritic, Rollout, RolloutShape,
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, OnlineActorCritic, Rollout,
+    RolloutShape,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::optim::Sgd;
@@ -18,19 +19,23 @@ fn learning_through_acting_is_learning_from_the_rollout() {
     impl Agent for FromRollout {
         type Observation = Tensor;
         type Params = <OnlineActorCritic<Sgd> as Agent>::Params;
-        type Memory = ();
+        type Memory = Memory;
         type Extras = <OnlineActorCritic<Sgd> as Agent>::Extras;
-        fn init_memory(&self, _: LaneId) {}
-        fn begin_episode(&self, (): ()) {}
+        fn init_memory(&self, lane: LaneId) -> Memory {
+            self.0.init_memory(lane)
+        }
+        fn begin_episode(&self, memory: Memory) -> Memory {
+            self.0.begin_episode(memory)
+        }
         fn act(
             &self,
             params: &Self::Params,
-            (): (),
+            memory: Memory,
             input: Input,
             mode: Mode,
             key: Key,
-        ) -> Act<(), Self::Extras> {
-            self.0.act(params, (), input, mode, key)
+        ) -> Act<Memory, Self::Extras> {
+            self.0.act(params, memory, input, mode, key)
         }
     }
     impl Learn for FromRollout {

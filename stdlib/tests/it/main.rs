@@ -27,6 +27,7 @@ mod normalized;
 mod off_policy;
 mod optim;
 mod population;
+mod ppo_schedules;
 mod pqn;
 mod r2d2;
 mod rainbow;

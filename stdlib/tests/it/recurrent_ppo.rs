@@ -26,6 +26,7 @@ fn agent() -> Ppo<Sgd> {
         observation: Space::unbounded([2]),
         action: Space::discrete(3),
         optimizer: sgd(RATE),
+        iterations: None,
         settings: PpoSettings {
             lstm: 3,
             networks: Networks { hidden: vec![4], ..Networks::default() },

@@ -164,7 +164,7 @@ fn ppo(lstm: usize, action: Space) -> Ppo<Sgd> {
         networks: networks(),
         ..PpoSettings::default()
     };
-    Ppo { observation: spaces().0, action, optimizer: sgd(1.0), settings }
+    Ppo { observation: spaces().0, action, optimizer: sgd(1.0), iterations: None, settings }
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn impala_learns_and_remembers_nothing_of_them() {
     for lstm in [0, 4] {
         let (observation, action) = spaces();
         let settings = ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() };
-        check(&Impala { observation, action, optimizer: sgd(0.1), settings });
+        check(&Impala { observation, action, optimizer: sgd(0.1), iterations: None, settings });
     }
 }
 
@@ -190,7 +190,7 @@ fn a2c_learns_and_remembers_nothing_of_them() {
     for lstm in [0, 4] {
         let (observation, action) = spaces();
         let settings = A2cSettings { lstm, networks: networks(), ..A2cSettings::default() };
-        check(&A2c { observation, action, optimizer: sgd(1.0), settings });
+        check(&A2c { observation, action, optimizer: sgd(1.0), iterations: None, settings });
     }
 }
 
@@ -208,7 +208,13 @@ fn pqn_learns_nothing_of_them() {
 fn neither_does_an_agent_that_learns_through_its_acting() {
     let (observation, action) = spaces();
     let settings = OnlineSettings { networks: networks(), ..OnlineSettings::default() };
-    check(&OnlineActorCritic { observation, action, optimizer: sgd(1.0), settings });
+    check(&OnlineActorCritic {
+        observation,
+        action,
+        optimizer: sgd(1.0),
+        iterations: None,
+        settings,
+    });
 }
 
 /// Each of several minibatches is normalised by itself.

@@ -17,7 +17,7 @@ fn no_trajectory_passes_through_the_host() {
     let threads = 2;
     let mut run = start(&small().learners(vec![1, 2]), 3, 1);
     let metrics = run.metric_names().len() as u64;
-    assert_eq!(metrics, 8);
+    assert_eq!(metrics, 9);
     run.run(UPDATES as usize).expect("some iterations");
     // What the actors do beyond the last iteration depends on timing: their threads are ended first.
     let parameters = run.parameters().expect("they are there").len() as u64;

@@ -1,160 +1,17 @@
-//! Proximal policy optimization (Schulman et al. 2017, equations 7 and 9), with the clipped value loss and the
-//! normalised advantages of its reference implementation.
-//!
-//! With a recurrent core a minibatch is of whole trajectories, each gone through from the memory that acting had at its
-//! start, as in CleanRL's `ppo_atari_lstm` and PureJaxRL's `ppo_rnn`: which environments it takes is drawn, not which steps.
+//! The loss of PPO on a minibatch, the data that it reads, and the gradient steps of an iteration.
 
-use super::minibatches::{Minibatches, merged};
-use super::settings::clipped_adam;
-use super::steps::weighted;
-use super::{
-    Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
-    ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode,
-    Networks, Normalized, Optimized, Rollout, RolloutShape, Staleness, Task, scan_mean,
-    step_weights,
+use super::super::minibatches::merged;
+use super::super::steps::weighted;
+use super::super::{
+    Acted, ActorCritic, ActorCriticAgent, ActorCriticRollout, ActorCriticSettings,
+    ActorCriticState, Axes, Cx, Input, LearnActorCritic, Memory, RolloutShape, Staleness,
+    scan_mean, step_weights,
 };
-use crate::Number;
-use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
-use crate::nn::Initializer;
-use crate::optim::{Optimizer, Schedule, global_norm};
+use super::{PpoSettingsOf, Surrogate};
+use crate::losses::clipped_value_loss;
+use crate::optim::{Optimizer, global_norm};
 use crate::ravel::ravel;
 use podracer_dsl::prelude::*;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// Proximal policy optimization (Schulman et al. 2017). The defaults are those of CleanRL's and PureJaxRL's CartPole.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(default)]
-pub struct PpoSettings {
-    /// Adam's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// Adam's epsilon.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub adam_epsilon: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
-    /// Passes over each rollout.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub epochs: usize,
-    /// Minibatches per pass: of steps, or with an LSTM of lanes with all of their steps.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub minibatches: usize,
-    /// Discount of future rewards.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub discount: Number,
-    /// Lambda of generalized advantage estimation.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub lambda: Number,
-    /// Greatest distance of the probability ratio from 1, and of the value from the old one.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub clip: Number,
-    /// Weight of the entropy bonus.
-    #[schemars(range(min = 0.0))]
-    pub entropy_cost: Number,
-    /// Weight of the value loss.
-    #[schemars(range(min = 0.0))]
-    pub value_cost: Number,
-    /// Units of an LSTM between torso and hidden layers; 0 for none.
-    #[schemars(range(max = 65_536))]
-    pub lstm: usize,
-    /// The networks of policy and value.
-    #[serde(flatten)]
-    pub networks: Networks,
-    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
-    pub exact_shuffle: bool,
-    /// If true, observations are normalised by their running mean and variance.
-    pub normalize_observations: bool,
-    /// If true, rewards are divided by the running standard deviation of the discounted return.
-    pub normalize_rewards: bool,
-}
-
-impl Default for PpoSettings {
-    fn default() -> Self {
-        PpoSettings {
-            learning_rate: 2.5e-4.into(),
-            anneal_learning_rate: true,
-            adam_epsilon: 1e-5.into(),
-            max_gradient_norm: 0.5.into(),
-            epochs: 4,
-            minibatches: 4,
-            discount: 0.99.into(),
-            lambda: 0.95.into(),
-            clip: 0.2.into(),
-            entropy_cost: 0.01.into(),
-            value_cost: 0.5.into(),
-            lstm: 0,
-            networks: Networks::default(),
-            exact_shuffle: false,
-            normalize_observations: false,
-            normalize_rewards: false,
-        }
-    }
-}
-
-impl ActorCriticSettings for PpoSettings {
-    type Optimizer = ActorCriticOptimizer;
-
-    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
-        clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
-    }
-
-    fn learning_rate(&self) -> Number {
-        self.learning_rate
-    }
-
-    fn shape(&self) -> ActorCriticShape {
-        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
-    }
-}
-
-impl AgentSettings for PpoSettings {
-    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        Ok(self.normalized(self.for_task(task)?, task))
-    }
-
-    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        self.drawn().check(RolloutShape { lanes, unroll: steps }, self.lstm)
-    }
-}
-
-/// The parts that a variant of PPO is made of: its `AgentSettings::agent` is `Ok(ppo.normalized(Variant(ppo.for_task(task)?), task))`.
-impl PpoSettings {
-    /// PPO for a task, with its learning rate annealed over the task's gradient steps where the settings say so.
-    ///
-    /// # Errors
-    /// Observations that the networks do not take, as a sentence.
-    pub fn for_task(&self, task: &Task) -> Result<Ppo, String> {
-        self.networks.check(&task.observation)?;
-        let steps = self.drawn().updates();
-        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, steps);
-        Ok(Ppo::for_task(task, self, self.optimizer(rate)))
-    }
-
-    /// An agent with the normalisation of observations and rewards that the settings ask for.
-    pub fn normalized<A: Learn<Observation = Tensor>>(&self, agent: A, task: &Task) -> AnyAgent {
-        if !(self.normalize_observations || self.normalize_rewards) {
-            return AnyAgent::new(agent);
-        }
-        AnyAgent::new(Normalized {
-            observations: self.normalize_observations,
-            rewards: self.normalize_rewards.then_some(self.discount),
-            ..Normalized::new(agent, task.observation.clone(), self.discount)
-        })
-    }
-
-    /// The minibatches of an iteration.
-    fn drawn(&self) -> Minibatches {
-        let &PpoSettings { epochs, minibatches, exact_shuffle, lstm, .. } = self;
-        Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: lstm > 0 }
-    }
-}
-
-/// The agent of [`PpoSettings`].
-pub type Ppo<O = ActorCriticOptimizer> = ActorCriticAgent<PpoSettings, O>;
 
 /// Data of a step that [`Ppo`] leaves for learning.
 #[derive(Tree, Clone)]
@@ -198,7 +55,7 @@ pub struct PpoBatch {
 pub struct PpoTerms {
     /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
-    /// The clipped surrogate objective, negated.
+    /// The surrogate objective, negated.
     pub policy_loss: Tensor,
     /// Half of the clipped squared error.
     pub value_loss: Tensor,
@@ -210,7 +67,7 @@ pub struct PpoTerms {
     pub clip_fraction: Tensor,
 }
 
-/// Metrics of an iteration, f32 `[]`: means over its minibatches.
+/// Metrics of an iteration, f32 `[]`: means over its minibatches where nothing else is said.
 #[derive(Tree, Clone, Copy)]
 pub struct PpoMetrics {
     /// [`PpoTerms::loss`].
@@ -230,6 +87,8 @@ pub struct PpoMetrics {
     /// The part of the returns' variance that the values explained when the steps were acted: 1 - Var(return - value) / Var(return),
     /// and 0 where returns do not vary.
     pub explained_variance: Tensor,
+    /// The learning rate that the settings give to the iteration's last gradient step.
+    pub learning_rate: Tensor,
 }
 
 /// The means of each step's terms, f32 `[B]`: one reduction, and not one for each.
@@ -252,18 +111,18 @@ fn explained_variance(
     select(of_returns.gt(0.0), 1.0 - variance(advantage) / of_returns, 0.0)
 }
 
-impl<O: Optimizer> Ppo<O> {
+impl<L: Surrogate> PpoSettingsOf<L> {
     /// Prepares the data that the gradient steps of an iteration read.
     #[track_caller]
     pub fn batch(
         &self,
         params: &ActorCritic,
-        rollout: Rollout<Self>,
+        rollout: ActorCriticRollout<PpoExtras>,
         key: Key,
         axes: &Axes,
     ) -> PpoBatch {
         let _scope = scope("Ppo::batch");
-        let &PpoSettings { discount, lambda, lstm, .. } = &self.settings;
+        let &PpoSettingsOf { discount, lambda, lstm, .. } = self;
         let value_after = |(memory, input): (Memory, Input)| {
             let (_, features) = params.see(memory, &input);
             params.value(features)
@@ -284,7 +143,7 @@ impl<O: Optimizer> Ppo<O> {
         };
         let advantage = units(advantage);
         let shape = RolloutShape { lanes: value.dim(1), unroll: value.dim(0) };
-        let minibatch = self.settings.drawn().draw("Ppo", shape, key, axes);
+        let minibatch = self.drawn().draw("Ppo", shape, key, axes);
         let steps = stack(&[units(log_prob), units(value), advantage], -1);
         let drawn = steps_of(steps.take(minibatch, 0));
         let weights = rollout.skipped.map(|skipped| {
@@ -327,7 +186,7 @@ impl<O: Optimizer> Ppo<O> {
         update: Tensor,
     ) -> (Tensor, PpoTerms) {
         let _scope = scope("Ppo::loss");
-        let &PpoSettings { clip, entropy_cost, value_cost, .. } = &self.settings;
+        let &PpoSettingsOf { clip, entropy_cost, value_cost, .. } = self;
         let rows = batch.minibatch.at(update);
         let drawn = batch.drawn.at(update);
         let [log_prob, value_tm1, advantage] = [0, 1, 2].map(|i| drawn.index_axis(1, i));
@@ -363,7 +222,7 @@ impl<O: Optimizer> Ppo<O> {
                     None => log_ratio,
                 };
                 let ratio = log_ratio.exp();
-                let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, clip);
+                let policy_loss = self.surrogate.policy_loss(ratio, advantage, clip);
                 let value = params.value(features);
                 let value_loss = clipped_value_loss(value, value_tm1, target, clip);
                 let entropy = policy.entropy();
@@ -382,73 +241,33 @@ impl<O: Optimizer> Ppo<O> {
     }
 }
 
-impl<O: Optimizer> Agent for Ppo<O> {
-    type Observation = Tensor;
-    type Params = ActorCritic;
-    type Memory = Memory;
+impl<L: Surrogate> LearnActorCritic for PpoSettingsOf<L> {
     type Extras = PpoExtras;
-
-    fn init_memory(&self, _: LaneId) -> Memory {
-        self.no_memory()
-    }
-
-    fn begin_episode(&self, _: Memory) -> Memory {
-        self.no_memory()
-    }
-
-    fn act(
-        &self,
-        params: &ActorCritic,
-        memory: Memory,
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> Act<Memory, PpoExtras> {
-        let (memory, features) = params.see(memory, &input);
-        let policy = params.policy(features, input.legal_actions);
-        let action = policy.choose(mode, key);
-        let log_prob = policy.log_prob(action);
-        let extras = PpoExtras { log_prob, value: params.value(features), memory };
-        Act { action, memory, extras }
-    }
-}
-
-impl<O: Optimizer> Learn for Ppo<O> {
-    type State = Optimized<ActorCritic, O::State<ActorCritic>>;
-    type Store = ();
     type Metrics = PpoMetrics;
 
-    fn init(&self, key: Key) -> Self::State {
-        self.init_state(key)
+    fn extras(&self, acted: &Acted) -> PpoExtras {
+        PpoExtras {
+            log_prob: acted.policy.log_prob(acted.action),
+            value: acted.params.value(acted.features),
+            memory: acted.memory,
+        }
     }
 
-    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
-
-    fn params(&self, state: &Self::State) -> ActorCritic {
-        state.params.clone()
-    }
-
-    fn staleness(&self) -> Staleness {
-        Staleness::Tolerated
-    }
-
-    fn learn(
-        &self,
-        state: Self::State,
-        (): (),
-        rollout: Rollout<Self>,
-        cx: Cx,
-    ) -> (Self::State, (), PpoMetrics) {
-        let Cx { key, axes, .. } = cx;
-        let batch = self.batch(&state.params, rollout, key, &axes);
-        let updates = self.settings.drawn().updates();
-        let (state, metrics) = scan_mean(state, updates, |state, update| {
-            let (grads, terms) = state.gradient(&axes, |params| self.loss(params, &batch, update));
+    fn learn<O: Optimizer>(
+        agent: &ActorCriticAgent<Self, O>,
+        state: ActorCriticState<O>,
+        rollout: ActorCriticRollout<PpoExtras>,
+        cx: &Cx,
+    ) -> (ActorCriticState<O>, PpoMetrics) {
+        let settings = &agent.settings.at(cx.iteration, agent.iterations);
+        let batch = settings.batch(&state.params, rollout, cx.key.clone(), cx);
+        let updates = settings.gradient_steps();
+        let (state, (terms, gradient_norm)) = scan_mean(state, updates, |state, update| {
+            let (grads, terms) = state.gradient(cx, |params| settings.loss(params, &batch, update));
             // Of one vector, as an optimizer that is flattened takes it: it is computed once.
             let norm = global_norm(&ravel(&grads));
-            (state.step(&self.optimizer, grads), (terms, norm))
+            (state.step(&agent.optimizer, grads), (terms, norm))
         });
-        let (terms, gradient_norm) = metrics;
         let PpoTerms { loss, policy_loss, value_loss, entropy, approximate_kl, clip_fraction } =
             terms;
         let metrics = PpoMetrics {
@@ -460,7 +279,12 @@ impl<O: Optimizer> Learn for Ppo<O> {
             clip_fraction,
             gradient_norm,
             explained_variance: batch.explained_variance,
+            learning_rate: agent.last_learning_rate(cx.iteration),
         };
-        (state, (), metrics)
+        (state, metrics)
+    }
+
+    fn staleness(&self) -> Staleness {
+        Staleness::Tolerated
     }
 }

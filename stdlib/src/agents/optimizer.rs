@@ -1,0 +1,165 @@
+//! The optimizer of agents that may have RMSProp or Adam: one struct of settings, and the optimizer that they describe.
+
+use super::Clipped;
+use super::settings::clipped;
+use crate::Number;
+use crate::optim::{Adam, AdamState, Optimizer, RmsProp, RmsPropState, Schedule, adam, rmsprop};
+use podracer_dsl::fail;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
+
+/// Optimizers of [`Impala`](super::Impala) and [`A2c`](super::A2c).
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// RMSProp, as in the papers of both.
+    #[default]
+    Rmsprop,
+    /// Adam (Kingma and Ba 2015).
+    Adam,
+}
+
+/// Settings of the optimizer of an agent, flattened into the agent's settings `A`, which say the defaults.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default, bound = "A: OptimizerDefaults")]
+#[schemars(bound = "A: OptimizerDefaults")]
+pub struct OptimizerSettings<A> {
+    /// The optimizer: `rmsprop` or `adam`.
+    pub optimizer: OptimizerKind,
+    /// The optimizer's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// If true, the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// The optimizer's epsilon, outside of the root; that of IMPALA's RMSProp is inside.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub epsilon: Number,
+    /// Decay of RMSProp's mean.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub rmsprop_decay: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+    /// The agent whose defaults they are.
+    #[serde(skip)]
+    pub agent: PhantomData<A>,
+}
+
+/// Settings of an agent that have [`OptimizerSettings`].
+pub trait OptimizerDefaults: Sized {
+    /// True if RMSProp's epsilon is added inside of the root, as in the original code of Atari agents; else outside, as in PyTorch.
+    const EPSILON_IN_ROOT: bool;
+
+    /// The settings of the optimizer where an experiment says nothing.
+    fn optimizer() -> OptimizerSettings<Self>;
+}
+
+impl<A: OptimizerDefaults> Default for OptimizerSettings<A> {
+    fn default() -> Self {
+        A::optimizer()
+    }
+}
+
+impl<A: OptimizerDefaults> OptimizerSettings<A> {
+    /// The optimizer, with a learning rate in place of that of the settings.
+    pub fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
+        let &OptimizerSettings { rmsprop_decay, epsilon, max_gradient_norm, .. } = self;
+        let optimizer = match self.optimizer {
+            OptimizerKind::Rmsprop => RmsPropOrAdam::RmsProp(RmsProp {
+                eps_in_sqrt: A::EPSILON_IN_ROOT,
+                ..rmsprop(learning_rate).decay(rmsprop_decay).eps(epsilon)
+            }),
+            OptimizerKind::Adam => RmsPropOrAdam::Adam(adam(learning_rate).eps(epsilon)),
+        };
+        clipped(max_gradient_norm, optimizer)
+    }
+}
+
+/// RMSProp or Adam.
+#[derive(Clone, Debug)]
+pub enum RmsPropOrAdam {
+    /// The optimizer is RMSProp.
+    RmsProp(RmsProp),
+    /// The optimizer is Adam.
+    Adam(Adam),
+}
+
+/// State of [`RmsPropOrAdam`]: that of its optimizer, under the same key paths.
+#[derive(Tree, Clone)]
+pub enum RmsPropOrAdamState<P: Tree> {
+    /// [`RmsPropState`].
+    RmsProp {
+        /// Number of updates made, i32 `[]`.
+        count: Tensor,
+        /// Mean of the squared gradients.
+        nu: P,
+        /// Mean of the gradients, if centered.
+        mu: Option<P>,
+        /// Trace of steps, with momentum.
+        trace: Option<P>,
+    },
+    /// [`AdamState`].
+    Adam {
+        /// Number of updates made, i32 `[]`.
+        count: Tensor,
+        /// Mean of the gradients.
+        mu: P,
+        /// Mean of the gradients' squares.
+        nu: P,
+    },
+}
+
+impl<P: Tree> From<RmsPropState<P>> for RmsPropOrAdamState<P> {
+    fn from(RmsPropState { count, nu, mu, trace }: RmsPropState<P>) -> Self {
+        RmsPropOrAdamState::RmsProp { count, nu, mu, trace }
+    }
+}
+
+impl<P: Tree> From<AdamState<P>> for RmsPropOrAdamState<P> {
+    fn from(AdamState { count, mu, nu }: AdamState<P>) -> Self {
+        RmsPropOrAdamState::Adam { count, mu, nu }
+    }
+}
+
+impl Optimizer for RmsPropOrAdam {
+    type State<P: Tree> = RmsPropOrAdamState<P>;
+
+    #[track_caller]
+    fn init<P: Tree>(&self, params: &P) -> RmsPropOrAdamState<P> {
+        match self {
+            RmsPropOrAdam::RmsProp(rmsprop) => rmsprop.init(params).into(),
+            RmsPropOrAdam::Adam(adam) => adam.init(params).into(),
+        }
+    }
+
+    #[track_caller]
+    fn update<P: Tree>(
+        &self,
+        grads: P,
+        state: RmsPropOrAdamState<P>,
+        params: &P,
+    ) -> (P, RmsPropOrAdamState<P>) {
+        match (self, state) {
+            (
+                RmsPropOrAdam::RmsProp(rmsprop),
+                RmsPropOrAdamState::RmsProp { count, nu, mu, trace },
+            ) => {
+                let state = RmsPropState { count, nu, mu, trace };
+                let (updates, state) = rmsprop.update(grads, state, params);
+                (updates, state.into())
+            }
+            (RmsPropOrAdam::Adam(adam), RmsPropOrAdamState::Adam { count, mu, nu }) => {
+                let (updates, state) = adam.update(grads, AdamState { count, mu, nu }, params);
+                (updates, state.into())
+            }
+            (_, state) => {
+                let message =
+                    "the state is that of the other optimizer: RMSProp's and Adam's differ";
+                let _ = fail("RmsPropOrAdam", message, &[], TensorType::scalar(F32));
+                (grads, state)
+            }
+        }
+    }
+}

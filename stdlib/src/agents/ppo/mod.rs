@@ -1,0 +1,234 @@
+//! Proximal policy optimization (Schulman et al. 2017, equations 7 and 9), with the clipped value loss and the
+//! normalised advantages of its reference implementation.
+//!
+//! With a recurrent core a minibatch is of whole trajectories, each gone through from the memory that acting had at its
+//! start, as in CleanRL's `ppo_atari_lstm` and PureJaxRL's `ppo_rnn`: which environments it takes is drawn, not which steps.
+
+mod loss;
+
+pub use loss::{PpoBatch, PpoExtras, PpoMetrics, PpoTerms};
+
+use super::minibatches::Minibatches;
+use super::settings::clipped_adam;
+use super::{
+    ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings, ActorCriticShape, AgentSettings,
+    AnyAgent, Learn, Networks, Normalized, RolloutShape, Task,
+};
+use crate::Number;
+use crate::losses::clipped_surrogate_pg_loss;
+use crate::nn::Initializer;
+use crate::optim::Schedule;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Settings of PPO with the clipped objective.
+pub type PpoSettings = PpoSettingsOf<ClippedSurrogate>;
+
+/// The agent of [`PpoSettings`].
+pub type Ppo<O = ActorCriticOptimizer> = ActorCriticAgent<PpoSettings, O>;
+
+/// Proximal policy optimization (Schulman et al. 2017). The defaults are those of CleanRL's and PureJaxRL's CartPole.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+#[schemars(bound = "L: Surrogate")]
+pub struct PpoSettingsOf<L> {
+    /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// If true, the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub adam_epsilon: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+    /// Passes over each rollout.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub epochs: usize,
+    /// Minibatches per pass: of steps, or with an LSTM of lanes with all of their steps.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub minibatches: usize,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Lambda of generalized advantage estimation.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub lambda: Number,
+    /// Greatest distance of the probability ratio from 1, and of the value from the old one.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub clip: Number,
+    /// The clip at the end of the run, to which it goes in a straight line from `clip`; absent for a clip that stays.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_end: Option<Number>,
+    /// Weight of the entropy bonus.
+    #[schemars(range(min = 0.0))]
+    pub entropy_cost: Number,
+    /// Weight of the entropy bonus at the end of the run, to which it goes in a straight line from `entropy_cost`; absent for a weight that
+    /// stays.
+    #[schemars(range(min = 0.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_cost_end: Option<Number>,
+    /// Weight of the value loss.
+    #[schemars(range(min = 0.0))]
+    pub value_cost: Number,
+    /// Units of an LSTM between torso and hidden layers; 0 for none.
+    #[schemars(range(max = 65_536))]
+    pub lstm: usize,
+    /// The networks of policy and value.
+    #[serde(flatten)]
+    pub networks: Networks,
+    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
+    pub exact_shuffle: bool,
+    /// If true, observations are normalised by their running mean and variance.
+    pub normalize_observations: bool,
+    /// If true, rewards are divided by the running standard deviation of the discounted return.
+    pub normalize_rewards: bool,
+    /// The objective of the policy, with settings of its own.
+    #[serde(flatten)]
+    pub surrogate: L,
+}
+
+impl<L: Surrogate> Default for PpoSettingsOf<L> {
+    fn default() -> Self {
+        PpoSettingsOf {
+            learning_rate: 2.5e-4.into(),
+            anneal_learning_rate: true,
+            adam_epsilon: 1e-5.into(),
+            max_gradient_norm: 0.5.into(),
+            epochs: 4,
+            minibatches: 4,
+            discount: 0.99.into(),
+            lambda: 0.95.into(),
+            clip: 0.2.into(),
+            clip_end: None,
+            entropy_cost: 0.01.into(),
+            entropy_cost_end: None,
+            value_cost: 0.5.into(),
+            lstm: 0,
+            networks: Networks::default(),
+            exact_shuffle: false,
+            normalize_observations: false,
+            normalize_rewards: false,
+            surrogate: L::default(),
+        }
+    }
+}
+
+/// The objective of the policy that makes a PPO: [`ClippedSurrogate`], or that of a variant. Its fields are settings of the variant, beside those
+/// of PPO. With them [`PpoSettingsOf`] is a whole agent, that anneals and normalises as PPO does.
+///
+/// ```
+/// use podracer_dsl::prelude::*;
+/// use podracer_stdlib::Number;
+/// use podracer_stdlib::agents::{AgentSettings, PpoSettingsOf, Surrogate};
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// /// Simple policy optimization (Xie et al. 2024): a quadratic penalty in place of the clip.
+/// #[derive(Clone, Default, Deserialize, JsonSchema, Serialize)]
+/// struct Quadratic {}
+///
+/// impl Surrogate for Quadratic {
+///     fn policy_loss(&self, ratio: Tensor, advantage: Tensor, clip: Number) -> Tensor {
+///         advantage.abs() * (ratio - 1.0).square() / (2.0 * clip) - ratio * advantage
+///     }
+/// }
+///
+/// // `App::agent::<PpoSettingsOf<Quadratic>>("spo")` registers it.
+/// fn settings<S: AgentSettings>() {}
+/// settings::<PpoSettingsOf<Quadratic>>();
+/// ```
+pub trait Surrogate: Clone + Default + DeserializeOwned + JsonSchema + Serialize + 'static {
+    /// The loss of a step, f32 `[]`, from the ratio of the action's probabilities by the learning and the acting policy, and the normalised
+    /// advantage, both f32 `[]`. `clip` is [`PpoSettingsOf::clip`] in this iteration.
+    fn policy_loss(&self, ratio: Tensor, advantage: Tensor, clip: Number) -> Tensor;
+}
+
+/// The clipped surrogate objective (Schulman et al. 2017, equation 7).
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct ClippedSurrogate {}
+
+impl Surrogate for ClippedSurrogate {
+    #[track_caller]
+    fn policy_loss(&self, ratio: Tensor, advantage: Tensor, clip: Number) -> Tensor {
+        clipped_surrogate_pg_loss(ratio, advantage, clip)
+    }
+}
+
+impl<L: Surrogate> ActorCriticSettings for PpoSettingsOf<L> {
+    type Optimizer = ActorCriticOptimizer;
+
+    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
+        clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn anneals(&self) -> bool {
+        self.anneal_learning_rate
+    }
+
+    fn gradient_steps(&self) -> usize {
+        self.drawn().updates()
+    }
+
+    fn shape(&self) -> ActorCriticShape {
+        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
+    }
+}
+
+impl<L: Surrogate> AgentSettings for PpoSettingsOf<L> {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        Ok(self.normalized(ActorCriticAgent::for_task(self, task)?, task))
+    }
+
+    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
+        self.drawn().check(RolloutShape { lanes, unroll: steps }, self.lstm)
+    }
+}
+
+impl<L> PpoSettingsOf<L> {
+    /// An agent with the normalisation of observations and rewards that the settings ask for.
+    pub fn normalized<A: Learn<Observation = Tensor>>(&self, agent: A, task: &Task) -> AnyAgent {
+        if !(self.normalize_observations || self.normalize_rewards) {
+            return AnyAgent::new(agent);
+        }
+        AnyAgent::new(Normalized {
+            observations: self.normalize_observations,
+            rewards: self.normalize_rewards.then_some(self.discount),
+            ..Normalized::new(agent, task.observation.clone(), self.discount)
+        })
+    }
+
+    /// The settings in an iteration (i32 `[]`) of a run of so many: `clip` and `entropy_cost` where their lines are by then. Without a line, or
+    /// without a number of iterations, they are constants.
+    #[track_caller]
+    pub fn at(&self, iteration: Tensor, iterations: Option<usize>) -> Self
+    where
+        L: Clone,
+    {
+        let line = |start: Number, end: Option<Number>| match (end, iterations) {
+            (Some(end), Some(iterations)) => {
+                Schedule::linear(start, end, iterations).value(iteration).into()
+            }
+            _ => start,
+        };
+        PpoSettingsOf {
+            clip: line(self.clip, self.clip_end),
+            entropy_cost: line(self.entropy_cost, self.entropy_cost_end),
+            ..self.clone()
+        }
+    }
+
+    /// The minibatches of an iteration.
+    fn drawn(&self) -> Minibatches {
+        let &PpoSettingsOf { epochs, minibatches, exact_shuffle, lstm, .. } = self;
+        Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: lstm > 0 }
+    }
+}
