@@ -29,11 +29,17 @@ use sebulba::SebulbaTraining;
 /// The files of the built-in experiments, each named after its experiment.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/experiments");
 
-/// Registers the built-in experiments, in the order of their names.
+/// Registers the built-in experiments in the order of their names, those of PPO first: a near name is offered in this order, and PPO is
+/// where to begin.
 pub(crate) fn register(registry: &mut Registry) {
-    for file in FILES.files() {
+    let named = FILES.files().map(|file| {
         let name = file.path().file_stem().and_then(OsStr::to_str).unwrap_or_default();
-        registry.add_experiment(name, file.contents_utf8().unwrap_or_default());
+        (name, file.contents_utf8().unwrap_or_default())
+    });
+    let mut named = Vec::from_iter(named);
+    named.sort_by_key(|&(name, _)| (!name.ends_with("-ppo"), name));
+    for (name, text) in named {
+        registry.add_experiment(name, text);
     }
 }
 
