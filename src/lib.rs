@@ -78,7 +78,7 @@ pub mod prelude {
     pub use podracer_runtime::{
         AnakinLoop, AnakinState, Array, CallError, Checkpoint, CheckpointError, Checkpoints,
         Client, ClientOptions, CompileOptions, Device, Host, HostArguments, Jit, ProgramOptions,
-        RuntimeError, Seed, XlaOptions,
+        RuntimeError, Seed, TypedPrograms, XlaOptions,
     };
     pub use podracer_stdlib::Number;
     pub use podracer_stdlib::agents::{

@@ -186,7 +186,7 @@ type Shared<T, R> = Arc<Program<(T,), R>>;
 /// The types of an argument tree, and the program for them.
 type Compiled<T, R> = (Spec<T>, Shared<T, R>);
 
-/// A function that is compiled at its first call with arguments of each type; [`Client::jit`] makes it.
+/// A function that is compiled at its first call with arguments of each type; [`TypedPrograms::jit`](crate::TypedPrograms::jit) makes it.
 pub struct Jit<T: Tree, R: IntoTree, F> {
     client: Client,
     function: F,
@@ -194,54 +194,11 @@ pub struct Jit<T: Tree, R: IntoTree, F> {
     warnings: Mutex<Vec<Warning>>,
 }
 
-impl Client {
-    /// Wraps a function, to be traced and compiled at the first call with arguments of each type and only run afterwards.
-    /// `jax.jit`.
-    ///
-    /// ```no_run
-    /// # use podracer_dsl::prelude::*;
-    /// # use podracer_runtime::{CallError, Client, ClientOptions};
-    /// # fn main() -> Result<(), CallError> {
-    /// let client = Client::cpu(ClientOptions::default())?;
-    /// let norm = client.jit(|(x, scale): (Tensor, Tensor)| (x * scale).norm());
-    /// assert_eq!(norm.call(([3f32, 4.0], 2f32))?.item::<f32>()?, 10.0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn jit<T: Tree, R: IntoTree, F: Fn(T) -> R>(&self, function: F) -> Jit<T, R, F> {
-        Jit {
-            client: self.clone(),
-            function,
-            programs: Mutex::default(),
-            warnings: Mutex::default(),
-        }
-    }
-
-    /// Calls a function once on host values: traces, compiles and runs it, and brings the results to the host.
-    /// [`Client::jit`] keeps what is compiled.
-    ///
-    /// ```no_run
-    /// # use podracer_dsl::prelude::*;
-    /// # use podracer_runtime::{CallError, Client, ClientOptions};
-    /// # fn main() -> Result<(), CallError> {
-    /// let client = Client::cpu(ClientOptions::default())?;
-    /// let y = client.call((vec![1f32, 2.0], 3f32), |(x, scale)| (x * scale).sin())?.to_vec::<f32>()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`Jit::call`].
-    pub fn call<X: HostArguments, R: IntoTree>(
-        &self,
-        arguments: X,
-        function: impl Fn(X::Tree) -> R,
-    ) -> Result<Host<R::Tree>, CallError> {
-        self.jit(function).call(arguments)
-    }
-}
-
 impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
+    pub(crate) fn new(client: Client, function: F) -> Self {
+        Jit { client, function, programs: Mutex::default(), warnings: Mutex::default() }
+    }
+
     /// Calls the function on host values, on the client's first device, and brings the results to the host. Arguments of
     /// types that it was not called with before are compiled for first.
     ///

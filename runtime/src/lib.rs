@@ -24,8 +24,8 @@ mod projection;
 mod reports;
 mod sebulba;
 mod settings;
-mod stablehlo;
 mod tree;
+mod typed;
 mod warnings;
 
 /// The methods that set the settings of loops.
@@ -43,6 +43,7 @@ pub use checkpoint::{
 };
 pub use compiled_environments::CompiledEnvironments;
 pub use jit::{CallError, HostArguments, Jit, Seed};
+pub use podracer_compiler::stablehlo::{Donation, ModuleSpec};
 pub use podracer_pjrt as pjrt;
 pub use podracer_pjrt::{
     Argument, Array, ArrayError, Buffer, Client, ClientOptions, Collective, CompileOptions,
@@ -50,7 +51,6 @@ pub use podracer_pjrt::{
     HloModule, Loop, MemoryStats, Module, NamedValue, OptionValue, Plugin, RuntimeError, Topology,
     TransferCounts, Transfers, XlaOptions, process_transfers,
 };
-pub use podracer_compiler::stablehlo::{Donation, ModuleSpec};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
@@ -63,3 +63,4 @@ pub use settings::{
     SebulbaSettings,
 };
 pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};
+pub use typed::TypedPrograms;

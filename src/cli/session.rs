@@ -251,7 +251,12 @@ impl Session {
             };
             let store = due(store_every, self.directory.resumable().unwrap_or(0));
             if store || due(checkpoint_every, self.directory.checkpointed()) {
-                self.checkpoint(&mut *run, totals.counters, store || store_every.is_none(), console)?;
+                self.checkpoint(
+                    &mut *run,
+                    totals.counters,
+                    store || store_every.is_none(),
+                    console,
+                )?;
             }
         }
         progress.finish();

@@ -17,7 +17,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-remote", &["podracer-dsl", "podracer-envs"]),
     (
         "podracer-runtime",
-        &["podracer-compiler", "podracer-dsl", "podracer-envs", "podracer-pjrt", "podracer-plugins"],
+        &[
+            "podracer-compiler",
+            "podracer-dsl",
+            "podracer-envs",
+            "podracer-pjrt",
+            "podracer-plugins",
+        ],
     ),
 ];
 

@@ -1,6 +1,7 @@
 //! What every typed program keeps, however it was made, and what it says to arguments and results that do not fit.
 
 use podracer_dsl::prelude::*;
+use podracer_runtime::TypedPrograms;
 use podracer_runtime::{
     Argument, Array, CompileOptions, ExecutableCache, Host, Placement, Program, ProgramOptions,
     lower_kept,

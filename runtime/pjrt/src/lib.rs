@@ -26,6 +26,7 @@ mod module;
 mod options;
 mod proto;
 mod serialized;
+mod stablehlo;
 mod transfers;
 
 pub use c_api::{
@@ -38,8 +39,6 @@ pub use cache::ExecutableCache;
 pub use error::{ErrorCode, RuntimeError};
 pub use hlo::{Collective, HloModule, Loop};
 pub use module::Module;
-#[doc(hidden)]
-pub use module::module_attribute;
 pub use options::{CompileOptions, OptionValue, XlaOptions};
 pub use podracer_compiler::{Array, ArrayError, Element};
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};

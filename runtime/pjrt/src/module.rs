@@ -51,7 +51,7 @@ impl Module {
 }
 
 /// The number that a module has under this name among its attributes.
-pub fn module_attribute(text: &str, name: &str) -> Option<usize> {
+pub(crate) fn module_attribute(text: &str, name: &str) -> Option<usize> {
     let rest = text.split_once(name)?.1.trim_start().strip_prefix('=')?.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit());
     rest[..end.unwrap_or(rest.len())].parse().ok()

@@ -64,7 +64,10 @@ impl Default for CompileOptions {
 
 impl CompileOptions {
     /// The placement as device indices, on a client with `devices` devices.
-    pub(crate) fn placement(&self, devices: usize) -> Result<Vec<usize>, RuntimeError> {
+    ///
+    /// # Errors
+    /// [`RuntimeError::Options`] for more replicas than devices, and for devices that are not there or named twice.
+    pub fn placement(&self, devices: usize) -> Result<Vec<usize>, RuntimeError> {
         let wrong = |problem: String| Err(RuntimeError::Options(problem));
         let replicas = self.replicas;
         if replicas == 0 {

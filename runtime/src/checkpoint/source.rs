@@ -10,9 +10,9 @@ use podracer_compiler::TensorType;
 use podracer_dsl::prelude::{Path, Tree};
 
 use super::error::{CheckpointError, failed};
+use crate::pjrt::memory;
 use crate::pjrt::{self, PIECE, Upload};
 use crate::tree::{Device, DeviceArray, OnDevice, Placement};
-use crate::pjrt::memory;
 use crate::{Array, Buffer};
 
 /// An array of a checkpoint: on the host, on devices, or in a file. Its bytes are fetched when they are needed.

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use podracer_dsl::prelude::*;
+use podracer_runtime::TypedPrograms;
 use podracer_runtime::{Array, CallError, Host, Seed};
 
 use crate::programs::client;

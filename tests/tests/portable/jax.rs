@@ -2,6 +2,7 @@
 //! before XLA sees it.
 
 use podracer_dsl::prelude::*;
+use podracer_runtime::TypedPrograms;
 use podracer_runtime::{
     Arguments, Array, Client, Device, ExecutableCache, Host, Program, ProgramOptions,
 };

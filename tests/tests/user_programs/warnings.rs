@@ -7,6 +7,7 @@ use podracer::anakin::Anakin;
 use podracer::sebulba::Sebulba;
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Catch, Environment};
+use podracer_runtime::TypedPrograms;
 use podracer_runtime::setters::*;
 use podracer_runtime::{ExecutableCache, ProgramOptions};
 use podracer_stdlib::agents::Ppo;

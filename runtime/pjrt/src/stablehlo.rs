@@ -1,16 +1,9 @@
-//! StableHLO that something else wrote, such as jax: its types are read from the text, and checked, before XLA sees it.
-
-use std::time::Instant;
+//! StableHLO that something else wrote, such as jax: its types are read from the text before XLA sees it.
 
 use podracer_compiler::{DType, TensorType};
-use podracer_dsl::prelude::{ArgumentSpec, Spec, Tree};
 
-use crate::pjrt::module_attribute;
-use crate::tree::Placement;
-use crate::{Client, Module, Program, ProgramOptions, RuntimeError};
-
-/// The typed program that `S` and `Q` are the specs of.
-type Loaded<S, Q> = Program<<S as ArgumentSpec>::Tree, <Q as ArgumentSpec>::Tree>;
+use crate::module::module_attribute;
+use crate::{Module, RuntimeError};
 
 impl Module {
     /// A module from StableHLO text: what `jax.jit(f).lower(..).as_text()` prints, `mlir_module()` of what `jax.export`
@@ -32,74 +25,6 @@ impl Module {
             ))),
         }
     }
-}
-
-impl Client {
-    /// Compiles StableHLO text (see [`Module::parse`]) as a typed program. The leaves of `arguments` and `results`, in
-    /// their order, are the arguments and results of the module's function `main`. jax's order is the same: fields of a
-    /// struct stand for the entries of a dict, sorted by key.
-    ///
-    /// ```no_run
-    /// # use podracer_dsl::prelude::*;
-    /// # use podracer_runtime::{Client, ClientOptions, ProgramOptions};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let client = Client::cpu(ClientOptions::default())?;
-    /// let text = std::fs::read_to_string("policy.mlir")?;
-    /// // f32[4], u32[2] -> i32[]
-    /// let policy = client.load_stablehlo(text, (f32([4]), key()), i32([]), &ProgramOptions::default())?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`RuntimeError::StableHlo`]; [`RuntimeError::Signature`] where the types are not those that `main` declares, before
-    /// anything is compiled; those of [`Client::compile`].
-    pub fn load_stablehlo<S: ArgumentSpec, Q: ArgumentSpec>(
-        &self,
-        text: impl Into<String>,
-        arguments: S,
-        results: Q,
-        options: &ProgramOptions,
-    ) -> Result<Loaded<S, Q>, RuntimeError> {
-        let start = Instant::now();
-        let module = Module::parse(text)?;
-        let (arguments, results) = (arguments.into_spec(), results.into_spec());
-        same("argument", &arguments, &module.arguments)?;
-        same("result", &results, &module.results)?;
-        let placements = vec![Placement::Replicated; module.results.len()];
-        let compiled = options.cache.compile(self, &module, &options.compile)?;
-        Ok(Program::new(results, placements, compiled, start.elapsed()))
-    }
-}
-
-/// Checks the types that the caller declares against those of `main`.
-fn same<T: Tree>(what: &str, spec: &Spec<T>, actual: &[TensorType]) -> Result<(), RuntimeError> {
-    let declared = spec.leaves();
-    let signature = |place, declared, actual| RuntimeError::Signature { place, declared, actual };
-    if declared.len() != actual.len() {
-        let types: Vec<String> = actual.iter().map(TensorType::to_string).collect();
-        let hint = match what {
-            "argument" if actual.len() < declared.len() => {
-                "; `jax.jit` leaves out arguments that are not used, unless it is told `keep_unused=True`"
-            }
-            _ => "",
-        };
-        return Err(signature(
-            format!("number of {what}s"),
-            declared.len().to_string(),
-            format!("{} ({}{hint})", actual.len(), types.join(", ")),
-        ));
-    }
-    for (index, ((path, declared), actual)) in declared.iter().zip(actual).enumerate() {
-        if declared != actual {
-            let place = match path.0.is_empty() {
-                true => format!("{what} {index}"),
-                false => format!("{what} {index} (`{path}`)"),
-            };
-            return Err(signature(place, declared.to_string(), actual.to_string()));
-        }
-    }
-    Ok(())
 }
 
 /// Reads MLIR's text as far as a function's signature goes.
