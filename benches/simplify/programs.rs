@@ -111,7 +111,7 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
             let (observation, action) =
                 (environment.observation_space(), environment.action_space());
             let mut agent = Impala::new(observation, action);
-            agent.settings.lstm = 64;
+            agent.settings.lstm = Some(64);
             traced(name, 16, environment, agent, [64, 32])
         }
         "conv" => {

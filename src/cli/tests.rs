@@ -432,7 +432,7 @@ fn a_program_that_a_file_names_runs_only_with_trust() {
         assert_eq!(printed.code, 0, "{arguments:?}: {}", printed.err);
     }
     // What the user says needs no flag.
-    for set in ["environment.python=/usr/bin/mine", "environment.python="] {
+    for set in ["environment.python=/usr/bin/mine", "environment.python=none"] {
         let printed = podracer(&["emit", file, "--stage=trace", "--set", set]);
         assert_eq!(printed.code, 0, "{}", printed.err);
     }

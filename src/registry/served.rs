@@ -89,9 +89,9 @@ pub(super) fn stage<E: Served>(table: &Table) -> Result<(Box<dyn HostEnvironment
 fn options<E: Served>(table: &Table) -> Result<(E, ServerOptions)> {
     let environment: E = parse(table, "environment").map_err(UsageError::new)?;
     let server = environment.server();
-    let python = match &server.python[..] {
-        "" => podracer_plugins::package_set(environment.packages())?.find()?,
-        python => python.into(),
+    let python = match &server.python {
+        None => podracer_plugins::package_set(environment.packages())?.find()?,
+        Some(python) => python.clone(),
     };
     let seconds = |seconds: usize| Duration::from_secs(seconds as u64);
     // With the defaults, which the table may lack.

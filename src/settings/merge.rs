@@ -16,14 +16,15 @@ const FURTHER: [&str; 3] = ["agent", "environment", "xla"];
 /// The other keys at the top of a file. A run adds `recorded` to its copy of the settings, for readers.
 const TOP: [&str; 4] = ["base", "experiment", "description", "recorded"];
 /// Keys that have another name now.
-const RENAMED: [(&str, &str); 3] = [
+const RENAMED: [(&str, &str); 4] = [
     ("anakin.updates_per_call", "iterations_per_call"),
     ("sebulba.updates_per_call", "iterations_per_call"),
     ("central.inference", "actors"),
+    ("agent.replay", "learn_from"),
 ];
 
 /// The value that takes an optional setting away.
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 
 /// A layer that is put over others.
 pub(super) struct Layer<'a> {

@@ -178,14 +178,14 @@ fn with(agent: &str, key: &str) -> &'static [&'static str] {
             &["environment.name=minatar-breakout", "agent.torso=residual", "agent.model=planes"]
         }
         "sections" | "features" => &["environment.name=minatar-breakout", "agent.torso=residual"],
-        "minimum" if plans => &["agent.replay=true", "agent.capacity=1000000000"],
+        "minimum" if plans => &["agent.learn_from=replay", "agent.capacity=1000000000"],
         "batch" if plans => {
-            &["agent.replay=true", "agent.capacity=1000000000", "agent.minimum=1000000000"]
+            &["agent.learn_from=replay", "agent.capacity=1000000000", "agent.minimum=1000000000"]
         }
         "minimum" => &["agent.capacity=1000000000"],
         "batch" => &["agent.capacity=1000000000", "agent.minimum=1000000000"],
-        "capacity" if plans => &["agent.replay=true"],
-        "n_step" if plans => &["agent.replay=true", "agent.capacity=1000000000"],
+        "capacity" if plans => &["agent.learn_from=replay"],
+        "n_step" if plans => &["agent.learn_from=replay", "agent.capacity=1000000000"],
         _ => &[],
     }
 }

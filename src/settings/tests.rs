@@ -442,7 +442,7 @@ fn what_a_file_names_is_used_if_the_user_names_it_too() {
     };
     let error = on_base("").unwrap_err();
     assert!(error.contains(&format!("{}: `environment.python`", base.display())), "{error}");
-    on_base("environment.python = ''").unwrap();
+    on_base("environment.python = 'none'").unwrap();
     on_base("environment.name = 'cartpole'").unwrap();
     with("xla.xla_cpu_prefer_vector_width = 128\n", &nothing).unwrap();
 }

@@ -9,6 +9,7 @@ use podracer_plugins::PACKAGE_SETS;
 use toml::{Table, Value};
 
 use super::UsageError;
+use super::merge::NONE;
 
 /// The environment variable with programs and folders that any file may name, separated as in `PATH`.
 const VARIABLE: &str = "PODRACER_TRUST";
@@ -52,7 +53,7 @@ impl Trust {
 /// options with paths, such as that of the compiler for GPUs.
 fn code(table: &Table) -> Vec<(String, &str)> {
     let text = |section: &str, key: &str| table.get(section)?.get(key)?.as_str();
-    let python = text("environment", "python").filter(|python| !python.is_empty());
+    let python = text("environment", "python").filter(|&python| python != NONE);
     let python = python.map(|python| ("environment.python".to_owned(), python));
     let xla = table.get("xla").and_then(Value::as_table).into_iter().flatten();
     let xla = xla.filter_map(|(name, value)| {

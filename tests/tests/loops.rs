@@ -114,7 +114,7 @@ pub fn online<E: Environment<Observation = Tensor>, O: Optimizer>(
 /// IMPALA with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
 pub fn impala<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
-    lstm: usize,
+    lstm: Option<usize>,
     optimizer: O,
 ) -> Impala<O> {
     Impala {
@@ -173,7 +173,7 @@ pub fn td3<E: Environment<Observation = Tensor>, O: Optimizer>(
 /// A2C with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
 pub fn a2c<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
-    lstm: usize,
+    lstm: Option<usize>,
     optimizer: O,
 ) -> A2c<O> {
     A2c {
@@ -266,7 +266,7 @@ pub fn r2d2<E: Environment<Observation = Tensor>, O: Optimizer>(
         n_step: 3,
         target_period: 1,
         frames: 2,
-        lstm: 4,
+        lstm: Some(4),
         networks: networks(),
         ..R2d2Settings::default()
     };

@@ -52,7 +52,7 @@ fn defaults_are_those_of_the_published_environments() {
     }));
     let server = json!({
         "bootstrap_time_limit": true, "servers": 1, "restarts": 10, "start_seconds": 40,
-        "step_seconds": 30, "python": "",
+        "step_seconds": 30, "python": null,
     });
     let with_server = |mut own: Value| {
         for (name, value) in server.as_object().unwrap() {
@@ -64,9 +64,9 @@ fn defaults_are_those_of_the_published_environments() {
         "id": "CartPole-v1", "kwargs": {}, "vectorization": "sync", "autoreset": "same-step",
         "packages": "gymnasium",
     })));
-    check::<EnvPool>(&with_server(json!({"id": "CartPole-v1", "kwargs": {}, "threads": 0})));
+    check::<EnvPool>(&with_server(json!({"id": "CartPole-v1", "kwargs": {}, "threads": null})));
     check::<Atari>(&with_server(json!({
-        "game": "pong", "preset": "ppo", "threads": 0, "height": 84, "width": 84,
+        "game": "pong", "preset": "ppo", "threads": null, "height": 84, "width": 84,
         "resize": "area", "stack": 4, "action_repeat": 4, "pool": true, "fewest_noops": 0,
         "most_noops": 30, "fire_reset": true,
         "life_loss_ends": true, "clip_rewards": true, "full_actions": false, "sticky_actions": 0.0,

@@ -44,9 +44,9 @@ pub struct A2cSettings {
     /// Weight of the value loss, which is the squared error and not half of it.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Units of an LSTM between torso and hidden layers; 0 for none.
-    #[schemars(range(max = 65_536))]
-    pub lstm: usize,
+    /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub lstm: Option<usize>,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -60,7 +60,7 @@ impl Default for A2cSettings {
             lambda: 1.0.into(),
             entropy_cost: 0.01.into(),
             value_cost: 0.5.into(),
-            lstm: 0,
+            lstm: None,
             networks: Networks::default(),
         }
     }

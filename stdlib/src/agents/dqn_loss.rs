@@ -134,7 +134,7 @@ impl Dqn {
         match values {
             ActionValues::Expected => {
                 let error = double_q_learning(q_tm1, a, r, discount, q_t, selector);
-                let loss = if huber > 0.0 { huber_loss(error, huber) } else { l2_loss(error) };
+                let loss = huber.map_or_else(|| l2_loss(error), |huber| huber_loss(error, huber));
                 (loss, error.abs())
             }
             ActionValues::Categorical { .. } => {

@@ -87,10 +87,10 @@ pub struct DqnSettings {
     /// Errors of `quantile` count linearly from this size on.
     #[schemars(range(min = 0.0))]
     pub kappa: f64,
-    /// Errors of `expected` count linearly from this size on, 1 in Mnih et al. 2015; 0 squares all of them. Where rewards are not
+    /// Errors of `expected` count linearly from this size on, 1 in Mnih et al. 2015. None: all of them are squared. Where rewards are not
     /// clipped, the few steps that end an episode have great errors, and must count.
-    #[schemars(range(min = 0.0))]
-    pub huber: f64,
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub huber: Option<f64>,
     /// Kind of exploration: `schedule`, `ladder` or `noise` (noisy layers alone).
     pub exploration: DqnExploration,
     /// Settings of the `schedule`.
@@ -143,7 +143,7 @@ impl Default for DqnSettings {
             v_max: 10.0,
             quantiles: 200,
             kappa: 1.0,
-            huber: 0.0,
+            huber: None,
             exploration: DqnExploration::Schedule,
             epsilon: Exploration {
                 epsilon_start: 1.0.into(),

@@ -68,7 +68,7 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 ///     }
 ///
 ///     fn shape(&self) -> ActorCriticShape {
-///         self.networks.shape(Initializer::lecun_normal(), 0, false)
+///         self.networks.shape(Initializer::lecun_normal(), None, false)
 ///     }
 /// }
 ///

@@ -24,12 +24,12 @@ impl Minibatches {
     }
 
     /// Checks that the steps of one device divide into minibatches; `lstm` is the setting that asks for whole lanes.
-    pub fn check(&self, shape: RolloutShape, lstm: usize) -> Result<(), String> {
+    pub fn check(&self, shape: RolloutShape, lstm: Option<usize>) -> Result<(), String> {
         let RolloutShape { lanes, unroll } = shape;
         let (minibatches, batch) = (self.count, lanes * unroll);
-        if self.whole_lanes && !lanes.is_multiple_of(minibatches) {
+        if let Some(units) = lstm.filter(|_| !lanes.is_multiple_of(minibatches)) {
             return Err(format!(
-                "{lanes} environments per device do not divide into agent.minibatches = {minibatches}: with agent.lstm = {lstm} \
+                "{lanes} environments per device do not divide into agent.minibatches = {minibatches}: with agent.lstm = {units} \
                  each minibatch has whole trajectories"
             ));
         }

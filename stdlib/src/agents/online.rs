@@ -80,7 +80,7 @@ impl ActorCriticSettings for OnlineSettings {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        self.networks.shape(Initializer::lecun_normal(), 0, false)
+        self.networks.shape(Initializer::lecun_normal(), None, false)
     }
 }
 

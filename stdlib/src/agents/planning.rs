@@ -24,6 +24,17 @@ pub enum SearchKind {
     Gumbel,
 }
 
+/// Sources of what an agent that plans learns from.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LearnFrom {
+    /// Each rollout, once.
+    #[default]
+    Rollouts,
+    /// A replay, whose settings are in force then.
+    Replay,
+}
+
 /// The search that an agent acts by.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]

@@ -149,15 +149,15 @@ impl Default for Networks {
 }
 
 impl Networks {
-    /// The shape of an actor-critic; `lstm` units of a core, 0 for none.
+    /// The shape of an actor-critic; `lstm` units of a core, or no core.
     #[must_use]
-    pub fn shape(&self, weights: Initializer, lstm: usize, feedback: bool) -> ActorCriticShape {
-        ActorCriticShape {
-            networks: self.clone(),
-            weights,
-            lstm: (lstm > 0).then_some(lstm),
-            feedback,
-        }
+    pub fn shape(
+        &self,
+        weights: Initializer,
+        lstm: Option<usize>,
+        feedback: bool,
+    ) -> ActorCriticShape {
+        ActorCriticShape { networks: self.clone(), weights, lstm, feedback }
     }
 
     /// Checks that the torso can see such observations.

@@ -34,11 +34,11 @@ fn spaces() -> (Space, Space) {
 fn programs_are_those_of_the_concrete_agents() {
     let (observation, action) = spaces();
     let mut recurrent = Ppo::new(observation.clone(), action.clone());
-    (recurrent.settings.lstm, recurrent.settings.minibatches) = (4, 2);
+    (recurrent.settings.lstm, recurrent.settings.minibatches) = (Some(4), 2);
     check(recurrent.clone());
     check(Normalized::new(recurrent, observation.clone(), 0.99));
     let mut impala = Impala::new(observation.clone(), action.clone());
-    impala.settings.lstm = 4;
+    impala.settings.lstm = Some(4);
     check(impala);
     // Its gradient goes through acting.
     check(OnlineActorCritic::new(observation, action));

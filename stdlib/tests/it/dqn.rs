@@ -47,7 +47,7 @@ pub fn settings(record: &Record) -> DqnSettings {
         dueling: record.flag("dueling").expect("a switch"),
         n_step: record.count("n_step").expect("a count"),
         discount: number("discount").into(),
-        huber: number("huber"),
+        huber: Some(number("huber")).filter(|&huber| huber > 0.0),
         kappa: number("kappa"),
         atoms: 5,
         quantiles: 5,

@@ -113,7 +113,7 @@ fn the_loss_and_its_gradient_are_those_of_one_episode_at_a_time() {
     }
 }
 
-fn in_tape(tape: &Tape, lstm: usize) -> Impala<Sgd> {
+fn in_tape(tape: &Tape, lstm: Option<usize>) -> Impala<Sgd> {
     Impala {
         observation: tape.observation_space(),
         action: tape.action_space(),
@@ -149,7 +149,7 @@ fn learning_remembers_what_acting_remembered() {
 #[test]
 fn the_memory_is_there_only_with_a_core() {
     let tape = tape();
-    for (lstm, leaves) in [(0, 0), (4, 2)] {
+    for (lstm, leaves) in [(None, 0), (Some(4), 2)] {
         let agent_loop = AgentLoop::new(tape.clone(), in_tape(&tape, lstm), 3, 2);
         let iteration = Iteration::run(&agent_loop);
         let of_memory = |path: &&String| path.contains(".memory[0].");

@@ -14,7 +14,7 @@ const STEPS: usize = 5;
 
 fn actor() -> ActorLearner<Impala> {
     let settings = ImpalaSettings {
-        lstm: 4,
+        lstm: Some(4),
         networks: Networks { hidden: vec![], ..Networks::default() },
         ..ImpalaSettings::default()
     };

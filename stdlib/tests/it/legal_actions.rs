@@ -88,11 +88,12 @@ fn no_agent_takes_an_illegal_action() {
         let (observation, action) = (turns.observation_space(), turns.action_space());
         let settings = PpoSettings { networks: linear(), ..PpoSettings::default() };
         check(paired, Ppo::with(settings.clone(), observation.clone(), action.clone()));
-        let recurrent = PpoSettings { lstm: 3, minibatches: 1, ..settings };
+        let recurrent = PpoSettings { lstm: Some(3), minibatches: 1, ..settings };
         check(paired, Ppo::with(recurrent, observation.clone(), action.clone()));
-        let settings = ImpalaSettings { lstm: 3, networks: linear(), ..ImpalaSettings::default() };
+        let settings =
+            ImpalaSettings { lstm: Some(3), networks: linear(), ..ImpalaSettings::default() };
         check(paired, Impala::with(settings, observation.clone(), action.clone()));
-        let settings = A2cSettings { lstm: 3, networks: linear(), ..A2cSettings::default() };
+        let settings = A2cSettings { lstm: Some(3), networks: linear(), ..A2cSettings::default() };
         check(paired, A2c::with(settings, observation.clone(), action.clone()));
         let settings = OnlineSettings { networks: linear(), ..OnlineSettings::default() };
         check(paired, OnlineActorCritic::with(settings, observation, action));

@@ -138,7 +138,10 @@ fn planes_without_convolutions_are_an_error() {
     let good = settings(Torso::Conv, 1);
     problem(settings(Torso::None, 1), "agent.torso = none");
     problem(settings(Torso::Conv, 9), "windows of 9 by 9");
-    problem(MuZeroSettings { chance_outcomes: 2, ..good.clone() }, "agent.chance_outcomes = 2");
+    problem(
+        MuZeroSettings { chance_outcomes: Some(2), ..good.clone() },
+        "agent.chance_outcomes = 2",
+    );
     let networks = Networks { layer_norm: true, ..good.networks.clone() };
     problem(MuZeroSettings { networks, ..good }, "agent.layer_norm = true");
 }

@@ -28,7 +28,7 @@ fn agent() -> Ppo<Sgd> {
         optimizer: sgd(RATE),
         iterations: None,
         settings: PpoSettings {
-            lstm: 3,
+            lstm: Some(3),
             networks: Networks { hidden: vec![4], ..Networks::default() },
             epochs: 1,
             minibatches: 2,

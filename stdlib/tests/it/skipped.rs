@@ -156,7 +156,7 @@ fn networks() -> Networks {
     Networks { hidden: vec![8], ..Networks::default() }
 }
 
-fn ppo(lstm: usize, action: Space) -> Ppo<Sgd> {
+fn ppo(lstm: Option<usize>, action: Space) -> Ppo<Sgd> {
     let settings = PpoSettings {
         epochs: 1,
         minibatches: 1,
@@ -178,7 +178,7 @@ fn ppo_learns_nothing_of_reset_only_steps() {
 
 #[test]
 fn impala_learns_and_remembers_nothing_of_them() {
-    for lstm in [0, 4] {
+    for lstm in [None, Some(4)] {
         let (observation, action) = spaces();
         let settings = ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() };
         check(&Impala { observation, action, optimizer: sgd(0.1), iterations: None, settings });
@@ -187,7 +187,7 @@ fn impala_learns_and_remembers_nothing_of_them() {
 
 #[test]
 fn a2c_learns_and_remembers_nothing_of_them() {
-    for lstm in [0, 4] {
+    for lstm in [None, Some(4)] {
         let (observation, action) = spaces();
         let settings = A2cSettings { lstm, networks: networks(), ..A2cSettings::default() };
         check(&A2c { observation, action, optimizer: sgd(1.0), iterations: None, settings });

@@ -21,7 +21,7 @@ fn agent() -> MuZero {
         weight_decay: 0.0.into(),
         model_unroll: 2,
         n_step: 1,
-        chance_outcomes: 4,
+        chance_outcomes: Some(4),
         value_support: 2,
         reward_support: 2,
         rescaling: TxPair::Identity,

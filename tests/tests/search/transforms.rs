@@ -143,7 +143,7 @@ fn agents_that_search_are_the_same_simplified_and_not() {
         };
         same_simplified(&game, &loops::agent(&game, &alphazero), 1e-6);
     }
-    let muzero = MuZeroSettings { chance_outcomes: 3, ..loops::muzero_settings(2) };
+    let muzero = MuZeroSettings { chance_outcomes: Some(3), ..loops::muzero_settings(2) };
     same_simplified(&catch, &loops::agent(&catch, &muzero), 1e-6);
 }
 

@@ -134,7 +134,7 @@ fn a_recurrent_agent_with_two_threads() {
 fn a_recurrent_agent_that_draws_on_two_learner_devices() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let mut agent = loops::ppo(&environment, sgd(0.5));
-    (agent.settings.lstm, agent.settings.minibatches) = (4, 2);
+    (agent.settings.lstm, agent.settings.minibatches) = (Some(4), 2);
     check(&environment, &agent, (2, 1));
 }
 

@@ -1,6 +1,7 @@
 //! Settings of the environments in server processes. A server reads them as JSON, by the names that they have here.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::de::Error;
@@ -103,9 +104,9 @@ pub struct EnvPool {
     pub id: String,
     /// Further arguments of `envpool.make_gymnasium`.
     pub kwargs: BTreeMap<String, Value>,
-    /// Threads of each server; 0 for one per core.
-    #[schemars(range(max = 1_024))]
-    pub threads: usize,
+    /// Threads of each server. None: one for each core.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub threads: Option<usize>,
     /// If true, the last observation of a truncated episode is kept and its value bootstrapped from; if false, truncated
     /// episodes count as terminated.
     pub bootstrap_time_limit: bool,
@@ -119,7 +120,7 @@ impl Default for EnvPool {
         EnvPool {
             id: "CartPole-v1".to_owned(),
             kwargs: BTreeMap::new(),
-            threads: 0,
+            threads: None,
             bootstrap_time_limit: true,
             server: ServerSettings::default(),
         }
@@ -137,9 +138,9 @@ pub struct Atari {
     /// Processing of the game's frames, actions and rewards.
     #[serde(flatten)]
     pub processing: AtariProcessing,
-    /// Threads of each server; 0 for one per core.
-    #[schemars(range(max = 1_024))]
-    pub threads: usize,
+    /// Threads of each server. None: one for each core.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub threads: Option<usize>,
     /// Processes that serve it.
     #[serde(flatten)]
     pub server: ServerSettings,
@@ -151,7 +152,7 @@ impl Default for Atari {
             game: "pong".to_owned(),
             preset: Preset::default(),
             processing: AtariProcessing::default(),
-            threads: 0,
+            threads: None,
             server: ServerSettings::default(),
         }
     }
@@ -330,8 +331,8 @@ pub struct ServerSettings {
     /// Seconds that a server may take for a step.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub step_seconds: usize,
-    /// Python interpreter that has the packages; empty for that of `podracer envs install`.
-    pub python: String,
+    /// Python interpreter that has the packages. None: that of `podracer envs install`.
+    pub python: Option<PathBuf>,
 }
 
 impl Default for ServerSettings {
@@ -341,7 +342,7 @@ impl Default for ServerSettings {
             restarts: 10,
             start_seconds: 40,
             step_seconds: 30,
-            python: String::new(),
+            python: None,
         }
     }
 }

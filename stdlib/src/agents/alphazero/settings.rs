@@ -2,7 +2,7 @@
 
 use super::AlphaZero;
 use crate::Number;
-use crate::agents::planning::searched_actions;
+use crate::agents::planning::{LearnFrom, searched_actions};
 use crate::agents::settings::clipped;
 use crate::agents::{
     ActorCriticOptimizer, AgentSettings, AnyAgent, Networks, ReplaySettings, Replayed,
@@ -42,9 +42,9 @@ pub struct AlphaZeroSettings {
     /// Weight of the squared error of the value.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// If true, the agent learns from a replay, whose settings are in force then; else once from each rollout.
-    pub replay: bool,
-    /// Without a replay: gradient steps of an iteration, each from an equal part of the lanes of a device.
+    /// Source of what is learnt from.
+    pub learn_from: LearnFrom,
+    /// With `learn_from = "rollouts"`: gradient steps of an iteration, each from an equal part of the lanes of a device.
     #[schemars(range(min = 1, max = 10_000))]
     pub gradient_steps: usize,
     /// Settings of the search.
@@ -69,7 +69,7 @@ impl Default for AlphaZeroSettings {
             discount: 1.0.into(),
             n_step: 1000,
             value_cost: 1.0.into(),
-            replay: false,
+            learn_from: LearnFrom::Rollouts,
             gradient_steps: 1,
             search: SearchSettings::default(),
             replay_settings: ReplaySettings {
@@ -98,7 +98,10 @@ impl AlphaZeroSettings {
     /// The first steps of a window of so many that are learnt from.
     #[must_use]
     pub fn starts(&self, length: usize) -> usize {
-        if self.replay { 1 } else { length }
+        match self.learn_from {
+            LearnFrom::Replay => 1,
+            LearnFrom::Rollouts => length,
+        }
     }
 
     /// The optimizer in an iteration whose learning rate is this one.
@@ -121,7 +124,7 @@ impl AgentSettings for AlphaZeroSettings {
             );
         };
         let agent = AlphaZero::new(model, actions, task.iterations, self.clone())?;
-        if self.replay {
+        if self.learn_from == LearnFrom::Replay {
             self.replay_settings.check(self.window().length)?;
             return Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay_settings, task)));
         }
@@ -129,10 +132,9 @@ impl AgentSettings for AlphaZeroSettings {
     }
 
     fn check_rollout(&self, lanes: usize, _: usize) -> Result<(), String> {
-        let &AlphaZeroSettings { replay, gradient_steps, .. } = self;
-        match replay {
-            true => Ok(()),
-            false => Split::<AlphaZero>::check(lanes, gradient_steps),
+        match self.learn_from {
+            LearnFrom::Replay => Ok(()),
+            LearnFrom::Rollouts => Split::<AlphaZero>::check(lanes, self.gradient_steps),
         }
     }
 }

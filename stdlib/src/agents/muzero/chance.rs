@@ -47,17 +47,18 @@ impl Encoded {
 }
 
 impl ChanceNetwork {
-    /// New networks. Outcomes are equally probable at first, and afterstates have a value of 0.
+    /// New networks for so many outcomes, which are equally probable at first, and afterstates have a value of 0.
     #[track_caller]
     pub fn init(
         key: Key,
         observation: &Space,
         actions: usize,
+        outcomes: usize,
         settings: &MuZeroSettings,
     ) -> ChanceNetwork {
-        let MuZeroSettings { networks, embedding, head_hidden, chance_outcomes, .. } = settings;
+        let MuZeroSettings { networks, embedding, head_hidden, .. } = settings;
         let (weights, zeros) = (Initializer::lecun_normal(), Initializer::Zeros);
-        let (embedding, outcomes) = (*embedding, *chance_outcomes);
+        let embedding = *embedding;
         let keys = key.split_n(5);
         let (encoder_torso, features) = TorsoNet::init(keys.at(0), observation, networks, weights);
         let bins = settings.value_support().bins();

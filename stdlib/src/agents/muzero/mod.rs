@@ -132,14 +132,14 @@ impl Agent for MuZero {
             )
         };
         let (legal, actions) = (input.legal_actions, self.actions);
-        let (action, extras) = match params.chance() {
+        let (action, extras) = match params.chance().zip(self.settings.chance_outcomes) {
             None => {
                 let model = |_: Key, action: Tensor, embedding: Tensor| {
                     step(embedding, action.one_hot(actions))
                 };
                 search.plan(key, root, model, legal, mode)
             }
-            Some(chance) => {
+            Some((chance, outcomes)) => {
                 let decide = |_: Key, action: Tensor, embedding: Tensor| {
                     let both = (embedding, action.one_hot(actions));
                     let after = vmap(both, |(embedding, action)| chance.after(embedding, action));
@@ -148,8 +148,7 @@ impl Agent for MuZero {
                     (DecisionRecurrentFnOutput { chance_logits, afterstate_value }, after)
                 };
                 let happen = |_: Key, outcome: Tensor, after: Tensor| {
-                    let (output, embedding) =
-                        step(after, outcome.one_hot(self.settings.chance_outcomes));
+                    let (output, embedding) = step(after, outcome.one_hot(outcomes));
                     let RecurrentFnOutput { reward, discount, prior_logits, value } = output;
                     let action_logits = prior_logits;
                     let output = ChanceRecurrentFnOutput { action_logits, value, reward, discount };

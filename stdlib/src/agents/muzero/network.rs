@@ -98,15 +98,16 @@ impl MuZeroNetwork {
             return MuZeroNetwork::Planes { planes };
         }
         let weights = Initializer::lecun_normal();
-        let chance = (settings.chance_outcomes > 0)
-            .then(|| ChanceNetwork::init(key.fold_in(0), observation, actions, settings));
+        let chance = settings.chance_outcomes.map(|outcomes| {
+            ChanceNetwork::init(key.fold_in(0), observation, actions, outcomes, settings)
+        });
         let keys = key.split_n(6);
         let (torso, features) = TorsoNet::init(keys.at(0), observation, networks, weights);
         let layers = |i: usize, inputs: usize, hidden: &[usize], outputs: usize, last| {
             mlp(keys.at(i), networks, (inputs, hidden, outputs), last)
         };
         let (hidden, embedding, zeros) = (&networks.hidden, *embedding, Initializer::Zeros);
-        let both = embedding + if chance.is_some() { settings.chance_outcomes } else { actions };
+        let both = embedding + settings.chance_outcomes.unwrap_or(actions);
         let (rewards, values) = (settings.reward_support().bins(), settings.value_support().bins());
         MuZeroNetwork::Dense {
             torso,

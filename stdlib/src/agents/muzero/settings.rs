@@ -3,6 +3,7 @@
 use super::network::Support;
 use super::{MuZero, MuZeroOptimizer};
 use crate::Number;
+use crate::agents::planning::LearnFrom;
 use crate::agents::settings::clipped;
 use crate::agents::{
     AgentSettings, AnyAgent, Networks, ReplaySettings, Replayed, RewardClipping, SearchKind,
@@ -59,10 +60,10 @@ pub struct MuZeroSettings {
     /// Weight of the value's loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Outcomes of chance that the model tells apart: Stochastic MuZero (Antonoglou et al. 2022), whose search is `muzero`. 0: the model is
-    /// deterministic.
-    #[schemars(range(max = 10_000))]
-    pub chance_outcomes: usize,
+    /// Outcomes of chance that the model tells apart: Stochastic MuZero (Antonoglou et al. 2022), whose search is `muzero`. None: the model
+    /// is deterministic.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub chance_outcomes: Option<usize>,
     /// Weight of the squared distance between the encoder's probabilities and the outcome that it names, with `chance_outcomes`. With a
     /// large one the encoder soon names the same outcome, whatever it sees.
     #[schemars(range(min = 0.0))]
@@ -97,9 +98,9 @@ pub struct MuZeroSettings {
     #[schemars(length(max = 64), inner(range(min = 1, max = 65_536)))]
     #[schemars(extend("x-must" = "name at most 64 layers of 1 to 65536 units each"))]
     pub head_hidden: Vec<usize>,
-    /// If true, the agent learns from a replay, whose settings are in force then; else once from each rollout.
-    pub replay: bool,
-    /// Without a replay: gradient steps of an iteration, each from an equal part of the lanes of a device.
+    /// Source of what is learnt from.
+    pub learn_from: LearnFrom,
+    /// With `learn_from = "rollouts"`: gradient steps of an iteration, each from an equal part of the lanes of a device.
     #[schemars(range(min = 1, max = 10_000))]
     pub gradient_steps: usize,
     /// Settings of the search.
@@ -125,7 +126,7 @@ impl Default for MuZeroSettings {
             n_step: 10,
             model_unroll: 5,
             value_cost: 0.25.into(),
-            chance_outcomes: 0,
+            chance_outcomes: None,
             commitment_cost: 0.01.into(),
             reward_clipping: RewardClipping::None,
             value_support: 300,
@@ -137,7 +138,7 @@ impl Default for MuZeroSettings {
             blocks: 2,
             embedding: 256,
             head_hidden: vec![64],
-            replay: false,
+            learn_from: LearnFrom::Rollouts,
             gradient_steps: 1,
             search: SearchSettings::default(),
             replay_settings: ReplaySettings {
@@ -195,10 +196,10 @@ impl MuZeroSettings {
                 "agent.model = planes and agent.layer_norm = true: residual blocks have no layer normalisation".to_owned()
             );
         }
-        if self.chance_outcomes > 0 {
+        if let Some(outcomes) = self.chance_outcomes {
             return Err(format!(
-                "agent.model = planes and agent.chance_outcomes = {}: networks of chance are dense, expected `agent.model = \"dense\"`",
-                self.chance_outcomes
+                "agent.model = planes and agent.chance_outcomes = {outcomes}: networks of chance are dense, expected `agent.model = \
+                 \"dense\"`"
             ));
         }
         Ok(())
@@ -216,7 +217,10 @@ impl MuZeroSettings {
     /// of it, and all of a rollout.
     #[must_use]
     pub fn starts(&self, length: usize) -> usize {
-        if self.replay { 1 } else { length }
+        match self.learn_from {
+            LearnFrom::Replay => 1,
+            LearnFrom::Rollouts => length,
+        }
     }
 
     /// The optimizer in an iteration whose learning rate is this one.
@@ -230,13 +234,14 @@ impl MuZeroSettings {
 impl AgentSettings for MuZeroSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         let agent = MuZero::for_task(self, task)?;
-        if self.chance_outcomes > 0 && self.search.search != SearchKind::Muzero {
+        if let Some(outcomes) =
+            self.chance_outcomes.filter(|_| self.search.search != SearchKind::Muzero)
+        {
             return Err(format!(
-                "agent.chance_outcomes = {} and agent.search = gumbel: the search with outcomes of chance is `muzero`, pUCT",
-                self.chance_outcomes
+                "agent.chance_outcomes = {outcomes} and agent.search = gumbel: the search with outcomes of chance is `muzero`, pUCT"
             ));
         }
-        if self.replay {
+        if self.learn_from == LearnFrom::Replay {
             self.replay_settings.check(self.window().length)?;
             return Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay_settings, task)));
         }
@@ -244,8 +249,8 @@ impl AgentSettings for MuZeroSettings {
     }
 
     fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        let &MuZeroSettings { replay, gradient_steps, frames, .. } = self;
-        if replay {
+        let &MuZeroSettings { learn_from, gradient_steps, frames, .. } = self;
+        if learn_from == LearnFrom::Replay {
             return Ok(());
         }
         Split::<MuZero>::check(lanes, gradient_steps)?;

@@ -132,7 +132,7 @@ impl<L: Surrogate> PpoSettingsOf<L> {
         let explained_variance = explained_variance(value, advantage, rollout.skipped, axes);
 
         // What minibatches are drawn from: steps, or lanes with all of theirs.
-        let whole_lanes = lstm > 0;
+        let whole_lanes = lstm.is_some();
         let units = |x: Tensor| match whole_lanes {
             true => x.swap_axes(0, 1),
             false => merged(x),

@@ -75,9 +75,9 @@ pub struct PpoSettingsOf<L> {
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Units of an LSTM between torso and hidden layers; 0 for none.
-    #[schemars(range(max = 65_536))]
-    pub lstm: usize,
+    /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub lstm: Option<usize>,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -108,7 +108,7 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
             entropy_cost: 0.01.into(),
             entropy_cost_end: None,
             value_cost: 0.5.into(),
-            lstm: 0,
+            lstm: None,
             networks: Networks::default(),
             exact_shuffle: false,
             normalize_observations: false,
@@ -229,6 +229,6 @@ impl<L> PpoSettingsOf<L> {
     /// The minibatches of an iteration.
     fn drawn(&self) -> Minibatches {
         let &PpoSettingsOf { epochs, minibatches, exact_shuffle, lstm, .. } = self;
-        Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: lstm > 0 }
+        Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: lstm.is_some() }
     }
 }
