@@ -13,6 +13,7 @@
 
 pub mod cases;
 pub mod compare;
+pub mod generated;
 pub mod golden;
 pub mod pages;
 pub mod python;

@@ -14,6 +14,7 @@ mod loops;
 mod pages;
 mod portable;
 mod programs;
+mod public_items;
 mod recompute;
 mod replay;
 mod replicas;

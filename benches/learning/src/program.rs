@@ -186,7 +186,8 @@ impl Parts {
         for (table, name) in chosen {
             hash.update(format!("{table} {name}\n"));
         }
-        for (key, value) in values {
+        // A new setting that is absent changes nothing.
+        for (key, value) in values.iter().filter(|(_, value)| !value.is_null()) {
             hash.update(format!("{key} = {value}\n"));
         }
         hash.update(format!("xla = {xla}\n"));
