@@ -92,10 +92,10 @@ impl Part<'_> {
         }
         for key in &self.schema.keys {
             let show = |table: &Table| {
-                table.get(&key.name).map_or_else(|| "none".to_owned(), ToString::to_string)
+                table.get(&key.name).map_or_else(|| "\"none\"".to_owned(), ToString::to_string)
             };
             let (value, default) = (show(self.values), show(&self.schema.defaults));
-            let none = if key.optional { ", or \"none\"" } else { "" };
+            let none = if key.optional { ", or none" } else { "" };
             text += &format!("{} = {value}  # {}{none}", key.name, key.kind);
             if value != default {
                 text += &format!("; default {default}");

@@ -168,7 +168,7 @@ fn the_line_at_which_numbers_stopped_being_finite_is_named() {
         "The first NaN that it depends on, in the agent's learning:\n",
         " gave NaN",
         "  --> stdlib/src/",
-        "  in scan --> stdlib/src/agents/ppo.rs:",
+        "  in scan --> stdlib/src/agents/ppo/loss.rs:",
         "An infinity that was given to it, in the agent's learning:\n",
         " gave infinity",
     ] {
