@@ -77,7 +77,7 @@ pub trait Programs {
 
 /// Episodes played by a training's agent, beside its loop.
 pub trait Plays {
-    /// The agent.
+    /// The agent that plays, as the loop trains it.
     fn agent(&self) -> &AnyAgent;
 
     /// Environments of the training's kind for so many episodes at once, at most, on a device by its index.

@@ -8,6 +8,7 @@
 //!   training.
 
 mod arguments;
+mod call;
 mod check;
 mod console;
 mod cost;

@@ -21,7 +21,7 @@ pub trait Learning<A: Learn<Observation = Tensor>> {
     /// The learner at the start of a run.
     fn init(&self, acting: &ActorLearner<A>, key: Key) -> LearnerState<A, Self>;
 
-    /// What is sent of an actor thread's rollout to each learner device.
+    /// The parts of an actor thread's rollout, one for each learner device, that are sent there.
     fn shards(&self, acting: &ActorLearner<A>, shards: Vec<ShardFor<A>>) -> Vec<Self::Shard>;
 
     /// The types of an iteration's data, by those of a shard.

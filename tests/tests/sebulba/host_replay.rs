@@ -9,10 +9,8 @@ use podracer::sebulba::{STORE, Sebulba};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, Random};
 use podracer_runtime::setters::*;
-use podracer_runtime::{
-    Activity, Checkpoint, CheckpointError, Checkpoints, ExecutableCache, IterationReport,
-    ReplayMemory, Schedule, SebulbaRun,
-};
+use podracer_runtime::{Activity, Checkpoint, CheckpointError, Checkpoints, ExecutableCache};
+use podracer_runtime::{IterationReport, ReplayMemory, Schedule, SebulbaRun};
 use podracer_stdlib::agents::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
     Window, Windows,
