@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use podracer_dsl::Report;
 use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
 use serde::Serialize;
 
@@ -17,7 +16,6 @@ use super::summary::summary;
 use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
 use crate::evaluation::Play;
-use crate::format::plural;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Overrides, Settings, TrainSettings};
