@@ -8,7 +8,7 @@
 //!   training.
 
 mod arguments;
-mod call;
+mod calls;
 mod check;
 mod console;
 mod cost;

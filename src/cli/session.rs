@@ -14,7 +14,7 @@ use super::exporter::Exporter;
 use super::progress::Progress;
 use super::summary::summary;
 use super::totals::RunTotals;
-use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
+use super::{Console, INTERRUPTED, Program, calls, decide, open, program_name, signals};
 use crate::evaluation::Play;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
@@ -217,7 +217,7 @@ impl Session {
             if let Some(exporter) = &self.exporter {
                 exporter.call(&call, &totals);
             }
-            let long = call::long_call(&self.ready.settings, totals.call_seconds);
+            let long = calls::long_call(&self.ready.settings, totals.call_seconds);
             if let Some(warning) = long.filter(|_| !warned_of_length) {
                 console.warn(&warning);
                 warned_of_length = true;
@@ -382,7 +382,7 @@ impl Session {
     ) -> Result<()> {
         let (failed, printed): (Vec<_>, Vec<_>) =
             call.reports.iter().partition(|report| report.is_check);
-        call::show(&printed, console);
+        calls::show(&printed, console);
         if failed.is_empty() {
             return Ok(());
         }

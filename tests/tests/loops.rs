@@ -8,10 +8,10 @@ use podracer_runtime::{
 };
 use podracer_stdlib::agents::{
     A2c, A2cSettings, Agent, AgentSettings, AnyAgent, Axes, BootstrappedDqn, BootstrappedSettings,
-    Dqn, DqnSettings, Impala, ImpalaSettings, Learn, MuZeroSettings, Networks, OnlineActorCritic,
-    OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings,
-    Replayed, Sac, SacActions, SacOptimizers, SacSettings, SearchSettings, Task, Td3, Td3Settings,
-    UnitBox,
+    Dqn, DqnSettings, Impala, ImpalaSettings, Learn, LearnFrom, MuZeroSettings, Networks,
+    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings,
+    ReplaySettings, Replayed, Sac, SacActions, SacOptimizers, SacSettings, SearchSettings, Task,
+    Td3, Td3Settings, UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -266,7 +266,7 @@ pub fn r2d2<E: Environment<Observation = Tensor>, O: Optimizer>(
         n_step: 3,
         target_period: 1,
         frames: 2,
-        lstm: Some(4),
+        lstm: 4,
         networks: networks(),
         ..R2d2Settings::default()
     };
@@ -295,7 +295,7 @@ pub fn muzero_settings(gradient_steps: usize) -> MuZeroSettings {
         reward_support: 2,
         embedding: 4,
         head_hidden: vec![8],
-        replay: gradient_steps == 0,
+        learn_from: if gradient_steps == 0 { LearnFrom::Replay } else { LearnFrom::Rollouts },
         gradient_steps,
         search: SearchSettings { simulations: 4, ..default.search },
         replay_settings: ReplaySettings {

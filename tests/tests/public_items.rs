@@ -24,7 +24,8 @@ fn items(page: &str) -> String {
         };
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
         let Some((kind, name)) = file.split_once('.') else { continue };
-        let module = if folder.is_empty() { String::new() } else { folder.replace('/', "::") + "::" };
+        let module =
+            if folder.is_empty() { String::new() } else { folder.replace('/', "::") + "::" };
         items.insert(format!("{kind} {module}{name}\n"));
     }
     items.into_iter().collect()
@@ -52,8 +53,8 @@ fn public_items_are_those_of_the_listings() {
     for name in CRATES {
         let folder = if name == "podracer" { name.to_owned() } else { format!("podracer_{name}") };
         let page = target.join("doc").join(folder).join("all.html");
-        let page = fs::read_to_string(&page)
-            .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        let page =
+            fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         let listing = root.join(format!("tests/public-items/{name}.txt"));
         check_generated(&listing.to_string_lossy(), &items(&page));
     }

@@ -81,7 +81,7 @@ pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings}
 pub use optimizer::{
     OptimizerDefaults, OptimizerKind, OptimizerSettings, RmsPropOrAdam, RmsPropOrAdamState,
 };
-pub use planning::{PlanExtras, PlannedStep, SearchKind, SearchSettings};
+pub use planning::{LearnFrom, PlanExtras, PlannedStep, SearchKind, SearchSettings};
 pub use ppo::{
     ClippedSurrogate, Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings, PpoSettingsOf, PpoTerms,
     Surrogate,

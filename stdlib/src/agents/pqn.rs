@@ -107,7 +107,7 @@ impl AgentSettings for PqnSettings {
     }
 
     fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        self.drawn().check(RolloutShape { lanes, unroll: steps }, 0)
+        self.drawn().check(RolloutShape { lanes, unroll: steps }, None)
     }
 }
 

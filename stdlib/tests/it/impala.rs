@@ -135,7 +135,7 @@ fn in_tape(tape: &Tape, lstm: Option<usize>) -> Impala<Sgd> {
 fn learning_remembers_what_acting_remembered() {
     let tape = tape();
     for unroll in [1, 2, 3, 8] {
-        let agent_loop = AgentLoop::new(tape.clone(), in_tape(&tape, 4), 2, unroll);
+        let agent_loop = AgentLoop::new(tape.clone(), in_tape(&tape, Some(4)), 2, unroll);
         for iteration in Iteration::several(&agent_loop, tape.steps() / unroll) {
             let importance = iteration.metric("importance")[0];
             assert!(
@@ -163,7 +163,7 @@ fn the_memory_is_there_only_with_a_core() {
 fn the_loss_is_summed_over_the_batch() {
     let tape = tape();
     let moved = |environments: usize| {
-        let agent = Impala { optimizer: sgd(1e-3), ..in_tape(&tape, 0) };
+        let agent = Impala { optimizer: sgd(1e-3), ..in_tape(&tape, None) };
         let agent_loop = AgentLoop::new(tape.clone(), agent, environments, 8);
         let iteration = Iteration::run(&agent_loop);
         let path = "critic.layers[0].weight";
@@ -181,7 +181,7 @@ fn torsos_see_images() {
     let image = Space::pixels([12, 12, 2]);
     let convs = vec![[8, 4, 2], [8, 2, 1]];
     let networks = Networks { torso: Torso::Conv, convs, features: 16, ..bare() };
-    let shape = networks.shape(Initializer::lecun_normal(), 0, false);
+    let shape = networks.shape(Initializer::lecun_normal(), None, false);
     let pixels = Array::ints(DType::U8, [12, 12, 2], &[255; 288]);
     let results = run(
         (key(), Spec::<Tensor>(image.ty())),
@@ -208,7 +208,7 @@ fn torsos_refuse_what_they_cannot_see() {
         let observation = Space::bounded(shape, 0.0, 1.0);
         let message = networks.check(&observation).unwrap_err();
         assert!(message.contains(expected), "{message}");
-        let shape = networks.shape(Initializer::lecun_normal(), 0, false);
+        let shape = networks.shape(Initializer::lecun_normal(), None, false);
         let action = Space::discrete(2);
         let errors =
             trace(key(), |key| ActorCritic::init(key, &observation, &action, &shape)).err();
@@ -227,7 +227,7 @@ fn bare() -> Networks {
 /// The last action is one-hot, and nothing at an episode's first step; rewards are clipped.
 #[test]
 fn the_core_sees_the_last_action_and_reward() {
-    let shape = bare().shape(Initializer::lecun_normal(), 4, true);
+    let shape = bare().shape(Initializer::lecun_normal(), Some(4), true);
     let features = run((key(),), &[crate::golden::words(3)], |(key,)| {
         let (seen, action) = (Space::unbounded([2]), Space::discrete(3));
         let nets = ActorCritic::init(key, &seen, &action, &shape);

@@ -5,9 +5,9 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::{AnyEnvironment, Catch, Environment, Space};
 use podracer_stdlib::agents::{
-    Agent, AgentSettings, AlphaZero, AlphaZeroSettings, Axes, Cx, Input, LearnFromReplay, Mode,
-    MuZero, MuZeroNetwork, MuZeroSettings, Networks, PlanExtras, PlannedStep, SearchKind,
-    SearchSettings, Split, Task, TorsoNet, Windows,
+    Agent, AgentSettings, AlphaZero, AlphaZeroSettings, Axes, Cx, Input, LearnFrom,
+    LearnFromReplay, Mode, MuZero, MuZeroNetwork, MuZeroSettings, Networks, PlanExtras,
+    PlannedStep, SearchKind, SearchSettings, Split, Task, TorsoNet, Windows,
 };
 use podracer_stdlib::nn::{Activation, Linear, Mlp};
 
@@ -39,7 +39,10 @@ fn settings(record: &Record) -> MuZeroSettings {
     MuZeroSettings {
         model_unroll: count("unroll"),
         n_step: count("n"),
-        replay: record.flag("replay").expect("a switch"),
+        learn_from: match record.flag("replay").expect("a switch") {
+            true => LearnFrom::Replay,
+            false => LearnFrom::Rollouts,
+        },
         discount: number("discount"),
         value_cost: number("value_cost"),
         value_support: count("value_support"),

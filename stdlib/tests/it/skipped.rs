@@ -170,10 +170,10 @@ fn ppo(lstm: Option<usize>, action: Space) -> Ppo<Sgd> {
 #[test]
 fn ppo_learns_nothing_of_reset_only_steps() {
     let (observation, action) = spaces();
-    check(&ppo(0, action.clone()));
-    check(&ppo(0, Space::unbounded([2])));
-    check(&ppo(4, action.clone()));
-    check(&Normalized::new(ppo(0, action), observation, Number::from(0.9)));
+    check(&ppo(None, action.clone()));
+    check(&ppo(None, Space::unbounded([2])));
+    check(&ppo(Some(4), action.clone()));
+    check(&Normalized::new(ppo(None, action), observation, Number::from(0.9)));
 }
 
 #[test]

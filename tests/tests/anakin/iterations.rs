@@ -20,5 +20,5 @@ fn xla_knows_the_length_of_every_loop_of_a_training_program() {
     let (cart_pole, catch) = (CartPole::default(), Catch::default());
     check(&cart_pole, &loops::ppo(&cart_pole, adam(1e-3)));
     check(&catch, &loops::online(&catch, adam(1e-3)));
-    check(&cart_pole, &loops::impala(&cart_pole, 8, adam(1e-3)));
+    check(&cart_pole, &loops::impala(&cart_pole, Some(8), adam(1e-3)));
 }

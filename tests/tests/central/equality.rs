@@ -117,7 +117,7 @@ fn ppo_on_two_learner_devices_of_which_one_infers() {
 #[test]
 fn v_trace_with_a_memory() {
     let environment = cartpole();
-    check(&environment, &loops::impala(&environment, 4, sgd(0.02)), (&[0], &[2]), false);
+    check(&environment, &loops::impala(&environment, Some(4), sgd(0.02)), (&[0], &[2]), false);
 }
 
 /// Windows of the replay begin with the memory that acting had; each inference device has its own lanes.

@@ -3,8 +3,8 @@
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
-    Axes, Cx, Encoded, LearnFromReplay, MuZero, MuZeroSettings, Networks, PlanExtras, PlannedStep,
-    Windows,
+    Axes, Cx, Encoded, LearnFrom, LearnFromReplay, MuZero, MuZeroSettings, Networks, PlanExtras,
+    PlannedStep, Windows,
 };
 use podracer_stdlib::returns::TxPair;
 use podracer_tests::xla;
@@ -27,7 +27,7 @@ fn agent() -> MuZero {
         rescaling: TxPair::Identity,
         embedding: 8,
         head_hidden: vec![16],
-        replay: true,
+        learn_from: LearnFrom::Replay,
         networks: Networks { hidden: vec![16], ..Networks::default() },
         ..MuZeroSettings::default()
     };

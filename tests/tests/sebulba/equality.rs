@@ -125,7 +125,7 @@ fn normalised_observations_and_rewards() {
 #[test]
 fn a_recurrent_agent_with_two_threads() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
-    let agent = loops::impala(&environment, 4, sgd(0.02));
+    let agent = loops::impala(&environment, Some(4), sgd(0.02));
     check(&environment, &agent, (1, 2));
 }
 
@@ -155,7 +155,7 @@ fn r2d2_with_two_learner_devices() {
 #[test]
 fn v_trace_with_two_learner_devices() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
-    let agent = loops::impala(&environment, 0, sgd(0.02));
+    let agent = loops::impala(&environment, None, sgd(0.02));
     check(&environment, &agent, (2, 1));
 }
 
@@ -184,8 +184,8 @@ fn td3_with_two_threads() {
 #[test]
 fn a2c_with_and_without_a_memory() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
-    check(&environment, &loops::a2c(&environment, 4, sgd(0.1)), (1, 2));
-    check(&environment, &loops::a2c(&environment, 0, sgd(0.1)), (2, 1));
+    check(&environment, &loops::a2c(&environment, Some(4), sgd(0.1)), (1, 2));
+    check(&environment, &loops::a2c(&environment, None, sgd(0.1)), (2, 1));
 }
 
 /// Epsilon is a part of the parameters that actors get.

@@ -137,7 +137,7 @@ fn check<A: Learn<Observation = Tensor>>(agent: A) {
 #[test]
 fn a_run_of_steps_that_are_none_is_that_without_them() {
     let environment = CartPole::default();
-    check(loops::impala(&environment, 4, sgd(0.02)));
+    check(loops::impala(&environment, Some(4), sgd(0.02)));
     let mut ppo: Ppo<Sgd> = loops::ppo(&environment, sgd(0.1));
     (ppo.settings.epochs, ppo.settings.minibatches) = (2, 1);
     check(Normalized::new(ppo, environment.observation_space(), 0.99));
@@ -146,7 +146,7 @@ fn a_run_of_steps_that_are_none_is_that_without_them() {
 /// The devices have different numbers of steps that are some.
 #[test]
 fn two_learner_devices_learn_of_them_as_one() {
-    let agent = loops::impala(&CartPole::default(), 0, sgd(0.02));
+    let agent = loops::impala(&CartPole::default(), None, sgd(0.02));
     let sebulba = || Sebulba::new(agent.clone()).unroll(6);
     let batch = || next_step([1, 2, 5, 5]);
     let (expected, _) = trained(sebulba(), &[1], batch());
