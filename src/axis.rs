@@ -1,4 +1,7 @@
-//! The ends of a vertical axis: of charts, and of the learning curve in the terminal.
+//! Points of a learning curve, and the ends of a vertical axis: of charts, and of the curve in the terminal.
+
+/// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
+pub type Point = (u64, f64);
 
 /// The lowest and the highest of the values, with 0 in the place of one of them where the values fill at least half of what there
 /// is then. `None` without values.

@@ -15,8 +15,8 @@ use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::axis;
+use crate::axis::Point;
 use crate::format::{count, last_episodes};
-use crate::run_directory::Point;
 
 /// Least width of a chart, and height of each of its panels without the legend, in pixels.
 const SIZE: (u32, u32) = (720, 440);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use podracer::experiments;
-use podracer::settings::{Overrides, load};
+use podracer::loading::{Overrides, load};
 use podracer_runtime::{CompileOptions, NamedValue, OptionValue, Plugin, Topology};
 use serde_json::json;
 

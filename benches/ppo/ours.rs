@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use podracer::settings::{Overrides, Settings, load};
+use podracer::loading::{Overrides, load};
+use podracer::settings::Settings;
 use serde_json::Value;
 use tempfile::TempDir;
 

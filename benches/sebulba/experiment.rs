@@ -6,7 +6,8 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use podracer::experiments::build;
-use podracer::settings::{Overrides, Settings, load};
+use podracer::loading::{Overrides, load};
+use podracer::settings::Settings;
 use podracer::training::{Run, Stage, Start, Training};
 use podracer_compiler::TensorType;
 use podracer_runtime::{

@@ -17,7 +17,8 @@ use super::runs::RunsArguments;
 use super::serve::ServeArguments;
 #[cfg(feature = "central")]
 use super::work::{CertificatesCommand, WorkArguments};
-use crate::settings::{Devices, Overrides};
+use crate::loading::Overrides;
+use crate::settings::Devices;
 
 /// Reinforcement learning loops, compiled as a whole by XLA.
 #[derive(Debug, Parser)]

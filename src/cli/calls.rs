@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_call_of_more_than_a_minute_is_warned_of() {
         let settings =
-            crate::settings::load("cartpole-ppo", &crate::settings::Overrides::default()).unwrap();
+            crate::loading::load("cartpole-ppo", &crate::loading::Overrides::default()).unwrap();
         assert_eq!(long_call(&settings, 59.0), None);
         let warning = long_call(&settings, 75.2).unwrap();
         let iterations = settings.training_loop.iterations_per_call();

@@ -11,7 +11,8 @@ use super::arguments::CheckArguments;
 use super::target::Target;
 use super::{Console, Program, decide};
 use crate::format::{bytes, plural};
-use crate::settings::{Overrides, Settings, TrainingLoop};
+use crate::loading::Overrides;
+use crate::settings::{Settings, TrainingLoop};
 use crate::training::LoopModule;
 
 /// Report on a loop that was compiled for a machine that is not there.

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::{Console, Program};
 use crate::cost::{Cost, PRICES, Used};
+use crate::loading::Overrides;
 use crate::run_directory::{RunDirectory, RunOverview};
-use crate::settings::{Overrides, UsageError};
+use crate::settings::UsageError;
 
 #[derive(Args, Debug)]
 pub(super) struct CostArguments {

@@ -5,8 +5,10 @@ use serde_json::{Value as Json, json};
 use toml::Table;
 
 use super::Console;
+use crate::loading::Overrides;
 use crate::registry::Registry;
-use crate::settings::{Kind, Overrides, Schema, UsageError, suggestion};
+use crate::schema::{Kind, Schema};
+use crate::settings::{UsageError, suggestion};
 
 /// A table of settings to describe.
 struct Part<'a> {

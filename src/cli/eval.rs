@@ -13,9 +13,10 @@ use super::session::{Ready, Reopened};
 use super::{Console, INTERRUPTED, Program, signals};
 use crate::evaluation::{Play, Played, agent_state};
 use crate::format::plural;
+use crate::loading::Overrides;
 use crate::registry::{Match, Registry, Score};
 use crate::run_directory::RunDirectory;
-use crate::settings::{Overrides, UsageError};
+use crate::settings::UsageError;
 
 /// The result, which `--json` prints.
 #[derive(Debug, Serialize)]

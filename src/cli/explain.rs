@@ -17,9 +17,10 @@ use podracer_runtime::{Checkpoint, Found};
 use super::arguments::ExplainArguments;
 use super::session::Ready;
 use super::{Console, INTERRUPTED, Program, signals};
+use crate::loading::Overrides;
 use crate::parameters::not_finite;
 use crate::run_directory::{RunDirectory, RunProgress};
-use crate::settings::{Overrides, UsageError};
+use crate::settings::UsageError;
 use crate::training::{CallMetrics, Cause, Explanation, Run, Suspect, Symptom};
 
 /// Seconds between two lines of progress.

@@ -9,8 +9,9 @@ use podracer_runtime::{Array, Checkpoints};
 use super::arguments::ExportArguments;
 use super::{Console, Program, open};
 use crate::export::{self, Parameters, Portable};
+use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
-use crate::settings::{Overrides, Settings};
+use crate::settings::Settings;
 
 pub(super) fn export(
     args: &ExportArguments,

@@ -4,8 +4,9 @@ use anyhow::Result;
 
 use super::Console;
 use crate::format::{aligned, count};
+use crate::loading::Overrides;
 use crate::registry::Registry;
-use crate::settings::{Overrides, Schema};
+use crate::schema::Schema;
 
 pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8> {
     let mut rows = Vec::new();

@@ -49,7 +49,6 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -60,6 +59,8 @@ use podracer_runtime::{Client, ClientOptions, Plugin};
 use rustix::process::{Resource, getrlimit};
 use tracing_subscriber::EnvFilter;
 
+pub(crate) use crate::program_name::program_name;
+use crate::program_name::set_program_name;
 use crate::registry::Registry;
 use crate::settings::{Settings, TrainingLoop, UsageError};
 use crate::training::Training;
@@ -83,14 +84,6 @@ const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// The file name by which the process was started.
-static NAME: OnceLock<String> = OnceLock::new();
-
-/// The name of the program in messages: `podracer`, or that of a user's own program.
-pub(crate) fn program_name() -> &'static str {
-    NAME.get().map_or("podracer", String::as_str)
-}
-
 /// Runs the command of the process's arguments.
 #[must_use]
 pub(crate) fn main(program: Program<'_>) -> ExitCode {
@@ -98,7 +91,7 @@ pub(crate) fn main(program: Program<'_>) -> ExitCode {
     let started = Instant::now();
     let path = std::env::args_os().next().map(PathBuf::from);
     if let Some(name) = path.as_deref().and_then(Path::file_name) {
-        let _ = NAME.set(name.to_string_lossy().into_owned());
+        set_program_name(name.to_string_lossy().into_owned());
     }
     let terminal = io::stderr().is_terminal();
     let (mut out, mut err) = (io::stdout(), io::stderr());

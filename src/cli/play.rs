@@ -19,10 +19,11 @@ use super::versus::versus;
 use super::{Console, INTERRUPTED, Program, program_name, signals};
 use crate::evaluation::Play;
 use crate::format::plural;
+use crate::loading::{Overrides, parse_sets};
 use crate::play::{Animation, Colours, Picture, Pictures};
 use crate::registry::Registry;
 use crate::run_directory::RunDirectory;
-use crate::settings::{Overrides, UsageError, parse_sets, suggestion};
+use crate::settings::{UsageError, suggestion};
 
 /// Draws of actions that are far outside of the other uses of a seed.
 const ACTIONS: u64 = u64::from_le_bytes(*b"actions ");

@@ -10,8 +10,9 @@ use super::arguments::ResumeArguments;
 use super::exporter::Exporter;
 use super::session::{Reopened, Session};
 use super::{Console, Program};
+use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
-use crate::settings::{Overrides, UsageError};
+use crate::settings::UsageError;
 
 pub(super) fn resume(
     args: &ResumeArguments,

@@ -15,10 +15,12 @@ use super::progress::Progress;
 use super::summary::summary;
 use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, calls, decide, open, program_name, signals};
+use crate::axis::Point;
 use crate::evaluation::Play;
+use crate::loading::Overrides;
 use crate::parameters::{not_finite, sha256};
-use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
-use crate::settings::{OnNan, Overrides, Settings, TrainSettings};
+use crate::run_directory::{Counters, Recorded, RunDirectory, RunProgress};
+use crate::settings::{OnNan, Settings, TrainSettings};
 use crate::training::{CallMetrics, Elsewhere, Evaluator, Run, Start, Training};
 
 /// A training with its devices open.

@@ -2,8 +2,8 @@
 
 use super::session::Outcome;
 use crate::axis;
+use crate::axis::Point;
 use crate::format::{count, last_episodes, plural};
-use crate::run_directory::Point;
 
 const ROWS: usize = 8;
 const COLUMNS: usize = 60;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::run_directory::{Counters, Point, RunDirectory};
+use crate::axis::Point;
+use crate::run_directory::{Counters, RunDirectory};
 use crate::training::{CallMetrics, Run};
 
 /// Sums over the calls so far, of all processes that trained the run; times are those of this process.

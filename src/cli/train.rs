@@ -9,8 +9,9 @@ use super::arguments::TrainArguments;
 use super::exporter::Exporter;
 use super::session::{Ready, Session};
 use super::{Console, Program};
+use crate::loading::Overrides;
 use crate::run_directory::{Counters, RunDirectory};
-use crate::settings::{Overrides, Settings};
+use crate::settings::Settings;
 
 pub(super) fn train(
     args: &TrainArguments,

@@ -20,9 +20,10 @@ use super::arguments::{ExperimentArguments, TuneArguments};
 use super::{Console, FAILURE, INTERRUPTED, program_name, signals};
 use crate::files::write_whole;
 use crate::format::count;
+use crate::loading::{Overrides, parse_sets};
 use crate::registry::Registry;
 use crate::run_directory::METRICS;
-use crate::settings::{Overrides, Settings, TrainingLoop, UsageError, parse_sets};
+use crate::settings::{Settings, TrainingLoop, UsageError};
 
 /// An experiment, with the settings that all trials share.
 struct Common<'a> {

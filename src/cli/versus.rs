@@ -14,10 +14,11 @@ use super::arguments::PlayArguments;
 use super::session::Reopened;
 use super::{Console, INTERRUPTED, Program};
 use crate::evaluation::Play;
+use crate::loading::Overrides;
 use crate::play::{Versus, of_dsl};
 use crate::registry::Registry;
 use crate::run_directory::RunDirectory;
-use crate::settings::{Overrides, UsageError};
+use crate::settings::UsageError;
 
 /// Plays as many games as there are episodes to play, of the environment with this table.
 pub(super) fn versus(

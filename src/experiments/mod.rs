@@ -53,6 +53,14 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
 }
 
 impl Registry {
+    /// The agents, environments and experiments of `podracer` itself.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut registry = Registry::without_experiments();
+        register(&mut registry);
+        registry
+    }
+
     /// The training loop that settings describe.
     ///
     /// # Errors

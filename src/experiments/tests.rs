@@ -1,8 +1,9 @@
 //! Trainings that settings become.
 
 use crate::experiments::build;
+use crate::loading::{Overrides, load};
 use crate::registry::Registry;
-use crate::settings::{Overrides, UsageError, load};
+use crate::settings::UsageError;
 use crate::training::{Stage, Training};
 
 fn built_with(experiment: &str, sets: &[String]) -> anyhow::Result<Box<dyn Training>> {

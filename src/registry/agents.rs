@@ -8,7 +8,8 @@ use podracer_stdlib::agents::{
 use toml::Table;
 
 use super::{Registry, parse};
-use crate::settings::{Schema, UsageError};
+use crate::schema::Schema;
+use crate::settings::UsageError;
 
 /// Registers the built-in agents.
 pub(super) fn register(registry: &mut Registry) {

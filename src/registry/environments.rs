@@ -26,7 +26,8 @@ use super::served;
 use super::shortest_paths::shortest_paths;
 use super::{Configuration, Registry, parse};
 use crate::play::{self, Pictures};
-use crate::settings::{Schema, UsageError};
+use crate::schema::Schema;
+use crate::settings::UsageError;
 
 /// Registers the built-in environments.
 pub(super) fn register(registry: &mut Registry) {

@@ -18,10 +18,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::experiments;
+use crate::schema::Schema;
 use crate::settings::{
-    AnakinSettings, CentralSettings, MetricsSettings, Overrides, ProgramSettings, Schema,
-    SebulbaSettings, TrainSettings, UsageError,
+    AnakinSettings, CentralSettings, MetricsSettings, ProgramSettings, SebulbaSettings,
+    TrainSettings,
 };
 
 pub use agents::AgentEntry;
@@ -101,14 +101,6 @@ impl Registry {
         registry
     }
 
-    /// The agents, environments and experiments of `podracer` itself.
-    #[must_use]
-    pub fn built_in() -> Self {
-        let mut registry = Registry::without_experiments();
-        experiments::register(&mut registry);
-        registry
-    }
-
     pub(crate) fn add_agent(&mut self, entry: Result<AgentEntry, String>) {
         match entry {
             Ok(entry) if self.agent(&entry.name).is_some() => self.twice("agent", &entry.name),
@@ -153,18 +145,9 @@ impl Registry {
             .push(format!("there are two {what}s of the name `{name}`: give one another name"));
     }
 
-    /// Checks that every registration is valid and every experiment loads.
-    ///
-    /// # Errors
-    /// All mistakes.
-    pub fn check(&self) -> Result<(), UsageError> {
-        let wrong = |one: &Experiment| self.load(&one.name, &Overrides::default()).err();
-        let wrong = self.experiments.iter().filter_map(wrong).map(|error| format!("{error:#}"));
-        let mistakes: Vec<String> = self.mistakes.iter().cloned().chain(wrong).collect();
-        match &mistakes[..] {
-            [] => Ok(()),
-            all => Err(UsageError::new(all.join("\n  "))),
-        }
+    /// Mistakes of registration.
+    pub(crate) fn mistakes(&self) -> &[String] {
+        &self.mistakes
     }
 
     /// The agent of this name.

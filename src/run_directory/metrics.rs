@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use podracer_plugins::open_regular;
 use serde_json::{Map, Value};
 
-use super::Point;
 use super::thinning::Line;
+use crate::axis::Point;
 use crate::files::cannot_write;
 use crate::settings::UsageError;
 

@@ -31,11 +31,13 @@ pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]
 pub use series::{Sample, Series};
 
-use crate::cli::program_name;
+use crate::axis::Point;
 use crate::files::write_whole;
+use crate::loading::Overrides;
 use crate::parameters;
+use crate::program_name::program_name;
 use crate::registry::Registry;
-use crate::settings::{Overrides, Settings, UsageError};
+use crate::settings::{Settings, UsageError};
 use crate::training::CallMetrics;
 use events::Events;
 use metrics::Metrics;
@@ -49,9 +51,6 @@ const RESULT: &str = "result.json";
 /// Greatest length of a result in bytes.
 const LARGEST_RESULT: u64 = 16 << 20;
 const CURVE: &str = "learning_curve.svg";
-
-/// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
-pub type Point = (u64, f64);
 
 /// The folder of a run under way.
 pub struct RunDirectory {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Recorded;
-use crate::cli::program_name;
+use crate::program_name::program_name;
 use crate::registry::Registry;
 use crate::settings::{Settings, UsageError};
 

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::events::{Event, checksum};
 use super::{Counters, Recorded, RunDirectory, RunProgress, write_whole};
+use crate::loading::{Overrides, load};
 use crate::parameters::sha256;
-use crate::settings::{MetricsEvery, Overrides, Settings, UsageError, load};
+use crate::settings::{MetricsEvery, Settings, UsageError};
 use crate::training::{CallMetrics, Ended};
 
 fn settings() -> Settings {

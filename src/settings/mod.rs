@@ -1,25 +1,16 @@
-//! The settings of an experiment, read from TOML files, `--set` and flags by the schemas of their structs.
+//! The settings of an experiment. [`crate::loading`] reads them from files, `--set` and flags.
 //!
 //! # Invariants
 //! - [`Settings`] are complete and valid: every key has a value of its type and range, and the values fit together.
 //! - What [`Settings::to_toml`] writes reads back as the same settings: a run's `config.toml` is an experiment.
 
 mod devices;
-mod division;
-mod load;
-mod merge;
 mod problems;
 mod program;
-mod schema;
-#[cfg(test)]
-mod sizes;
 mod training_loop;
-mod trust;
-mod values;
 
 use std::collections::BTreeMap;
 
-use podracer_envs::host::server::ServerSettings;
 use podracer_runtime::OptionValue;
 pub use podracer_runtime::{
     AnakinSettings, CentralSettings, HostLoopSettings, ReplayMemory, Schedule, SebulbaSettings,
@@ -30,16 +21,12 @@ use toml::{Table, Value};
 
 pub use crate::UsageError;
 pub use devices::Devices;
-pub(crate) use load::parse_sets;
-pub use load::{Overrides, load};
-pub(crate) use problems::suggestion;
+pub(crate) use problems::{Problems, suggestion};
 pub use program::{ProgramSettings, SimplifyGroup};
-pub use schema::{Key, Kind, Range, Schema};
 pub use training_loop::TrainingLoop;
+pub(crate) use training_loop::decide;
 
 use crate::format::plural;
-use crate::registry::Registry;
-use problems::Problems;
 
 /// The greatest count of steps or iterations of a run: what a number of JSON, and an `f64`, has without rounding.
 const MOST_STEPS: u64 = 1 << 53;
@@ -246,74 +233,5 @@ impl Settings {
     /// Values that TOML cannot write, which [`load`] does not give.
     pub fn to_toml(&self) -> anyhow::Result<String> {
         Ok(toml::to_string(self)?)
-    }
-
-    /// Checks that the settings fit together, as far as that is known without the machine. Types and ranges are checked when a
-    /// layer is read.
-    ///
-    /// # Errors
-    /// All mistakes.
-    fn check(&self, registry: &Registry) -> Result<(), UsageError> {
-        let mut problems = Problems::default();
-        let environment = registry.environment(self.environment_name());
-        let training_loop = &self.training_loop;
-        training_loop.check(&mut problems);
-        if let Some(host) = training_loop.host()
-            && let Some(server) = environment.and_then(|one| (one.server)(&self.environment))
-        {
-            check_server(&server, training_loop, host.patience, &mut problems);
-        }
-        let (lanes, unroll) = (training_loop.lanes(), training_loop.unroll());
-        let iterations = training_loop.iterations_per_call();
-        let in_a_call = lanes.checked_mul(unroll).and_then(|steps| steps.checked_mul(iterations));
-        let section = training_loop.section();
-        if let Some(steps) =
-            lanes.checked_mul(unroll).filter(|&steps| i32::try_from(steps).is_err())
-        {
-            problems.add(format!(
-                "{section}.environments and unroll multiply to {steps} steps in an iteration, which i32 does not count: at most {}",
-                i32::MAX
-            ));
-        }
-        if in_a_call.is_none_or(|steps| steps > u32::MAX as usize * 1024) {
-            problems.add(format!(
-                "{section}.environments, unroll and iterations_per_call multiply to more steps than one call can take"
-            ));
-        }
-        let agent = registry.agent(self.agent_kind());
-        let checked = [
-            agent.map(|agent| (agent.check)(&self.agent)),
-            environment.map(|environment| (environment.check)(&self.environment)),
-        ];
-        for problem in checked.into_iter().flatten().filter_map(Result::err) {
-            problems.add(problem);
-        }
-        problems.into_result()
-    }
-}
-
-/// Checks that a run has the patience for a server's restart, and each server an environment.
-fn check_server(
-    server: &ServerSettings,
-    training_loop: &TrainingLoop,
-    patience: usize,
-    problems: &mut Problems,
-) {
-    let &ServerSettings { servers, restarts, start_seconds, step_seconds, .. } = server;
-    let (section, batch) = (training_loop.section(), training_loop.batch());
-    let longest = start_seconds.saturating_mul(2).saturating_add(step_seconds);
-    if restarts > 0 && longest >= patience {
-        problems.add(format!(
-            "{section}.patience is {patience} and must be more than {longest}: a server may take environment.step_seconds = \
-             {step_seconds} to be found hanging, and twice environment.start_seconds = {start_seconds} to be there again"
-        ));
-    }
-    if servers > batch {
-        let limit = match training_loop {
-            TrainingLoop::Central(_) => "central.environments / central.workers",
-            _ => "sebulba.environments",
-        };
-        problems
-            .add(format!("environment.servers is {servers} and must be at most {limit} = {batch}"));
     }
 }

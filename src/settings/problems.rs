@@ -4,15 +4,15 @@ use crate::UsageError;
 
 /// The mistakes of a layer of settings.
 #[derive(Default)]
-pub(super) struct Problems(Vec<String>);
+pub(crate) struct Problems(Vec<String>);
 
 impl Problems {
-    pub(super) fn add(&mut self, problem: impl Into<String>) {
+    pub(crate) fn add(&mut self, problem: impl Into<String>) {
         self.0.push(problem.into());
     }
 
     /// All mistakes as one error; `Ok` without any.
-    pub(super) fn into_result(self) -> Result<(), UsageError> {
+    pub(crate) fn into_result(self) -> Result<(), UsageError> {
         match self.0.as_slice() {
             [] => Ok(()),
             [one] => Err(UsageError::new(one)),

@@ -40,7 +40,7 @@ impl TrainingLoop {
         }
     }
 
-    pub(super) fn host_mut(&mut self) -> Option<&mut HostLoopSettings> {
+    pub(crate) fn host_mut(&mut self) -> Option<&mut HostLoopSettings> {
         match self {
             TrainingLoop::Anakin(_) => None,
             TrainingLoop::Sebulba(sebulba) => Some(&mut sebulba.host),
@@ -123,7 +123,7 @@ impl TrainingLoop {
         )))
     }
 
-    pub(super) fn check(&self, problems: &mut Problems) {
+    pub(crate) fn check(&self, problems: &mut Problems) {
         let section = self.section();
         if let Some(host) = self.host() {
             for (role, named) in [("actors", &host.actors), ("learners", &host.learners)] {
@@ -159,7 +159,7 @@ impl TrainingLoop {
 
 /// Picks the devices that act and learn: those that are named, and by the rule if none is. `devices` are those of the run.
 /// Returns a warning if a device does both.
-pub(super) fn decide(
+pub(crate) fn decide(
     host: &mut HostLoopSettings,
     devices: &[usize],
 ) -> Result<Option<String>, UsageError> {

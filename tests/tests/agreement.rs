@@ -2,8 +2,8 @@
 //! random programs, and of the programs of all experiments.
 
 use podracer::experiments::build;
+use podracer::loading::{Overrides, load};
 use podracer::registry::Registry;
-use podracer::settings::{Overrides, load};
 use podracer::training::Stage;
 use podracer_compiler::stablehlo::ModuleSpec;
 use podracer_compiler::{Func, Loc, text};

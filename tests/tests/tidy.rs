@@ -27,6 +27,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The upper modules of the facade, from the lowest: each may use those before it.
+const LAYERS: [&str; 7] =
+    ["schema", "settings", "registry", "experiments", "loading", "run_directory", "cli"];
+
 /// Crates with unsafe code, all of it in one module: they deny it and allow it there. All others forbid it.
 const UNSAFE: &[(&str, &str)] = &[("runtime/pjrt", "PJRT's C API")];
 
@@ -114,6 +118,29 @@ fn imports_run_one_way() {
                     "{name} ({}) depends on {dependency}: it may not",
                     folder.display()
                 ));
+            }
+        }
+    }
+    check_all(&complaints);
+}
+
+#[test]
+fn modules_of_the_facade_are_layers() {
+    let mut complaints = Vec::new();
+    for (file, text) in files_with(&["rs"]) {
+        let Ok(path) = file.strip_prefix("src") else { continue };
+        let module = path.components().next().map(|first| first.as_os_str().to_string_lossy());
+        let module = module.as_deref().unwrap_or_default().trim_end_matches(".rs");
+        let Some(layer) = LAYERS.iter().position(|&one| one == module) else { continue };
+        // Tests stand at the end of a file, or in one of their own, and may use all.
+        if path.ends_with("tests.rs") || path.ends_with("sizes.rs") {
+            continue;
+        }
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for above in &LAYERS[layer + 1..] {
+            if text.contains(&format!("crate::{above}::")) {
+                complaints
+                    .push(format!("{} uses {above}, which is above {module}", file.display()));
             }
         }
     }

@@ -4,8 +4,8 @@
 //! A part of the modules without `PODRACER_VERIFY=all`, which `scripts/verify-stablehlo` sets.
 
 use podracer::experiments::build;
+use podracer::loading::{Overrides, load};
 use podracer::registry::Registry;
-use podracer::settings::{Overrides, load};
 use podracer::training::Stage;
 use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_compiler::{Array, DType, Func, Sample};

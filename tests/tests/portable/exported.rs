@@ -2,7 +2,8 @@
 
 use podracer::experiments::build;
 use podracer::export::{Export, Parameters, write};
-use podracer::settings::{Overrides, Settings, load};
+use podracer::loading::{Overrides, load};
+use podracer::settings::Settings;
 use podracer::training::Start;
 use podracer_runtime::{Array, Client};
 use podracer_tests::compare::difference;

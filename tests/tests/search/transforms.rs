@@ -3,7 +3,7 @@
 use super::models::{Search, Settings, found};
 use crate::loops::{self, TINY};
 use podracer::experiments::build;
-use podracer::settings::{Overrides, load};
+use podracer::loading::{Overrides, load};
 use podracer::training::{LoopModule, Stage, Training};
 use podracer_compiler::simplify::{Options, simplify};
 use podracer_compiler::{Array, DType};

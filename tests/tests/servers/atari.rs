@@ -1,6 +1,6 @@
 //! Atari games: a server shows what ale-py shows, with channels last.
 
-use podracer::settings::{Overrides, load};
+use podracer::loading::{Overrides, load};
 use podracer_envs::Space;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::server::{ServerOptions, Servers};

@@ -5,11 +5,10 @@
 
 use toml::{Table, Value};
 
-use super::load::OTHER_LOOPS;
-use super::problems::{Problems, suggestion};
-use super::schema::{Key, Schema};
-use super::values::Mistake;
+use super::OTHER_LOOPS;
 use crate::registry::Registry;
+use crate::schema::{Key, Mistake, Schema};
+use crate::settings::{Problems, suggestion};
 
 /// The tables of an experiment beside [`Registry::tables`].
 const FURTHER: [&str; 3] = ["agent", "environment", "xla"];

@@ -8,8 +8,8 @@ use std::path::Path;
 use podracer_plugins::PACKAGE_SETS;
 use toml::{Table, Value};
 
-use super::UsageError;
 use super::merge::NONE;
+use crate::UsageError;
 
 /// The environment variable with programs and folders that any file may name, separated as in `PATH`.
 const VARIABLE: &str = "PODRACER_TRUST";

@@ -5,8 +5,10 @@ use std::fs;
 use podracer_envs::host::server::{Atari, Gymnasium};
 use podracer_stdlib::agents::{OnlineSettings, PpoSettings};
 
+use crate::UsageError;
+use crate::loading::{Overrides, load};
 use crate::registry::{Registry, parse};
-use crate::settings::{Devices, Overrides, Plan, Settings, UsageError, load};
+use crate::settings::{Devices, Plan, Settings};
 
 fn set(experiment: &str, sets: &[&str]) -> anyhow::Result<Settings> {
     let set = sets.iter().map(|&one| one.to_owned()).collect();

@@ -1,8 +1,8 @@
 //! Checks that lanes and minibatches divide evenly over the devices, and picks the learner devices if none are named.
 
-use super::training_loop::decide;
-use super::{Settings, UsageError};
+use crate::UsageError;
 use crate::registry::Registry;
+use crate::settings::{Settings, decide};
 
 impl Settings {
     /// Picks the devices that act and those that learn, in an experiment with `[sebulba]` or `[central]`: those that are named, and
@@ -76,8 +76,9 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use crate::loading::{Overrides, load};
     use crate::registry::Registry;
-    use crate::settings::{Overrides, Settings, load};
+    use crate::settings::Settings;
 
     fn set(experiment: &str, set: &str) -> Settings {
         let overrides = Overrides { set: vec![set.to_owned()], ..Overrides::default() };

@@ -1,16 +1,23 @@
 //! Loads settings: an experiment or a file, its bases, `--set` and flags, each layer over the ones before.
 
+mod check;
+mod division;
+mod merge;
+#[cfg(test)]
+mod sizes;
+mod trust;
+
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use podracer_plugins::read_regular_text;
 use toml::{Table, Value};
 
-use super::merge::Layer;
-use super::problems::Problems;
-use super::trust::Trust;
-use super::{Devices, Settings, UsageError, suggestion};
-use crate::registry::{EnvironmentEntry, Registry};
+use crate::UsageError;
+use crate::registry::{EnvironmentEntry, Experiment, Registry};
+use crate::settings::{Devices, Problems, Settings, suggestion};
+use merge::Layer;
+use trust::Trust;
 
 /// Greatest length of an experiment's file in bytes.
 const LARGEST: u64 = 16 << 20;
@@ -76,6 +83,20 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
 pub(super) const OTHER_LOOPS: [&str; 2] = ["sebulba", "central"];
 
 impl Registry {
+    /// Checks that every registration is valid and every experiment loads.
+    ///
+    /// # Errors
+    /// All mistakes.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let wrong = |one: &Experiment| self.load(&one.name, &Overrides::default()).err();
+        let wrong = self.experiments().iter().filter_map(wrong).map(|error| format!("{error:#}"));
+        let mistakes: Vec<String> = self.mistakes().iter().cloned().chain(wrong).collect();
+        match &mistakes[..] {
+            [] => Ok(()),
+            all => Err(UsageError::new(all.join("\n  "))),
+        }
+    }
+
     /// The settings of an experiment of the program, or of a TOML file by its path, with `overrides`.
     ///
     /// # Errors

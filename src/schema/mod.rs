@@ -4,12 +4,16 @@
 //! Beside what schemars derives, a field may have `#[schemars(extend("x-must" = "..."))]`: what its value must do, in words,
 //! where "at least 1" says too little; and `#[schemars(extend("x-resume" = true))]`: a run that goes on may change it.
 
+mod values;
+
 use std::fmt;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use toml::Table;
+
+pub(crate) use values::Mistake;
 
 /// A table of settings: its documentation and its keys, in the order of the struct's fields.
 #[derive(Clone, Debug)]

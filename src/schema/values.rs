@@ -2,14 +2,14 @@
 
 use toml::Value;
 
-use super::schema::{Kind, Range};
+use super::{Kind, Range};
 
 /// 2^53: all whole numbers up to it are floats.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A value that is not of a kind.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Mistake {
+pub(crate) enum Mistake {
     /// A value of another type; what it must be, such as `must be a number`.
     Type(String),
     /// A value out of range; what it must be, such as `must be at least 1`.
@@ -20,7 +20,7 @@ pub(super) enum Mistake {
 
 impl Kind {
     /// The value, with integers as numbers where numbers are asked for.
-    pub(super) fn check(&self, value: &Value) -> Result<Value, Mistake> {
+    pub(crate) fn check(&self, value: &Value) -> Result<Value, Mistake> {
         let must = |what: &str| Err(Mistake::Type(format!("must be {what}")));
         match (self, value) {
             (Kind::Boolean, Value::Boolean(_))

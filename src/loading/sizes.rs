@@ -4,9 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use toml::Value;
 
-use super::{Kind, Overrides, Schema, Settings};
+use super::Overrides;
 use crate::cli::fake::podracer;
 use crate::registry::Registry;
+use crate::schema::{Kind, Schema};
+use crate::settings::Settings;
 use crate::training::Stage;
 
 /// All tables of the program's settings, each with the beginning of its keys' paths.

@@ -1,0 +1,16 @@
+//! The name of the program in messages: `podracer`, or that of a user's own program.
+
+use std::sync::OnceLock;
+
+/// The file name by which the process was started.
+static NAME: OnceLock<String> = OnceLock::new();
+
+/// The name of the program in messages.
+pub(crate) fn program_name() -> &'static str {
+    NAME.get().map_or("podracer", String::as_str)
+}
+
+/// Sets the name, once for the process.
+pub(crate) fn set_program_name(name: String) {
+    let _ = NAME.set(name);
+}
