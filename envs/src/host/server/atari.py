@@ -28,7 +28,7 @@ class Atari(Batch):
         self.envs = AtariVectorEnv(
             configuration["game"],
             configuration["environments"],
-            num_threads=configuration["threads"] or 0,
+            num_threads=configuration.get("threads") or 0,
             autoreset_mode="SameStep",
             img_height=configuration["height"],
             img_width=configuration["width"],

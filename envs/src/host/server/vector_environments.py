@@ -110,7 +110,7 @@ class EnvPool(Batch):
         return envpool.make_gymnasium(
             self.name,
             num_envs=self.configuration["environments"],
-            num_threads=self.configuration["threads"] or 0,
+            num_threads=self.configuration.get("threads") or 0,
             seed=seeds,
             **kwargs,
         )
