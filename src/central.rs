@@ -87,8 +87,8 @@ impl<A: Learn<Observation = Tensor>> CentralInference<A> {
         let programs = self.trace(lanes)?;
         self.compiling(client, lanes.environments, |compiler| {
             CentralRun::start(&programs, compiler, &self.settings, workers, origin)
+                .context("cannot start the training")
         })
-        .context("cannot start the training")
     }
 
     fn check(&self, lanes: &HostSpec) -> Result<(), UsageError> {

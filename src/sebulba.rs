@@ -144,8 +144,8 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             .context("cannot make the environments")?;
         self.compiling(client, environments.environments, |compiler| {
             SebulbaRun::start(&programs, compiler, &self.settings, batches, origin)
+                .context("cannot start the training")
         })
-        .context("cannot start the training")
     }
 
     fn check(&self, environments: &HostSpec) -> Result<(), UsageError> {
