@@ -14,15 +14,14 @@ use podracer_runtime::{
 use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
 
 use super::programs;
-use super::recent::RecentReturns;
-use super::threads::{per_iteration, percent, said, seconds, shares, since};
+use super::threads::{Calls, percent, seconds, shares};
 use crate::central::{CentralInference, local_counted};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba;
 use crate::settings::{CentralSettings, ReplayMemory};
 use crate::training::{
-    CallMetrics, Elsewhere, Ended, LoopModule, Plays, Programs, Repeats, Run, Serves, Stage, Start,
+    CallMetrics, Elsewhere, LoopModule, Plays, Programs, Repeats, Run, Serves, Stage, Start,
     Traffic, Training,
 };
 
@@ -74,17 +73,13 @@ impl CentralTraining {
         let lanes = self.acting() * environments;
         Ok(Box::new(TrainingRun {
             run,
-            times: Vec::new(),
             measures: CentralMeasures::default(),
             traffic: traffic.map(|read| (read, Traffic::default())),
             restarts,
             counted_restarts: 0,
             inference: self.acting(),
             on_host: host.replay == ReplayMemory::Host,
-            steps_per_iteration: (lanes * host.unroll) as u64,
-            iterations: host.iterations_per_call,
-            frames_per_step: self.frames_per_step,
-            recent: RecentReturns::restored(from)?,
+            calls: Calls::new(host, lanes, self.frames_per_step, from)?,
             stale: self.central.agent().staleness() == Staleness::Tolerated && host.lag > 0,
             lag: host.lag,
         }))
@@ -164,8 +159,6 @@ impl Plays for CentralTraining {
 /// A run under way.
 struct TrainingRun {
     run: CentralRun,
-    /// Times of the threads at the end of the last call; empty before the first.
-    times: Vec<ThreadTimes>,
     /// Counts by the end of the last call.
     measures: CentralMeasures,
     /// A reading of what crosses the network for workers elsewhere, and what had by the end of the last call.
@@ -177,11 +170,7 @@ struct TrainingRun {
     inference: usize,
     /// True if a thread has a replay on the host.
     on_host: bool,
-    steps_per_iteration: u64,
-    /// Iterations of a call.
-    iterations: usize,
-    frames_per_step: usize,
-    recent: RecentReturns,
+    calls: Calls,
     /// True if the agent does not correct for old parameters, and there will be some.
     stale: bool,
     lag: usize,
@@ -198,11 +187,9 @@ impl Run for TrainingRun {
 
     fn advance_until(&mut self, interrupt: &AtomicBool) -> Result<CallMetrics> {
         let began = Instant::now();
-        let reports = self.run.run_until(self.iterations, interrupt)?;
+        let reports = self.run.run_until(self.calls.iterations, interrupt)?;
         let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
-        let times = self.run.times();
-        let spent = since(&times, &self.times);
-        self.times = times;
+        let spent = self.calls.spent(self.run.times());
         let others: &[_] = if self.on_host {
             &["learner", "replay", "prefetch"]
         } else {
@@ -223,40 +210,22 @@ impl Run for TrainingRun {
             ]);
             *before = now;
         }
-        let mut note = self.note(&spent, &reports, &measured);
+        let note = self.note(&spent, &reports, &measured);
         let restarts = self.restarts.load(Ordering::Relaxed);
         let new_restarts = restarts - std::mem::replace(&mut self.counted_restarts, restarts);
-        let env_steps = self.steps_per_iteration * reports.len() as u64;
-        if self.frames_per_step > 1 {
-            let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
-            per_call.push(("frames_per_second".to_owned(), frames));
-            note = format!("{frames:.0} frames/s; {note}");
-        }
-        let episodes = reports.iter().flat_map(|report| &report.episodes);
-        Ok(CallMetrics {
-            env_steps,
-            iterations: reports.len() as u64,
-            per_iteration: per_iteration(&reports, self.run.metric_names()),
-            recent: self.recent.with(episodes.map(|episode| Ended {
-                episodes: 1,
-                return_sum: f64::from(episode.episode_return),
-            })),
-            episodes: reports.iter().map(|report| report.episodes.len() as u64).sum(),
-            per_call,
-            counts: vec![
-                ("environment_restarts".to_owned(), new_restarts as u64),
-                ("workers_joined".to_owned(), self.measures.joined - before.joined),
-                ("workers_left".to_owned(), self.measures.left - before.left),
-                ("unrolls_lost".to_owned(), self.measures.lost - before.lost),
-            ],
-            reports: said(&reports),
-            note,
-        })
+        let counts = vec![
+            ("environment_restarts", new_restarts as u64),
+            ("workers_joined", self.measures.joined - before.joined),
+            ("workers_left", self.measures.left - before.left),
+            ("unrolls_lost", self.measures.lost - before.lost),
+        ];
+        let names = self.run.metric_names();
+        Ok(self.calls.metrics(&reports, names, seconds, (per_call, counts), note))
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = self.run.checkpoint()?;
-        self.recent.save(&mut checkpoint)?;
+        self.calls.recent.save(&mut checkpoint)?;
         Ok(checkpoint)
     }
 

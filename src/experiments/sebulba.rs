@@ -13,14 +13,13 @@ use podracer_stdlib::agents::AnyAgent;
 
 use super::explain;
 use super::programs;
-use super::recent::RecentReturns;
-use super::threads::{per_iteration, percent, said, seconds, shares, since};
+use super::threads::{Calls, percent, seconds, shares};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
 use crate::training::{
-    CallMetrics, Ended, Evaluate, Explanation, LoopModule, Plays, Programs, Repeats, Run, Stage,
-    Start, Suspect, Training,
+    CallMetrics, Evaluate, Explanation, LoopModule, Plays, Programs, Repeats, Run, Stage, Start,
+    Suspect, Training,
 };
 
 /// An agent in its loop, and the batches of environments of its actor threads.
@@ -72,16 +71,12 @@ impl Training for SebulbaTraining {
         let sebulba = self.sebulba.clone().xla(xla.to_vec()).replay_in(folder);
         let run =
             sebulba.begin(client, &self.batches.spec, origin, |_thread| self.batches.make())?;
-        let steps = settings.actor_threads() * self.batches.spec.environments;
+        let lanes = settings.actor_threads() * self.batches.spec.environments;
         Ok(Box::new(TrainingRun {
-            times: Vec::new(),
-            restarts: 0,
             run,
+            restarts: 0,
             actors: settings.actor_threads(),
-            steps_per_iteration: (steps * settings.host.unroll) as u64,
-            iterations: settings.host.iterations_per_call,
-            frames_per_step: self.frames_per_step,
-            recent: RecentReturns::restored(from)?,
+            calls: Calls::new(&settings.host, lanes, self.frames_per_step, from)?,
         }))
     }
 
@@ -116,17 +111,11 @@ impl Plays for SebulbaTraining {
 /// A run under way.
 struct TrainingRun {
     run: SebulbaRun,
-    /// Times of the threads at the end of the last call; empty before the first.
-    times: Vec<ThreadTimes>,
     /// Restarts of environments at the end of the last call.
     restarts: usize,
     /// Number of actor threads.
     actors: usize,
-    steps_per_iteration: u64,
-    /// Iterations of a call.
-    iterations: usize,
-    frames_per_step: usize,
-    recent: RecentReturns,
+    calls: Calls,
 }
 
 impl Run for TrainingRun {
@@ -136,45 +125,23 @@ impl Run for TrainingRun {
 
     fn advance(&mut self) -> Result<CallMetrics> {
         let began = Instant::now();
-        let reports = self.run.run(self.iterations)?;
+        let reports = self.run.run(self.calls.iterations)?;
         let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
-        let times = self.run.times();
-        let spent = since(&times, &self.times);
-        self.times = times;
+        let spent = self.calls.spent(self.run.times());
         let before = std::mem::replace(&mut self.restarts, self.run.restarts());
-        let mut per_call = shares(&spent, ("actor", self.actors), &["learner", "replay"]);
-        let restarts = self.restarts - before;
-        let episodes = reports.iter().flat_map(|report| &report.episodes);
-        let env_steps = self.steps_per_iteration * reports.len() as u64;
+        let per_call = shares(&spent, ("actor", self.actors), &["learner", "replay"]);
+        let counts = vec![("environment_restarts", (self.restarts - before) as u64)];
         let mut note = note(&spent, self.actors, &reports);
-        let said = said(&reports);
-        if self.frames_per_step > 1 {
-            let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
-            per_call.push(("frames_per_second".to_owned(), frames));
-            note = format!("{frames:.0} frames/s; {note}");
-        }
         if self.restarts > 0 {
             note += &format!("; environments started again: {}", self.restarts);
         }
-        Ok(CallMetrics {
-            env_steps,
-            iterations: reports.len() as u64,
-            per_iteration: per_iteration(&reports, self.run.metric_names()),
-            recent: self.recent.with(episodes.map(|episode| Ended {
-                episodes: 1,
-                return_sum: f64::from(episode.episode_return),
-            })),
-            episodes: reports.iter().map(|report| report.episodes.len() as u64).sum(),
-            per_call,
-            counts: vec![("environment_restarts".to_owned(), restarts as u64)],
-            reports: said,
-            note,
-        })
+        let names = self.run.metric_names();
+        Ok(self.calls.metrics(&reports, names, seconds, (per_call, counts), note))
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = self.run.checkpoint()?;
-        self.recent.save(&mut checkpoint)?;
+        self.calls.recent.save(&mut checkpoint)?;
         Ok(checkpoint)
     }
 

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use podracer_dsl::Report;
-use podracer_runtime::{Activity, IterationReport, ThreadTimes};
+use podracer_runtime::{Activity, Checkpoint, HostLoopSettings, IterationReport, ThreadTimes};
+
+use super::recent::RecentReturns;
+use crate::training::{CallMetrics, Ended};
 
 /// Activities of threads, with their names in metrics.
 const NAMES: [(Activity, &str); 15] = [
@@ -24,6 +28,74 @@ const NAMES: [(Activity, &str); 15] = [
     (Activity::Host, "host"),
 ];
 
+/// The calls of a run with threads: how long they are, and what is carried from one to the next.
+pub(super) struct Calls {
+    /// Iterations of a call.
+    pub(super) iterations: usize,
+    pub(super) recent: RecentReturns,
+    steps_per_iteration: u64,
+    frames_per_step: usize,
+    /// Times of the threads at the end of the last call; empty before the first.
+    times: Vec<ThreadTimes>,
+}
+
+impl Calls {
+    /// The calls of a run with so many lanes in all, from a checkpoint or the beginning.
+    pub(super) fn new(
+        settings: &HostLoopSettings,
+        lanes: usize,
+        frames_per_step: usize,
+        from: Option<&Checkpoint>,
+    ) -> Result<Self> {
+        Ok(Calls {
+            iterations: settings.iterations_per_call,
+            recent: RecentReturns::restored(from)?,
+            steps_per_iteration: (lanes * settings.unroll) as u64,
+            frames_per_step,
+            times: Vec::new(),
+        })
+    }
+
+    /// The time of each thread in this call, after which the threads' times are these.
+    pub(super) fn spent(&mut self, times: Vec<ThreadTimes>) -> Vec<ThreadTimes> {
+        let spent = since(&times, &self.times);
+        self.times = times;
+        spent
+    }
+
+    /// The metrics of a call of so many seconds. `names` are those of the agent's metrics.
+    pub(super) fn metrics(
+        &mut self,
+        reports: &[IterationReport],
+        names: &[String],
+        seconds: f64,
+        (mut per_call, counts): (Vec<(String, f64)>, Vec<(&str, u64)>),
+        mut note: String,
+    ) -> CallMetrics {
+        let env_steps = self.steps_per_iteration * reports.len() as u64;
+        if self.frames_per_step > 1 {
+            let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
+            per_call.push(("frames_per_second".to_owned(), frames));
+            note = format!("{frames:.0} frames/s; {note}");
+        }
+        let episodes = reports.iter().flat_map(|report| &report.episodes);
+        CallMetrics {
+            env_steps,
+            iterations: reports.len() as u64,
+            per_iteration: per_iteration(reports, names),
+            recent: self.recent.with(episodes.map(|episode| Ended {
+                episodes: 1,
+                return_sum: f64::from(episode.episode_return),
+            })),
+            episodes: reports.iter().map(|report| report.episodes.len() as u64).sum(),
+            per_call,
+            counts: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            reports: said(reports),
+            note,
+        }
+    }
+}
+
 /// Seconds of each thread by activity.
 pub(super) fn seconds(times: &[ThreadTimes]) -> Vec<(String, f64)> {
     let mut seconds = Vec::new();
@@ -39,7 +111,7 @@ pub(super) fn seconds(times: &[ThreadTimes]) -> Vec<(String, f64)> {
 }
 
 /// Time of each thread since an earlier reading, which is empty before the first.
-pub(super) fn since(now: &[ThreadTimes], earlier: &[ThreadTimes]) -> Vec<ThreadTimes> {
+fn since(now: &[ThreadTimes], earlier: &[ThreadTimes]) -> Vec<ThreadTimes> {
     let before = |thread| earlier.get(thread);
     let since = |(thread, now): (usize, &ThreadTimes)| {
         before(thread).map_or_else(|| now.clone(), |before| now.since(before))
@@ -57,7 +129,7 @@ pub(super) fn percent(threads: &[ThreadTimes], activities: &[Activity]) -> f64 {
 }
 
 /// Reports of the iterations of a call. Where there are several, places begin with the iteration.
-pub(super) fn said(reports: &[IterationReport]) -> Vec<Report> {
+fn said(reports: &[IterationReport]) -> Vec<Report> {
     let several = reports.len() > 1;
     let said = reports.iter().enumerate().flat_map(|(iteration, report)| {
         report.reports.iter().cloned().map(move |mut said| {
@@ -94,10 +166,7 @@ pub(super) fn shares(
 }
 
 /// The agent's metrics, the episodes that ended in each iteration (NaN where none did), lag and queue.
-pub(super) fn per_iteration(
-    reports: &[IterationReport],
-    names: &[String],
-) -> Vec<(String, Vec<f32>)> {
+fn per_iteration(reports: &[IterationReport], names: &[String]) -> Vec<(String, Vec<f32>)> {
     let series = |number_of: &dyn Fn(&IterationReport) -> f32| {
         reports.iter().map(number_of).collect::<Vec<f32>>()
     };
