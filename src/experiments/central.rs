@@ -220,7 +220,7 @@ impl Run for TrainingRun {
             ("unrolls_lost", self.measures.lost - before.lost),
         ];
         let names = self.run.metric_names();
-        Ok(self.calls.metrics(&reports, names, seconds, (per_call, counts), note))
+        Ok(self.calls.metrics(&reports, names, seconds, per_call, counts, note))
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {

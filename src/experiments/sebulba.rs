@@ -136,7 +136,7 @@ impl Run for TrainingRun {
             note += &format!("; environments started again: {}", self.restarts);
         }
         let names = self.run.metric_names();
-        Ok(self.calls.metrics(&reports, names, seconds, (per_call, counts), note))
+        Ok(self.calls.metrics(&reports, names, seconds, per_call, counts, note))
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {

@@ -69,7 +69,8 @@ impl Calls {
         reports: &[IterationReport],
         names: &[String],
         seconds: f64,
-        (mut per_call, counts): (Vec<(String, f64)>, Vec<(&str, u64)>),
+        mut per_call: Vec<(String, f64)>,
+        counts: Vec<(&str, u64)>,
         mut note: String,
     ) -> CallMetrics {
         let env_steps = self.steps_per_iteration * reports.len() as u64;
