@@ -19,7 +19,7 @@ use super::versus::versus;
 use super::{Console, INTERRUPTED, Program, program_name, signals};
 use crate::evaluation::Play;
 use crate::format::plural;
-use crate::loading::{Overrides, parse_sets};
+use crate::loading::Overrides;
 use crate::play::{Animation, Colours, Picture, Pictures};
 use crate::registry::Registry;
 use crate::run_directory::RunDirectory;
@@ -147,20 +147,7 @@ fn named_environment(args: &PlayArguments, registry: &Registry) -> Result<Table>
         }
         return Ok(registry.load(&args.what, &overrides)?.environment);
     }
-    let mut sets = parse_sets(&args.set)?;
-    let mut table = match sets.remove("environment") {
-        Some(Value::Table(table)) => table,
-        _ => Table::new(),
-    };
-    if let Some(other) = sets.keys().next() {
-        let problem = format!(
-            "--set {other}: `{}` is an environment, with settings in `environment`",
-            args.what
-        );
-        return Err(UsageError::new(problem).into());
-    }
-    table.insert("name".to_owned(), Value::String(args.what.clone()));
-    Ok(table)
+    Ok(registry.environment_table(&args.what, &args.set)?)
 }
 
 /// The bytes of a random action: one of a discrete space, one for each element of a multi-discrete one, or uniform within the bounds; an element without bounds is within

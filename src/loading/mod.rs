@@ -182,6 +182,28 @@ impl Registry {
         Ok((entry, environment))
     }
 
+    /// The complete settings of an environment by its name, with the user's changes of them, as those of `--set`.
+    ///
+    /// # Errors
+    /// [`UsageError`] for settings that it does not take, and for changes of other tables.
+    pub(crate) fn environment_table(&self, name: &str, sets: &[String]) -> Result<Table, UsageError> {
+        let sets = parse_sets(sets)?;
+        if let Some(other) = sets.keys().find(|section| *section != "environment") {
+            return Err(UsageError::new(format!(
+                "--set {other}: `{name}` is an environment, with settings in `environment`"
+            )));
+        }
+        let chosen = Table::from_iter([("name".to_owned(), Value::String(name.to_owned()))]);
+        let chosen = Table::from_iter([("environment".to_owned(), Value::Table(chosen))]);
+        let mut table = Table::new();
+        self.put(&mut table, &chosen, "the command line")?;
+        self.put(&mut table, &sets, "--set")?;
+        match table.remove("environment") {
+            Some(Value::Table(environment)) => Ok(environment),
+            _ => Err(UsageError::new(format!("there is no environment `{name}`"))),
+        }
+    }
+
     /// Puts a layer over a complete table.
     fn put(&self, table: &mut Table, changes: &Table, source: &str) -> Result<(), UsageError> {
         let mut problems = Problems::default();

@@ -464,3 +464,17 @@ fn an_experiment_is_a_regular_file_of_a_bounded_size() {
     let said = error();
     assert!(said.contains("it has 1099511627776 bytes, and at most 16777216 are read"), "{said}");
 }
+
+/// Its random play failed with a missing field where the struct had no `#[serde(default)]`.
+#[test]
+fn an_environment_named_alone_lacked_its_defaults() {
+    let registry = Registry::built_in();
+    let table = |set: &str| registry.environment_table("catch", &[set.to_owned()]);
+    let complete = table("environment.rows=6").unwrap();
+    let number = |key: &str| complete[key].as_integer();
+    assert_eq!((number("rows"), number("columns")), (Some(6), Some(5)));
+    let wrong = table("environment.rows=x").unwrap_err().to_string();
+    assert!(wrong.contains("`environment.rows` must be an integer"), "{wrong}");
+    let other = table("agent.clip=0.1").unwrap_err().to_string();
+    assert!(other.contains("`catch` is an environment"), "{other}");
+}
