@@ -186,7 +186,11 @@ impl Registry {
     ///
     /// # Errors
     /// [`UsageError`] for settings that it does not take, and for changes of other tables.
-    pub(crate) fn environment_table(&self, name: &str, sets: &[String]) -> Result<Table, UsageError> {
+    pub(crate) fn environment_table(
+        &self,
+        name: &str,
+        sets: &[String],
+    ) -> Result<Table, UsageError> {
         let sets = parse_sets(sets)?;
         if let Some(other) = sets.keys().find(|section| *section != "environment") {
             return Err(UsageError::new(format!(
