@@ -87,7 +87,10 @@ fn mistakes_of_play_say_what_to_do() {
         (&["play", "catch", "--random", "--fps=0"], "expected a number from 0.1 to 100"),
         (&["play", "catch", "--random", "--best"], "cannot be used with"),
         (&["play", "catch", "--random", "--set", "agent.epochs=3"], "`catch` is an environment"),
-        (&["play", "catch", "--random", "--set", "environment.row=3"], "`environment.row` is not a setting; did you mean `rows`?"),
+        (
+            &["play", "catch", "--random", "--set", "environment.row=3"],
+            "`environment.row` is not a setting; did you mean `rows`?",
+        ),
     ] {
         let output = podracer(arguments).assert().code(2).get_output().clone();
         assert!(output.stdout.is_empty());
