@@ -49,6 +49,8 @@ site: ## Build the site of docs/, with the documentation, into target/site
 lint: setup ## Check the formatting, what clippy says, and the licences and versions of other crates
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo check --package podracer --locked --no-default-features
+	cargo check --package podracer --locked --no-default-features --features cli
 	"$$(scripts/tool cargo-deny 0.20.2)" check licenses bans sources
 
 advisories: ## Ask for known weaknesses of other crates

@@ -97,10 +97,13 @@ pub(super) enum Command {
     /// List the experiments, agents and environments
     List,
     /// Train with central inference, and with workers that connect from elsewhere; goes on where it is given a run directory
+    #[cfg(feature = "central")]
     Serve(ServeArguments),
     /// Step environments for a learner elsewhere (podracer serve), until its run is complete
+    #[cfg(feature = "central")]
     Work(WorkArguments),
     /// Make the certificates by which a learner and its workers know each other
+    #[cfg(feature = "central")]
     Certificates {
         #[command(subcommand)]
         command: CertificatesCommand,

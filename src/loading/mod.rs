@@ -138,6 +138,7 @@ impl Registry {
     /// # Errors
     /// [`UsageError`] for an environment that this program does not have, for settings that it does not take, and for programs that
     /// the learner names and the user does not.
+    #[cfg_attr(not(feature = "central"), allow(dead_code, reason = "for workers elsewhere"))]
     pub(crate) fn told(
         &self,
         name: &str,
