@@ -233,8 +233,8 @@ impl SebulbaSettings {
 }
 
 impl CentralSettings {
-    /// Time after the first waiting step at which an inference begins anyway.
+    /// Time after the first waiting step at which an inference begins anyway; `None`, too, for a number that is no time.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.timeout_ms.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1e3))
+        Duration::try_from_secs_f64(self.timeout_ms? / 1e3).ok()
     }
 }

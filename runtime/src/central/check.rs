@@ -24,6 +24,9 @@ pub(super) fn check(
         ));
     }
     check_learners(shape, &settings.host)?;
+    if let (Some(milliseconds), None) = (settings.timeout_ms, settings.timeout()) {
+        return wrong(format!("timeout_ms is {milliseconds} and must be a time: 0 or more"));
+    }
     match settings.capacity {
         Some(capacity) if !(1..=programs.largest()).contains(&capacity) => wrong(format!(
             "a batch closes at {capacity} environments, and the programs are for 1 to {}",

@@ -148,6 +148,18 @@ impl Workers for Nobody {
     fn dismiss(&mut self, _: WorkerId, _: &str) {}
 }
 
+/// A negative timeout ended the process.
+#[test]
+fn a_timeout_that_is_no_time_is_an_error() {
+    for milliseconds in [-1.0, f64::NAN, f64::INFINITY] {
+        let nobody: Vec<Box<dyn Workers>> = vec![Box::new(Nobody { elsewhere: false })];
+        let central = seed().timeout_ms(Some(milliseconds));
+        let error = central.start(&loops::client(2), &spec(), Origin::Seed(1), nobody).err();
+        let error = format!("{:#}", error.expect("it is none"));
+        assert!(error.contains("must be a time: 0 or more"), "{error}");
+    }
+}
+
 #[test]
 fn a_run_without_workers_is_given_up_with_who_waits_for_whom() {
     let seed = seed().patience(3);
