@@ -8,7 +8,7 @@ use podracer_dsl::prelude::Tensor;
 use podracer_runtime::setters::{ConfigureCentral, ConfigureHostLoop, ConfigureSebulba};
 use podracer_runtime::{
     CentralSettings, Client, CompileOptions, Compiler, ExecutableCache, HostLoopSettings,
-    OptionValue, ProgramOptions, SebulbaSettings, XlaOptions,
+    OptionValue, ProgramOptions, SebulbaSettings, SebulbaShape, XlaOptions,
 };
 use podracer_stdlib::agents::Learn;
 
@@ -23,7 +23,7 @@ pub struct HostTraining<A, S> {
     pub(crate) settings: S,
     name: Option<String>,
     xla: Option<Vec<(String, OptionValue)>>,
-    cache: ExecutableCache,
+    cache: Option<ExecutableCache>,
     simplify: Simplify,
 }
 
@@ -40,7 +40,7 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
             settings,
             name: None,
             xla: None,
-            cache: ExecutableCache::user(),
+            cache: None,
             simplify: Simplify::default(),
         }
     }
@@ -55,7 +55,7 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
     /// Cache of compiled programs, in place of the user's.
     #[must_use]
     pub fn cache(mut self, cache: ExecutableCache) -> Self {
-        self.cache = cache;
+        self.cache = Some(cache);
         self
     }
 
@@ -118,7 +118,14 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
     ) -> T {
         let rule = || self.xla_options(client.platform(), environments);
         let xla = self.xla.clone().unwrap_or_else(rule);
-        start(Compiler { client, xla: &xla, cache: &self.cache })
+        let cache = self.cache.clone().unwrap_or_else(ExecutableCache::user);
+        start(Compiler { client, xla: &xla, cache: &cache })
+    }
+
+    /// The sizes of the run, with so many threads that act.
+    pub(crate) fn shape(&self, threads: usize) -> SebulbaShape {
+        let host = self.settings.as_ref();
+        SebulbaShape { threads, learners: host.learning().len(), unroll: host.unroll }
     }
 
     /// Checks that there are steps, devices and lanes, and that the lanes divide over the devices that learn.

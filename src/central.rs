@@ -10,9 +10,7 @@ use std::sync::atomic::AtomicUsize;
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec, LocalWorkers, Workers};
-use podracer_runtime::{
-    CentralLoop, CentralRun, CentralSettings, Client, Origin, ReplayMemory, SebulbaShape,
-};
+use podracer_runtime::{CentralLoop, CentralRun, CentralSettings, Client, Origin, ReplayMemory};
 use podracer_stdlib::agents::{Learn, Staleness};
 
 use crate::UsageError;
@@ -57,11 +55,7 @@ impl<A: Learn<Observation = Tensor>> CentralInference<A> {
     pub fn trace(&self, lanes: &HostSpec) -> Result<CentralLoop> {
         self.check(lanes)?;
         let host = &self.settings.host;
-        let shape = SebulbaShape {
-            threads: host.acting().len(),
-            learners: host.learning().len(),
-            unroll: host.unroll,
-        };
+        let shape = self.shape(host.acting().len());
         let largest = self.settings.capacity.unwrap_or(lanes.environments);
         let (name, simplify) = self.tracing("central");
         if host.replay == ReplayMemory::Host {

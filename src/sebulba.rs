@@ -10,7 +10,7 @@ use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
     Checkpoint, Client, CompiledEnvironments, Origin, ReplayMemory, SebulbaLoop, SebulbaRun,
-    SebulbaSettings, SebulbaShape,
+    SebulbaSettings,
 };
 use podracer_stdlib::agents::{Learn, Staleness};
 use podracer_stdlib::sebulba::HostLoop;
@@ -55,14 +55,9 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     #[track_caller]
     pub fn trace(&self, environments: &HostSpec) -> Result<SebulbaLoop> {
         self.check(environments)?;
-        let host = &self.settings.host;
-        let shape = SebulbaShape {
-            threads: self.settings.actor_threads(),
-            learners: host.learning().len(),
-            unroll: host.unroll,
-        };
+        let shape = self.shape(self.settings.actor_threads());
         let (name, simplify) = self.tracing("sebulba");
-        if host.replay == ReplayMemory::Host {
+        if self.settings.host.replay == ReplayMemory::Host {
             let functions = Functions::with_host_replay(&self.agent, shape, environments)?;
             return Ok(SebulbaLoop::trace(name, shape, environments, &functions, simplify)?);
         }

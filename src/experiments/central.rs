@@ -14,7 +14,7 @@ use podracer_runtime::{
 use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
 
 use super::programs;
-use super::threads::{Calls, percent, seconds, shares};
+use super::threads::{Calls, mean, percent, seconds, shares};
 use crate::central::{CentralInference, local_counted};
 use crate::export::Portable;
 use crate::registry::Batches;
@@ -273,9 +273,6 @@ impl TrainingRun {
     ) -> String {
         let (inference, others) = spent.split_at(self.inference.min(spent.len()));
         let learner = &others[..others.len().min(1)];
-        let mean = |number_of: &dyn Fn(&IterationReport) -> f64| {
-            reports.iter().map(number_of).sum::<f64>() / reports.len().max(1) as f64
-        };
         let held = [Activity::WaitingForParameters, Activity::WaitingForRoom];
         format!(
             "{} workers, {} lanes; inference: {:.0}% busy, {:.0}% held by learning, batches {:.0}% full, {:.0}% by timeout, \
@@ -294,8 +291,8 @@ impl TrainingRun {
                 .unwrap_or(0.0),
             percent(learner, &[Activity::Iteration]),
             percent(learner, &[Activity::WaitingForTrajectory, Activity::WaitingForWindows]),
-            mean(&|report| report.queued as f64),
-            mean(&|report| report.lag),
+            mean(reports, |report| report.queued as f64),
+            mean(reports, |report| report.lag),
             measured.versions(),
         )
     }

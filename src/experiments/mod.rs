@@ -11,7 +11,7 @@ mod threads;
 use std::ffi::OsStr;
 
 use anyhow::Result;
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 use podracer_envs::{AnyEnvironment, Environment, Space};
 use podracer_stdlib::agents::{AnyAgent, Learn, Task};
 
@@ -32,7 +32,8 @@ static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/experiments");
 /// Registers the built-in experiments in the order of their names, those of PPO first: a near name is offered in this order, and PPO is
 /// where to begin.
 pub(crate) fn register(registry: &mut Registry) {
-    let named = FILES.files().map(|file| {
+    let is_toml = |file: &&File<'_>| file.path().extension() == Some(OsStr::new("toml"));
+    let named = FILES.files().filter(is_toml).map(|file| {
         let name = file.path().file_stem().and_then(OsStr::to_str).unwrap_or_default();
         (name, file.contents_utf8().unwrap_or_default())
     });

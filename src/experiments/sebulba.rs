@@ -13,7 +13,7 @@ use podracer_stdlib::agents::AnyAgent;
 
 use super::explain;
 use super::programs;
-use super::threads::{Calls, percent, seconds, shares};
+use super::threads::{Calls, mean, percent, seconds, shares};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
@@ -177,9 +177,6 @@ fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> St
     let (actors, others) = spent.split_at(actors.min(spent.len()));
     let learner = &others[..others.len().min(1)];
     let waiting = [Activity::WaitingForParameters, Activity::WaitingForRoom];
-    let mean = |number_of: &dyn Fn(&IterationReport) -> f64| {
-        reports.iter().map(number_of).sum::<f64>() / reports.len().max(1) as f64
-    };
     format!(
         "actors: {:.0}% environment, {:.0}% inference, {:.0}% waiting; learner: {:.0}% iteration, {:.0}% waiting; \
          {:.1} queued, lag {:.1}",
@@ -188,7 +185,7 @@ fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> St
         percent(actors, &waiting),
         percent(learner, &[Activity::Iteration]),
         percent(learner, &[Activity::WaitingForTrajectory, Activity::WaitingForWindows]),
-        mean(&|report| report.queued as f64),
-        mean(&|report| report.lag),
+        mean(reports, |report| report.queued as f64),
+        mean(reports, |report| report.lag),
     )
 }

@@ -129,6 +129,14 @@ pub(super) fn percent(threads: &[ThreadTimes], activities: &[Activity]) -> f64 {
     100.0 * part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
+/// The mean of a number over the iterations of a call.
+pub(super) fn mean(
+    reports: &[IterationReport],
+    number_of: impl Fn(&IterationReport) -> f64,
+) -> f64 {
+    reports.iter().map(number_of).sum::<f64>() / reports.len().max(1) as f64
+}
+
 /// Reports of the iterations of a call. Where there are several, places begin with the iteration.
 fn said(reports: &[IterationReport]) -> Vec<Report> {
     let several = reports.len() > 1;

@@ -23,7 +23,7 @@ const RENAMED: [(&str, &str); 4] = [
 ];
 
 /// The value that takes an optional setting away.
-pub(super) const NONE: &str = "none";
+const NONE: &str = "none";
 
 /// A layer that is put over others.
 pub(super) struct Layer<'a> {

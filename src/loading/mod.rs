@@ -44,8 +44,8 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// The flags as a layer of settings.
-    fn flags(&self) -> Table {
+    /// The flags as a layer of settings, of an experiment whose loop has this table.
+    fn flags(&self, training_loop: &str) -> Table {
         let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let list = |named: &Vec<usize>| named.iter().map(|&index| integer(index as u64)).collect();
         let table = |flags: [(&str, Option<Value>); 3]| {
@@ -58,12 +58,12 @@ impl Overrides {
             ("devices", self.devices.clone().map(Value::from)),
         ]);
         let named = |devices: &Option<Vec<usize>>| devices.as_ref().map(list).map(Value::Array);
-        let sebulba = table([
+        let roles = table([
             ("actors", named(&self.actors)),
             ("learners", named(&self.learners)),
             ("", None),
         ]);
-        let sections = [("train", train), ("sebulba", sebulba)].into_iter();
+        let sections = [("train", train), (training_loop, roles)].into_iter();
         let given =
             sections.filter(|(_, table)| table.as_table().is_some_and(|table| !table.is_empty()));
         given.map(|(name, table)| (name.to_owned(), table)).collect()
@@ -111,20 +111,16 @@ impl Registry {
         if !overrides.trust {
             trust.check(&table)?;
         }
-        let mut flags = overrides.flags();
-        if table.contains_key("central")
-            && let Some(roles) = flags.remove("sebulba")
-        {
-            flags.insert("central".to_owned(), roles);
-        }
-        if flags.contains_key("sebulba") && !table.contains_key("sebulba") {
-            let flag = if overrides.actors.is_some() { "actors" } else { "learners" };
+        let on_host = OTHER_LOOPS.into_iter().find(|name| table.contains_key(*name));
+        let role = [("actors", &overrides.actors), ("learners", &overrides.learners)];
+        let role = role.into_iter().find(|(_, named)| named.is_some());
+        if let (None, Some((flag, _))) = (on_host, role) {
             return Err(UsageError::new(format!(
                 "--{flag} is for experiments with [sebulba] or [central], and {experiment} has [anakin]: --devices names its devices"
             ))
             .into());
         }
-        self.put(&mut table, &flags, "the command line")?;
+        self.put(&mut table, &overrides.flags(on_host.unwrap_or("anakin")), "the command line")?;
         let settings: Settings = Value::Table(table)
             .try_into()
             .map_err(|error| UsageError::new(format!("{experiment}: {error}")))?;
@@ -165,20 +161,14 @@ impl Registry {
                 "--set of a worker changes [environment] alone, and not [{other}]: all else is the learner's"
             )));
         }
-        let mut table = Table::new();
-        self.put(&mut table, &changes, LEARNER)?;
-        self.put(&mut table, &sets, "--set")?;
         let mut trust = Trust::default();
         trust.layer(&changes, Some(LEARNER));
         trust.layer(&sets, None);
+        let mut table = self.environment_layers((&changes, LEARNER), &sets)?;
         if !trusted {
             trust.check(&table)?;
         }
-        let Some(Value::Table(environment)) = table.remove("environment") else {
-            return Err(UsageError::new(format!(
-                "the learner's settings of `{name}` are no table"
-            )));
-        };
+        let environment = taken(&mut table);
         (entry.check)(&environment).map_err(UsageError::new)?;
         Ok((entry, environment))
     }
@@ -200,13 +190,19 @@ impl Registry {
         }
         let chosen = Table::from_iter([("name".to_owned(), Value::String(name.to_owned()))]);
         let chosen = Table::from_iter([("environment".to_owned(), Value::Table(chosen))]);
+        Ok(taken(&mut self.environment_layers((&chosen, "the command line"), &sets)?))
+    }
+
+    /// A table with a complete `[environment]`: what `source` chooses, changed by `--set`.
+    fn environment_layers(
+        &self,
+        (chosen, source): (&Table, &str),
+        sets: &Table,
+    ) -> Result<Table, UsageError> {
         let mut table = Table::new();
-        self.put(&mut table, &chosen, "the command line")?;
-        self.put(&mut table, &sets, "--set")?;
-        match table.remove("environment") {
-            Some(Value::Table(environment)) => Ok(environment),
-            _ => Err(UsageError::new(format!("there is no environment `{name}`"))),
-        }
+        self.put(&mut table, chosen, source)?;
+        self.put(&mut table, sets, "--set")?;
+        Ok(table)
     }
 
     /// Puts a layer over a complete table.
@@ -307,6 +303,14 @@ impl Registry {
             suggestion(experiment, names.iter().copied()),
             names.join(", ")
         ))
+    }
+}
+
+/// Takes `[environment]` out of a table that has one.
+fn taken(table: &mut Table) -> Table {
+    match table.remove("environment") {
+        Some(Value::Table(environment)) => environment,
+        _ => unreachable!("the environment was chosen"),
     }
 }
 

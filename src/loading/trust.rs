@@ -8,7 +8,6 @@ use std::path::Path;
 use podracer_plugins::PACKAGE_SETS;
 use toml::{Table, Value};
 
-use super::merge::NONE;
 use crate::UsageError;
 
 /// The environment variable with programs and folders that any file may name, separated as in `PATH`.
@@ -53,7 +52,7 @@ impl Trust {
 /// options with paths, such as that of the compiler for GPUs.
 fn code(table: &Table) -> Vec<(String, &str)> {
     let text = |section: &str, key: &str| table.get(section)?.get(key)?.as_str();
-    let python = text("environment", "python").filter(|&python| python != NONE);
+    let python = text("environment", "python");
     let python = python.map(|python| ("environment.python".to_owned(), python));
     let xla = table.get("xla").and_then(Value::as_table).into_iter().flatten();
     let xla = xla.filter_map(|(name, value)| {

@@ -24,7 +24,7 @@ use crate::sebulba::supply::TrajectoryQueues;
 use crate::sebulba::thread_status::ThreadStatus;
 use crate::sebulba::{IterationReport, Origin, SebulbaError, ThreadTimes};
 use crate::settings::CentralSettings;
-use crate::{Array, Checkpoint, RuntimeError, warnings};
+use crate::{Array, Checkpoint, RuntimeError};
 
 /// A run with central inference, under way: its inference threads answer workers whenever these have stepped, and its learner
 /// thread learns while [`CentralRun::run`] asks for it. Dropping it ends the threads.
@@ -52,9 +52,7 @@ impl CentralRun {
         check(programs, settings, &workers)?;
         let (client, host, folder) = (compiler.client, &settings.host, settings.host.folder());
         let learning = &programs.learning;
-        learning.needed(host.learning()).check(client)?;
-        learning.check_space(&folder, origin)?;
-        learning.warnings().iter().for_each(warnings::tell);
+        learning.check_machine(client, host, origin)?;
         let began = Instant::now();
         let fresh = matches!(origin, Origin::Seed(_));
         let Programs { init, learn, .. } =
@@ -66,10 +64,7 @@ impl CentralRun {
         let on_devices = on_devices.collect::<Result<Vec<_>, RuntimeError>>()?;
         let compile_time = began.elapsed();
 
-        let devices = |indices: &[usize]| -> Result<Vec<_>, _> {
-            indices.iter().map(|&index| client.device(index)).collect()
-        };
-        let (inference, learners) = (devices(host.acting())?, devices(host.learning())?);
+        let (inference, learners) = compiler.devices(host)?;
         let Restored { seed, iterations, state, .. } = match origin {
             Origin::Seed(seed) => Restored::first(learning, init.as_ref(), seed)?,
             Origin::Checkpoint(checkpoint) => {

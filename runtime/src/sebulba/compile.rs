@@ -6,7 +6,9 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::actor::ActorPrograms;
 use super::programs::{SebulbaLoop, SebulbaProgram};
+use crate::pjrt::Device;
 use crate::program::quick;
+use crate::settings::HostLoopSettings;
 use crate::{
     Client, CompileOptions, Executable, ExecutableCache, OptionValue, ProgramOptions, RuntimeError,
 };
@@ -74,6 +76,17 @@ pub struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
+    /// The devices that act, and those that learn.
+    pub(crate) fn devices(
+        &self,
+        settings: &HostLoopSettings,
+    ) -> Result<(Vec<Device>, Vec<Device>), RuntimeError> {
+        let devices = |indices: &[usize]| -> Result<Vec<_>, _> {
+            indices.iter().map(|&index| self.client.device(index)).collect()
+        };
+        Ok((devices(settings.acting())?, devices(settings.learning())?))
+    }
+
     /// Compiles a program on a thread of its own. `once` is true for a program that runs once, and is to be compiled quickly.
     pub(crate) fn begin<'scope>(
         self,

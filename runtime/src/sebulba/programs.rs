@@ -14,7 +14,8 @@ use super::host_replay::HostReplay;
 use super::origin::Origin;
 use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
-use crate::{Placement, RuntimeError, projection};
+use crate::settings::HostLoopSettings;
+use crate::{Client, Placement, RuntimeError, projection, warnings};
 
 /// The functions of the DSL that Sebulba and central inference schedule. Each becomes a program.
 ///
@@ -274,7 +275,7 @@ impl SebulbaLoop {
 
     /// The arrays that a run has at the same time: the learner's state and a trajectory on each learner device, the state of each
     /// actor thread, and what the largest loops of acting and of learning make. A lower bound.
-    pub(crate) fn needed(&self, learners: &[usize]) -> Needed {
+    fn needed(&self, learners: &[usize]) -> Needed {
         let mut needed = Needed::default();
         let learn = &self.learn.lowered;
         for (argument, ty) in learn.spec.arguments.iter().zip(&learn.module.arguments) {
@@ -289,8 +290,21 @@ impl SebulbaLoop {
         needed
     }
 
+    /// Checks that the machine has room for a run, on the devices and for a replay that is on the host, and tells the programs' warnings.
+    pub(crate) fn check_machine(
+        &self,
+        client: &Client,
+        settings: &HostLoopSettings,
+        origin: Origin<'_>,
+    ) -> Result<(), SebulbaError> {
+        self.needed(settings.learning()).check(client)?;
+        self.check_space(&settings.folder(), origin)?;
+        self.warnings.iter().for_each(warnings::tell);
+        Ok(())
+    }
+
     /// Checks that the disk of the folder has room for a replay that is on the host.
-    pub(crate) fn check_space(
+    fn check_space(
         &self,
         folder: &std::path::Path,
         origin: Origin<'_>,

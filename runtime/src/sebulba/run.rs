@@ -22,7 +22,6 @@ use super::shared::Shared;
 use super::supply::TrajectoryQueues;
 use super::thread_status::{ThreadStatus, ThreadTimes};
 use crate::settings::SebulbaSettings;
-use crate::warnings;
 use crate::{Array, Checkpoint, Executable, TransferCounts};
 
 /// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
@@ -62,20 +61,15 @@ impl SebulbaRun {
     ) -> Result<Self, SebulbaError> {
         check(programs, settings, &environments)?;
         let (client, host, folder) = (compiler.client, &settings.host, settings.host.folder());
-        programs.needed(host.learning()).check(client)?;
+        programs.check_machine(client, host, origin)?;
         let shape = programs.shape;
-        programs.check_space(&folder, origin)?;
-        programs.warnings().iter().for_each(warnings::tell);
         let began = Instant::now();
         let fresh = matches!(origin, Origin::Seed(_));
         let Programs { init, learn, actors: actor_programs } =
             compile(programs, compiler, (host.acting(), host.learning()), fresh)?;
         let compile_time = began.elapsed();
 
-        let devices = |indices: &[usize]| -> Result<Vec<_>, _> {
-            indices.iter().map(|&index| client.device(index)).collect()
-        };
-        let (actors, learners) = (devices(host.acting())?, devices(host.learning())?);
+        let (actors, learners) = compiler.devices(host)?;
         // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
         let (lag, kept_boundaries) = settings.fixed_lag().map_or((0, 1), |lag| (lag, lag + 2));
         let restored = match origin {
