@@ -57,7 +57,7 @@ fn cartpole_is_as_published() {
     let plan = Plan { steps_per_iteration: 512, iterations: 976, calls: 61 };
     assert_eq!(settings.plan(), plan);
     let ppo: PpoSettings = parse(&settings.agent, "agent").unwrap();
-    assert_eq!((ppo.learning_rate, ppo.epochs, ppo.minibatches), (2.5e-4.into(), 4, 4));
+    assert_eq!((ppo.optimizer.learning_rate, ppo.epochs, ppo.minibatches), (2.5e-4.into(), 4, 4));
     assert_eq!(ppo.networks.hidden, [64, 64]);
 }
 
@@ -81,7 +81,7 @@ fn a_file_changes_its_base() {
     fs::write(&mine, "base = 'middle.toml'\n[anakin]\nenvironments = 8\n").unwrap();
     let settings = set(mine.to_str().unwrap(), &["agent.epochs=2"]).unwrap();
     let ppo: PpoSettings = parse(&settings.agent, "agent").unwrap();
-    assert_eq!((ppo.clip, ppo.learning_rate, ppo.epochs), (0.1.into(), 1.0.into(), 2));
+    assert_eq!((ppo.clip, ppo.optimizer.learning_rate, ppo.epochs), (0.1.into(), 1.0.into(), 2));
     assert_eq!((settings.training_loop.environments(), settings.training_loop.unroll()), (8, 128));
     assert_eq!(settings.experiment, "mine");
 

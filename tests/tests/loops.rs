@@ -7,11 +7,12 @@ use podracer_runtime::{
     ProgramOptions, XlaOptions,
 };
 use podracer_stdlib::agents::{
-    A2c, A2cSettings, Agent, AgentSettings, AnyAgent, Axes, BootstrappedDqn, BootstrappedSettings,
-    Dqn, DqnSettings, Impala, ImpalaSettings, Learn, LearnFrom, MuZeroSettings, Networks,
-    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings,
-    ReplaySettings, Replayed, Sac, SacActions, SacOptimizers, SacSettings, SearchSettings, Task,
-    Td3, Td3Settings, UnitBox,
+    A2c, A2cSettings, AdamSettings, Agent, AgentSettings, AnyAgent, Axes, BootstrappedDqn,
+    BootstrappedSettings, Dqn, DqnSettings, Impala, ImpalaSettings, Learn, LearnFrom,
+    MuZeroSettings, Networks, OffPolicySettings, OnlineActorCritic, OnlineSettings,
+    PlanningSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings,
+    Replayed, Sac, SacActions, SacOptimizers, SacSettings, SearchSettings, Task, Td3, Td3Settings,
+    UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -139,6 +140,10 @@ fn replayed<A>(agent: A) -> Replayed<A> {
     Replayed { agent, settings, iterations: 3 }
 }
 
+fn off_policy() -> OffPolicySettings {
+    OffPolicySettings { networks: networks(), ..OffPolicySettings::default() }
+}
+
 /// SAC with one layer of 8 units, which optimizes as told.
 pub fn sac<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
@@ -152,7 +157,7 @@ pub fn sac<E: Environment<Observation = Tensor>, O: Optimizer>(
             critics: optimizer.clone(),
             temperature: optimizer,
         },
-        settings: SacSettings { networks: networks(), ..SacSettings::default() },
+        settings: SacSettings { off_policy: off_policy(), ..SacSettings::default() },
     })
 }
 
@@ -166,7 +171,7 @@ pub fn td3<E: Environment<Observation = Tensor>, O: Optimizer>(
         actions: UnitBox::new(&environment.action_space()).expect("actions of a box"),
         actor_optimizer: optimizer.clone(),
         critic_optimizer: optimizer,
-        settings: Td3Settings { networks: networks(), ..Td3Settings::default() },
+        settings: Td3Settings { off_policy: off_policy(), ..Td3Settings::default() },
     })
 }
 
@@ -200,9 +205,13 @@ pub fn pqn<E: Environment<Observation = Tensor>, O: Optimizer>(
 /// DQN with one layer of 8 units, of transitions over two steps of two frames each. Adam's large epsilon keeps rounding errors
 /// small.
 pub fn dqn<E: Environment<Observation = Tensor>>(environment: &E) -> Replayed<Dqn> {
+    let optimizer = DqnSettings::default().optimizer;
     let settings = DqnSettings {
-        learning_rate: 0.1.into(),
-        adam_epsilon: 1.0.into(),
+        optimizer: AdamSettings {
+            adam_epsilon: 1.0.into(),
+            learning_rate: 0.1.into(),
+            ..optimizer
+        },
         n_step: 2,
         frames: 2,
         target_period: 2,
@@ -286,23 +295,25 @@ pub fn r2d2<E: Environment<Observation = Tensor>, O: Optimizer>(
 /// or with 0 of them from a replay. Adam's large epsilon keeps rounding errors small.
 pub fn muzero_settings(gradient_steps: usize) -> MuZeroSettings {
     let default = MuZeroSettings::default();
+    let PlanningSettings { optimizer, search, replay, .. } = default.planning.clone();
     MuZeroSettings {
-        learning_rate: 0.1.into(),
-        adam_epsilon: 1.0.into(),
         model_unroll: 2,
         n_step: 2,
         value_support: 2,
         reward_support: 2,
         embedding: 4,
         head_hidden: vec![8],
-        learn_from: if gradient_steps == 0 { LearnFrom::Replay } else { LearnFrom::Rollouts },
-        gradient_steps,
-        search: SearchSettings { simulations: 4, ..default.search },
-        replay_settings: ReplaySettings {
-            capacity: 96,
-            minimum: 24,
-            batch: 4,
-            ..default.replay_settings
+        planning: PlanningSettings {
+            optimizer: AdamSettings {
+                learning_rate: 0.1.into(),
+                adam_epsilon: 1.0.into(),
+                ..optimizer
+            },
+            learn_from: if gradient_steps == 0 { LearnFrom::Replay } else { LearnFrom::Rollouts },
+            gradient_steps,
+            search: SearchSettings { simulations: 4, ..search },
+            replay: ReplaySettings { capacity: 96, minimum: 24, batch: 4, ..replay },
+            ..default.planning
         },
         networks: networks(),
         ..default

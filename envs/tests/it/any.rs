@@ -1,10 +1,7 @@
 //! Erased environments: programs through them are those of the concrete ones.
 
 use podracer_dsl::prelude::*;
-use podracer_envs::{
-    AnyEnvironment, CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum, Space,
-    TimeStep, check_environment,
-};
+use podracer_envs::{AnyEnvironment, Environment, Space, TimeStep, check_environment};
 
 /// A batch of rollouts that uses every function of an environment, as text: its operations, arguments and results.
 fn program<E: Environment<Observation = Tensor>>(env: &E) -> String {
@@ -44,11 +41,7 @@ fn check<E: Environment<Observation = Tensor>>(env: E) {
 
 #[test]
 fn programs_are_those_of_the_concrete_environments() {
-    check(CartPole::default());
-    check(Catch::default());
-    check(GridWorld::default());
-    check(MemoryChain::default());
-    check(Pendulum::default());
+    every_environment!(check);
     check(Masked);
 }
 

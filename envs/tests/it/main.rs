@@ -1,5 +1,23 @@
 //! Environments, run by the reference semantics.
 
+/// Calls a function with each environment that is written in the DSL, as it is by default.
+macro_rules! every_environment {
+    ($check:ident) => {{
+        use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
+        use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+        use podracer_envs::{
+            Acrobot, CartPole, Catch, DeepSea, DiscountingChain, GridWorld, MemoryChain,
+            MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
+        };
+        every_environment!(
+            $check Acrobot CartPole Catch DeepSea DiscountingChain GridWorld MemoryChain MountainCar
+            MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
+            Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe
+        );
+    }};
+    ($check:ident $($environment:ident)*) => { $($check($environment::default());)* };
+}
+
 mod any;
 mod boards;
 mod check;

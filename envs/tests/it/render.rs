@@ -83,13 +83,7 @@ fn every_environment_draws_what_any_environment_draws() {
         let pictures = [after(env, &[]), after(wrapped, &[])];
         assert_eq!(pictures[0], pictures[1]);
     }
-    check(CartPole::default());
-    check(Pendulum::default());
-    check(Acrobot::default());
-    check(MountainCar::default());
-    check(MountainCarContinuous::default());
-    check(Catch::default());
-    check(GridWorld::default());
+    every_environment!(check);
 }
 
 #[test]

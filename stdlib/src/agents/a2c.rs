@@ -17,7 +17,6 @@ use super::{
 };
 use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::Schedule;
 use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -83,18 +82,10 @@ impl OptimizerDefaults for A2cSettings {
 }
 
 impl ActorCriticSettings for A2cSettings {
-    type Optimizer = Clipped<RmsPropOrAdam>;
+    type Optimizer = OptimizerSettings<A2cSettings>;
 
-    fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
-        self.optimizer.optimizer(learning_rate)
-    }
-
-    fn learning_rate(&self) -> Number {
-        self.optimizer.learning_rate
-    }
-
-    fn anneals(&self) -> bool {
-        self.optimizer.anneal_learning_rate
+    fn optimizer(&self) -> &OptimizerSettings<A2cSettings> {
+        &self.optimizer
     }
 
     fn shape(&self) -> ActorCriticShape {

@@ -1,8 +1,9 @@
 //! The struct of all actor-critics: spaces, one optimizer, settings, and how an agent is made of them. How it acts and learns is
 //! in `learn_actor_critic.rs`.
 
-use super::{ActorCritic, ActorCriticShape, AgentSettings, Memory, Optimized, Task};
-use crate::Number;
+use super::{
+    ActorCritic, ActorCriticShape, AgentSettings, DescribesOptimizer, Memory, Optimized, Task,
+};
 use crate::nn::LstmState;
 use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::prelude::*;
@@ -28,19 +29,11 @@ pub struct ActorCriticAgent<S, O> {
 
 /// Settings of an [`ActorCriticAgent`].
 pub trait ActorCriticSettings: AgentSettings {
-    /// Optimizer that the settings describe.
-    type Optimizer: Optimizer;
+    /// Settings of the optimizer, such as [`AdamSettings`](super::AdamSettings).
+    type Optimizer: DescribesOptimizer;
 
-    /// The optimizer, with a learning rate in place of that of the settings.
-    fn optimizer(&self, learning_rate: Schedule) -> Self::Optimizer;
-
-    /// Learning rate at the start of a run.
-    fn learning_rate(&self) -> Number;
-
-    /// True if the learning rate falls linearly to zero over the run.
-    fn anneals(&self) -> bool {
-        false
-    }
+    /// The settings of the optimizer.
+    fn optimizer(&self) -> &Self::Optimizer;
 
     /// Gradient steps of an iteration.
     fn gradient_steps(&self) -> usize {
@@ -51,7 +44,10 @@ pub trait ActorCriticSettings: AgentSettings {
     fn shape(&self) -> ActorCriticShape;
 }
 
-impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {
+/// The optimizer that settings `S` describe.
+type OptimizerOf<S> = <<S as ActorCriticSettings>::Optimizer as DescribesOptimizer>::Optimizer;
+
+impl<S: ActorCriticSettings> ActorCriticAgent<S, OptimizerOf<S>> {
     /// The agent for these spaces, with the default settings and a constant learning rate.
     pub fn new(observation: Space, action: Space) -> Self {
         Self::with(S::default(), observation, action)
@@ -60,7 +56,7 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {
     /// The agent for these spaces, with a constant learning rate. [`ActorCriticAgent::for_task`] has the schedules of the settings, and
     /// [`AgentSettings::agent`] all that they ask for.
     pub fn with(settings: S, observation: Space, action: Space) -> Self {
-        let optimizer = settings.optimizer(rate(&settings, None));
+        let optimizer = settings.optimizer().optimizer(rate(&settings, None));
         ActorCriticAgent { observation, action, optimizer, iterations: None, settings }
     }
 
@@ -74,7 +70,7 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {
         Ok(ActorCriticAgent {
             observation: task.observation.clone(),
             action: task.action.clone(),
-            optimizer: settings.optimizer(rate(settings, iterations)),
+            optimizer: settings.optimizer().optimizer(rate(settings, iterations)),
             iterations,
             settings: settings.clone(),
         })
@@ -83,13 +79,8 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {
 
 /// The learning rate by the gradient step, in a run of so many iterations.
 fn rate<S: ActorCriticSettings>(settings: &S, iterations: Option<usize>) -> Schedule {
-    let rate = settings.learning_rate();
-    match iterations {
-        Some(iterations) if settings.anneals() => {
-            Schedule::linear(rate, 0.0, iterations.saturating_mul(settings.gradient_steps()))
-        }
-        _ => Schedule::constant(rate),
-    }
+    let steps = iterations.map(|iterations| iterations.saturating_mul(settings.gradient_steps()));
+    settings.optimizer().schedule(steps)
 }
 
 impl<S: ActorCriticSettings, O: Optimizer> ActorCriticAgent<S, O> {

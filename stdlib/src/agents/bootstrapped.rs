@@ -8,9 +8,9 @@
 use super::dqn_loss::Use;
 use super::steps::of_legal;
 use super::{
-    Act, Agent, AgentSettings, AnyAgent, Cx, Dqn, DqnLoss, DqnMemory, DqnMetrics, DqnSettings,
-    DqnState, DqnValues, Exploration, Exploring, Input, LaneId, LearnFromReplay, Mode, Networks,
-    QNetwork, ReplaySettings, Replayed, Rollout, Step, Task, Window, Windows,
+    Act, AdamSettings, Agent, AgentSettings, AnyAgent, Cx, Dqn, DqnLoss, DqnMemory, DqnMetrics,
+    DqnSettings, DqnState, DqnValues, Exploration, Exploring, Input, LaneId, LearnFromReplay, Mode,
+    Networks, QNetwork, ReplaySettings, Replayed, Rollout, Step, Task, Window, Windows,
 };
 use crate::Number;
 use podracer_dsl::prelude::*;
@@ -44,7 +44,10 @@ impl Default for BootstrappedSettings {
             prior_scale: 5.0.into(),
             mask_probability: 1.0,
             dqn: DqnSettings {
-                learning_rate: 1e-3.into(),
+                optimizer: AdamSettings {
+                    learning_rate: 1e-3.into(),
+                    ..DqnSettings::default().optimizer
+                },
                 double: false,
                 target_period: 4,
                 epsilon: Exploration {

@@ -8,11 +8,11 @@
 //!   three for its whole batch, those of the online network, of the target network and of the online network that chooses
 //!   the next action, as section 3.1 there: then a batch is one product with one matrix of weights.
 
-use super::settings::{annealed, clipped_adam};
 use super::{
-    Act, ActorCriticOptimizer, Agent, Cx, DqnExploration, DqnLoss, DqnSettings, Exploring,
-    FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized, QNetwork, Rollout, Step, Task,
-    Window, Windows, epsilon_greedy, epsilon_ladder, no_frames, stack_frame, stacked_space,
+    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, DqnExploration, DqnLoss, DqnSettings,
+    Exploring, FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized, QNetwork, Rollout,
+    Step, Task, Window, Windows, epsilon_greedy, epsilon_ladder, no_frames, stack_frame,
+    stacked_space,
 };
 use crate::optim::{Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
@@ -90,9 +90,7 @@ impl Dqn {
     /// Adam at an iteration's learning rate.
     #[track_caller]
     fn optimizer(&self, iteration: Tensor) -> ActorCriticOptimizer {
-        let &DqnSettings { learning_rate, anneal_learning_rate, adam_epsilon, .. } = &self.settings;
-        let rate = annealed(learning_rate, anneal_learning_rate, iteration, self.iterations);
-        clipped_adam(rate, adam_epsilon, self.settings.max_gradient_norm)
+        self.settings.optimizer.at(iteration, self.iterations)
     }
 
     /// A new network.

@@ -1,8 +1,8 @@
 //! The settings of [`Dqn`](super::Dqn), and the agent that they make.
 
 use super::{
-    ActionValues, AgentSettings, AnyAgent, Dqn, Exploration, Networks, QHeadShape, ReplaySettings,
-    Replayed, RewardClipping, Task, stacked_space,
+    ActionValues, AdamSettings, AgentSettings, AnyAgent, Dqn, Exploration, Networks, QHeadShape,
+    ReplaySettings, Replayed, RewardClipping, Task, stacked_space,
 };
 use crate::Number;
 use crate::nn::{Activation, ConvNet};
@@ -43,17 +43,9 @@ pub enum DqnExploration {
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DqnSettings {
-    /// Adam's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// Adam's epsilon.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub adam_epsilon: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
+    /// The optimizer of all parameters.
+    #[serde(flatten)]
+    pub optimizer: AdamSettings,
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
@@ -126,10 +118,11 @@ pub struct DqnSettings {
 impl Default for DqnSettings {
     fn default() -> Self {
         DqnSettings {
-            learning_rate: 2.5e-4.into(),
-            anneal_learning_rate: false,
-            adam_epsilon: 1e-8.into(),
-            max_gradient_norm: 10.0.into(),
+            optimizer: AdamSettings {
+                adam_epsilon: 1e-8.into(),
+                max_gradient_norm: 10.0.into(),
+                ..AdamSettings::default()
+            },
             discount: 0.99.into(),
             n_step: 1,
             reward_clipping: RewardClipping::None,

@@ -20,7 +20,6 @@ use super::{
 };
 use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::Schedule;
 use crate::returns::{PgAdvantage, Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -126,18 +125,10 @@ impl OptimizerDefaults for ImpalaSettings {
 }
 
 impl ActorCriticSettings for ImpalaSettings {
-    type Optimizer = Clipped<RmsPropOrAdam>;
+    type Optimizer = OptimizerSettings<ImpalaSettings>;
 
-    fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
-        self.optimizer.optimizer(learning_rate)
-    }
-
-    fn learning_rate(&self) -> Number {
-        self.optimizer.learning_rate
-    }
-
-    fn anneals(&self) -> bool {
-        self.optimizer.anneal_learning_rate
+    fn optimizer(&self) -> &OptimizerSettings<ImpalaSettings> {
+        &self.optimizer
     }
 
     fn shape(&self) -> ActorCriticShape {

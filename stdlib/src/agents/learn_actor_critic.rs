@@ -32,11 +32,9 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 /// ```
 /// use podracer_dsl::prelude::*;
 /// use podracer_envs::CartPole;
-/// use podracer_stdlib::Number;
 /// use podracer_stdlib::agents::*;
 /// use podracer_stdlib::anakin::AgentLoop;
 /// use podracer_stdlib::nn::Initializer;
-/// use podracer_stdlib::optim::{Adam, Schedule, adam};
 /// use podracer_envs::Environment;
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
@@ -45,6 +43,9 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 /// #[derive(Clone, Default, Deserialize, JsonSchema, Serialize)]
 /// #[serde(default)]
 /// struct OneStepSettings {
+///     /// The optimizer of all parameters.
+///     #[serde(flatten)]
+///     optimizer: AdamSettings,
 ///     /// The networks of policy and value.
 ///     #[serde(flatten)]
 ///     networks: Networks,
@@ -57,14 +58,10 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 /// }
 ///
 /// impl ActorCriticSettings for OneStepSettings {
-///     type Optimizer = Adam;
+///     type Optimizer = AdamSettings;
 ///
-///     fn optimizer(&self, learning_rate: Schedule) -> Adam {
-///         adam(learning_rate)
-///     }
-///
-///     fn learning_rate(&self) -> Number {
-///         1e-3.into()
+///     fn optimizer(&self) -> &AdamSettings {
+///         &self.optimizer
 ///     }
 ///
 ///     fn shape(&self) -> ActorCriticShape {

@@ -71,17 +71,20 @@ pub use learn_actor_critic::{
 };
 pub use muzero::{
     ActionPlanes, ChanceNetwork, Encoded, ModelKind, MuZero, MuZeroLoss, MuZeroMetrics,
-    MuZeroNetwork, MuZeroOptimizer, MuZeroSettings, MuZeroTargets, MuZeroTerms, PlanesHead,
-    PlanesNetwork, PlanesTorso, Support,
+    MuZeroNetwork, MuZeroSettings, MuZeroTargets, MuZeroTerms, PlanesHead, PlanesNetwork,
+    PlanesTorso, Support,
 };
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
-pub use off_policy::{TorsoMlp, UnitBox};
+pub use off_policy::{OffPolicySettings, TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use optimizer::{
-    OptimizerDefaults, OptimizerKind, OptimizerSettings, RmsPropOrAdam, RmsPropOrAdamState,
+    AdamSettings, DescribesOptimizer, OptimizerDefaults, OptimizerKind, OptimizerSettings,
+    RmsPropOrAdam, RmsPropOrAdamState,
 };
-pub use planning::{LearnFrom, PlanExtras, PlannedStep, SearchKind, SearchSettings};
+pub use planning::{
+    LearnFrom, PlanExtras, PlannedStep, PlanningSettings, SearchKind, SearchSettings,
+};
 pub use ppo::{
     ClippedSurrogate, Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings, PpoSettingsOf, PpoTerms,
     Surrogate,

@@ -1,12 +1,92 @@
-//! What SAC and TD3 share: batches of transitions, actions scaled to [-1, 1], and networks of observations and actions.
+//! What SAC and TD3 share: settings, the critics' gradient step on batches of transitions, actions scaled to [-1, 1], and networks of
+//! observations and actions.
 
 use super::steps::weighted;
-use super::{Networks, Step, TorsoNet, Transition, Windows};
+use super::{
+    AnyAgent, Axes, LearnFromReplay, Networks, Optimized, ReplaySettings, Replayed, Step, Task,
+    TorsoNet, Transition, Windows,
+};
 use crate::Number;
-use crate::nn::{Fan, Initializer, Law, Mlp};
+use crate::losses::l2_loss;
+use crate::nn::{Activation, Ensemble, Fan, Initializer, Law, Mlp};
+use crate::optim::{Adam, Flatten, Optimizer, adam, flatten};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::FRAC_1_SQRT_2;
+
+/// Settings of an actor and critics that learn from a replay.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct OffPolicySettings {
+    /// Adam's step size for the actor.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub actor_learning_rate: Number,
+    /// Adam's step size for the critics.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub critic_learning_rate: Number,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Part of the way that the targets move to the networks when they are updated.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub polyak: Number,
+    /// Steps of the returns that the critics' targets begin with.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub n_step: usize,
+    /// The networks of actor and critics, each with a torso of its own.
+    #[serde(flatten)]
+    pub networks: Networks,
+    /// The replay. Before it has its minimum, actions are drawn uniformly.
+    #[serde(flatten)]
+    pub replay: ReplaySettings,
+}
+
+impl Default for OffPolicySettings {
+    fn default() -> Self {
+        OffPolicySettings {
+            actor_learning_rate: 3e-4.into(),
+            critic_learning_rate: 3e-4.into(),
+            discount: 0.99.into(),
+            polyak: 0.005.into(),
+            n_step: 1,
+            networks: Networks {
+                hidden: vec![256, 256],
+                activation: Activation::Relu,
+                ..Networks::default()
+            },
+            replay: ReplaySettings {
+                minimum: 5_000,
+                batch: 256,
+                // A gradient step for each step of an environment.
+                replay_ratio: 256.0,
+                ..ReplaySettings::default()
+            },
+        }
+    }
+}
+
+impl OffPolicySettings {
+    /// Optimizers of actor and critics.
+    pub(super) fn optimizers(&self) -> [Flatten<Adam>; 2] {
+        [self.actor_learning_rate, self.critic_learning_rate].map(|rate| flatten(adam(rate)))
+    }
+
+    /// An agent with its replay, where networks and replay fit the task.
+    pub(super) fn replayed<A>(&self, agent: A, task: &Task) -> Result<AnyAgent, String>
+    where
+        A: LearnFromReplay<Observation = Tensor> + Clone + 'static,
+    {
+        self.networks.check(&task.observation)?;
+        self.replay.check(self.n_step + 1)?;
+        Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
+    }
+}
+
+/// Critics with the state of optimizer `O`.
+pub(super) type Critics<O> =
+    Optimized<Ensemble<TorsoMlp>, <O as Optimizer>::State<Ensemble<TorsoMlp>>>;
 
 /// A batch of transitions.
 pub(super) struct Batch {
@@ -35,6 +115,37 @@ impl Batch {
     #[track_caller]
     pub(super) fn mean(&self, losses: Tensor) -> Tensor {
         weighted(losses, Some(self.weights)).mean()
+    }
+}
+
+/// The results of [`Batch::critic_step`].
+#[derive(Tree, Clone, Copy)]
+pub(super) struct CriticStep {
+    /// Half of the squared errors, summed over the critics: a mean over the batch. f32 `[]`
+    pub(super) loss: Tensor,
+    /// Mean value of the actions taken. f32 `[]`
+    pub(super) value: Tensor,
+    /// Mean magnitude of the critics' errors in each transition. f32 `[B]`
+    pub(super) priorities: Tensor,
+}
+
+impl Batch {
+    /// A gradient step of the critics. `errors` gives theirs in each transition, f32 `[B, K]`, and their mean values of the actions taken,
+    /// f32 `[B]`.
+    #[track_caller]
+    pub(super) fn critic_step<O: Optimizer>(
+        &self,
+        critics: Critics<O>,
+        optimizer: &O,
+        axes: &Axes,
+        errors: impl FnOnce(&Ensemble<TorsoMlp>) -> (Tensor, Tensor),
+    ) -> (Critics<O>, CriticStep) {
+        critics.gradient_step(optimizer, axes, |critics| {
+            let (errors, value) = errors(&critics);
+            let loss = self.mean(l2_loss(errors).sum_axis(1));
+            let priorities = errors.abs().mean_axis(1);
+            (loss, stop_gradient(CriticStep { loss, value: value.mean(), priorities }))
+        })
     }
 }
 

@@ -2,16 +2,15 @@
 //! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
 //! which the agent acted.
 
-use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
     Acted, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticRollout,
-    ActorCriticSettings, ActorCriticShape, ActorCriticState, AgentSettings, AnyAgent, Axes, Cx,
-    Input, LearnActorCritic, Networks, RolloutOf, Staleness, Task, step_weights,
+    ActorCriticSettings, ActorCriticShape, ActorCriticState, AdamSettings, AgentSettings, AnyAgent,
+    Axes, Cx, Input, LearnActorCritic, Networks, RolloutOf, Staleness, Task, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::{Optimizer, Schedule};
+use crate::optim::Optimizer;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,17 +19,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct OnlineSettings {
-    /// Adam's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// Adam's epsilon.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub adam_epsilon: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
+    /// The optimizer of all parameters.
+    #[serde(flatten)]
+    pub optimizer: AdamSettings,
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
@@ -51,10 +42,7 @@ pub struct OnlineSettings {
 impl Default for OnlineSettings {
     fn default() -> Self {
         OnlineSettings {
-            learning_rate: 1e-3.into(),
-            anneal_learning_rate: false,
-            adam_epsilon: 1e-5.into(),
-            max_gradient_norm: 0.5.into(),
+            optimizer: AdamSettings::new(1e-3),
             discount: 0.99.into(),
             lambda: 0.95.into(),
             entropy_cost: 0.01.into(),
@@ -65,18 +53,10 @@ impl Default for OnlineSettings {
 }
 
 impl ActorCriticSettings for OnlineSettings {
-    type Optimizer = ActorCriticOptimizer;
+    type Optimizer = AdamSettings;
 
-    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
-        clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
-    }
-
-    fn learning_rate(&self) -> Number {
-        self.learning_rate
-    }
-
-    fn anneals(&self) -> bool {
-        self.anneal_learning_rate
+    fn optimizer(&self) -> &AdamSettings {
+        &self.optimizer
     }
 
     fn shape(&self) -> ActorCriticShape {

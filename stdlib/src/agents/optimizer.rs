@@ -1,7 +1,7 @@
-//! The optimizer of agents that may have RMSProp or Adam: one struct of settings, and the optimizer that they describe.
+//! Optimizers of agents as settings: [`AdamSettings`], and [`OptimizerSettings`] for agents that may have RMSProp or Adam.
 
-use super::Clipped;
 use super::settings::clipped;
+use super::{ActorCriticOptimizer, Clipped};
 use crate::Number;
 use crate::optim::{Adam, AdamState, Optimizer, RmsProp, RmsPropState, Schedule, adam, rmsprop};
 use podracer_dsl::fail;
@@ -9,6 +9,93 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
+
+/// Settings that describe an optimizer, whose learning rate may fall over a run.
+pub trait DescribesOptimizer {
+    /// The optimizer that they describe.
+    type Optimizer: Optimizer;
+
+    /// The optimizer, with a learning rate in place of that of the settings.
+    fn optimizer(&self, learning_rate: Schedule) -> Self::Optimizer;
+
+    /// Learning rate at the start of a run.
+    fn learning_rate(&self) -> Number;
+
+    /// True if the learning rate falls linearly to zero over the run.
+    fn anneals(&self) -> bool;
+
+    /// The learning rate by the gradient step, of which there are so many in a run; `None` for a rate that stays.
+    fn schedule(&self, steps: Option<usize>) -> Schedule {
+        match steps {
+            Some(steps) if self.anneals() => Schedule::linear(self.learning_rate(), 0.0, steps),
+            _ => Schedule::constant(self.learning_rate()),
+        }
+    }
+
+    /// The optimizer in an iteration (i32 `[]`) of a run of so many, for agents whose number of gradient steps in an iteration is not known.
+    #[track_caller]
+    fn at(&self, iteration: Tensor, iterations: usize) -> Self::Optimizer {
+        let rate = self.learning_rate();
+        if !self.anneals() {
+            return self.optimizer(rate.into());
+        }
+        let done = iteration.astype(F32) / iterations.max(1) as f64;
+        self.optimizer(Number::from(rate * (1.0 - done).maximum(0.0)).into())
+    }
+}
+
+/// Settings of Adam on gradients of a bounded norm, flattened into the settings of an agent. What an experiment leaves out is as in the agent's
+/// `Default`; serde by itself takes the defaults below, as for every flattened struct.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct AdamSettings {
+    /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// If true, the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub adam_epsilon: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+}
+
+impl AdamSettings {
+    /// The default settings with this learning rate, which stays.
+    pub fn new(learning_rate: impl Into<Number>) -> Self {
+        AdamSettings { learning_rate: learning_rate.into(), ..AdamSettings::default() }
+    }
+}
+
+/// The optimizer of CleanRL's PPO, with a learning rate that stays.
+impl Default for AdamSettings {
+    fn default() -> Self {
+        AdamSettings {
+            learning_rate: 2.5e-4.into(),
+            anneal_learning_rate: false,
+            adam_epsilon: 1e-5.into(),
+            max_gradient_norm: 0.5.into(),
+        }
+    }
+}
+
+impl DescribesOptimizer for AdamSettings {
+    type Optimizer = ActorCriticOptimizer;
+
+    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
+        clipped(self.max_gradient_norm, adam(learning_rate).eps(self.adam_epsilon))
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn anneals(&self) -> bool {
+        self.anneal_learning_rate
+    }
+}
 
 /// Optimizers of [`Impala`](super::Impala) and [`A2c`](super::A2c).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -62,9 +149,18 @@ impl<A: OptimizerDefaults> Default for OptimizerSettings<A> {
     }
 }
 
-impl<A: OptimizerDefaults> OptimizerSettings<A> {
-    /// The optimizer, with a learning rate in place of that of the settings.
-    pub fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
+impl<A: OptimizerDefaults> DescribesOptimizer for OptimizerSettings<A> {
+    type Optimizer = Clipped<RmsPropOrAdam>;
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn anneals(&self) -> bool {
+        self.anneal_learning_rate
+    }
+
+    fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
         let &OptimizerSettings { rmsprop_decay, epsilon, max_gradient_norm, .. } = self;
         let optimizer = match self.optimizer {
             OptimizerKind::Rmsprop => RmsPropOrAdam::RmsProp(RmsProp {

@@ -1,7 +1,12 @@
 //! Agents that plan: the search in `act`, the steps that it leaves, and the targets that are learnt from them.
 
-use super::{Mode, RewardClipping, RolloutOf, Task};
+use super::settings::clipped;
+use super::{
+    ActorCriticOptimizer, AdamSettings, AnyAgent, DescribesOptimizer, LearnFromReplay, Mode,
+    ReplaySettings, Replayed, RewardClipping, RolloutOf, Split, Task,
+};
 use crate::Number;
+use crate::optim::{Schedule, adam};
 use crate::replay::stack_frames;
 use crate::returns::n_step_bootstrapped_returns;
 use crate::search::{
@@ -82,6 +87,111 @@ impl Default for SearchSettings {
             temperature: muzero.temperature,
             considered_actions: gumbel.max_num_considered_actions,
             gumbel_scale: gumbel.gumbel_scale,
+        }
+    }
+}
+
+/// Settings that all agents that plan have: the optimizer, the search, and what is learnt from.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct PlanningSettings {
+    /// The optimizer of all parameters.
+    #[serde(flatten)]
+    pub optimizer: AdamSettings,
+    /// Decay of all parameters, beside Adam's step (AdamW).
+    #[schemars(range(min = 0.0))]
+    pub weight_decay: Number,
+    /// Source of what is learnt from.
+    pub learn_from: LearnFrom,
+    /// With `learn_from = "rollouts"`: gradient steps of an iteration, each from an equal part of the lanes of a device.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub gradient_steps: usize,
+    /// Settings of the search.
+    #[serde(flatten)]
+    pub search: SearchSettings,
+    /// Settings of the replay.
+    #[serde(flatten)]
+    pub replay: ReplaySettings,
+}
+
+impl Default for PlanningSettings {
+    fn default() -> Self {
+        PlanningSettings {
+            optimizer: AdamSettings {
+                learning_rate: 1e-3.into(),
+                adam_epsilon: 1e-8.into(),
+                max_gradient_norm: 5.0.into(),
+                ..AdamSettings::default()
+            },
+            weight_decay: 1e-4.into(),
+            learn_from: LearnFrom::Rollouts,
+            gradient_steps: 1,
+            search: SearchSettings::default(),
+            replay: ReplaySettings {
+                capacity: 1_000_000,
+                minimum: 10_000,
+                batch: 1024,
+                replay_ratio: 1.0,
+                ..ReplaySettings::default()
+            },
+        }
+    }
+}
+
+impl DescribesOptimizer for PlanningSettings {
+    type Optimizer = ActorCriticOptimizer;
+
+    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
+        let adam = adam(learning_rate).eps(self.optimizer.adam_epsilon);
+        clipped(self.optimizer.max_gradient_norm, adam.weight_decay(self.weight_decay))
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.optimizer.learning_rate
+    }
+
+    fn anneals(&self) -> bool {
+        self.optimizer.anneal_learning_rate
+    }
+}
+
+impl PlanningSettings {
+    /// The first steps of a window of so many that are learnt from: one in the replay, whose windows have the full return of it, and all of a
+    /// rollout.
+    #[must_use]
+    pub fn starts(&self, length: usize) -> usize {
+        match self.learn_from {
+            LearnFrom::Replay => 1,
+            LearnFrom::Rollouts => length,
+        }
+    }
+
+    /// An agent that learns from rollouts, or from windows of so many steps of a replay.
+    pub(super) fn learning<A>(
+        &self,
+        agent: A,
+        window: usize,
+        task: &Task,
+    ) -> Result<AnyAgent, String>
+    where
+        A: LearnFromReplay<Observation = Tensor, Start = ()> + Clone + 'static,
+    {
+        match self.learn_from {
+            LearnFrom::Rollouts => {
+                Ok(AnyAgent::new(Split { agent, gradient_steps: self.gradient_steps }))
+            }
+            LearnFrom::Replay => {
+                self.replay.check(window)?;
+                Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
+            }
+        }
+    }
+
+    /// Checks that gradient steps from rollouts can be of equal parts of so many lanes.
+    pub(super) fn check_rollout(&self, lanes: usize) -> Result<(), String> {
+        match self.learn_from {
+            LearnFrom::Replay => Ok(()),
+            LearnFrom::Rollouts => Split::<()>::check(lanes, self.gradient_steps),
         }
     }
 }

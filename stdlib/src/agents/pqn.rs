@@ -12,9 +12,9 @@ use super::minibatches::{Minibatches, merged};
 use super::settings::{Clipped, clipped};
 use super::steps::{of_legal, weighted};
 use super::{
-    Act, Agent, AgentSettings, AnyAgent, Axes, Cx, Exploration, Exploring, Input, LaneId, Learn,
-    Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Staleness, Task, Torso, TorsoNet,
-    epsilon_greedy, scan_mean, step_weights,
+    Act, Agent, AgentSettings, AnyAgent, Axes, Cx, DescribesOptimizer, Exploration, Exploring,
+    Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Staleness,
+    Task, Torso, TorsoNet, epsilon_greedy, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::losses::{l2_loss, pick};
@@ -98,6 +98,22 @@ impl PqnSettings {
     fn drawn(&self) -> Minibatches {
         let &PqnSettings { epochs, minibatches, exact_shuffle, .. } = self;
         Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: false }
+    }
+}
+
+impl DescribesOptimizer for PqnSettings {
+    type Optimizer = PqnOptimizer;
+
+    fn optimizer(&self, learning_rate: Schedule) -> PqnOptimizer {
+        clipped(self.max_gradient_norm, radam(learning_rate))
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn anneals(&self) -> bool {
+        self.anneal_learning_rate
     }
 }
 
@@ -213,12 +229,12 @@ impl Pqn {
                 task.action.ty()
             ));
         };
-        let (rate, steps) = (settings.learning_rate, settings.drawn().updates());
-        let rate = task.learning_rate(rate, settings.anneal_learning_rate, steps);
+        let rate =
+            settings.schedule(Some(task.iterations.saturating_mul(settings.drawn().updates())));
         Ok(Pqn {
             observation: task.observation.clone(),
             actions,
-            optimizer: clipped(settings.max_gradient_norm, radam(rate)),
+            optimizer: settings.optimizer(rate),
             epsilon: settings.exploration.schedule(task.iterations),
             settings: settings.clone(),
         })

@@ -4,10 +4,8 @@ use super::{ActorCriticShape, AnyAgent};
 use crate::Number;
 use crate::nn::{Activation, ConvNet, Initializer, ResidualNet};
 use crate::optim::{
-    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm,
-    flatten,
+    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, chain, clip_by_global_norm, flatten,
 };
-use podracer_dsl::prelude::*;
 use podracer_envs::{AnyEnvironment, Space};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -24,27 +22,6 @@ pub struct Task {
     pub iterations: usize,
     /// The environment itself, for agents that search with it; `None` where it steps on the host.
     pub model: Option<AnyEnvironment>,
-}
-
-impl Task {
-    /// A learning rate by the gradient step, of which there are `steps` in each iteration: constant, or in a straight line
-    /// down to zero at the end of the run.
-    pub fn learning_rate(&self, rate: Number, anneal: bool, steps: usize) -> Schedule {
-        match anneal {
-            true => Schedule::linear(rate, 0.0, self.iterations.saturating_mul(steps)),
-            false => Schedule::constant(rate),
-        }
-    }
-}
-
-/// A learning rate in an iteration (i32 `[]`) of a run of so many: constant, or in a straight line down to zero at the run's end.
-#[track_caller]
-pub(super) fn annealed(rate: Number, anneal: bool, iteration: Tensor, iterations: usize) -> Number {
-    if !anneal {
-        return rate;
-    }
-    let done = iteration.astype(F32) / iterations.max(1) as f64;
-    (rate * (1.0 - done).maximum(0.0)).into()
 }
 
 /// The settings of an agent: one struct whose fields, with their documentation, defaults and ranges, are what an experiment
@@ -81,15 +58,6 @@ pub type ActorCriticOptimizer = Clipped<Adam>;
 /// The optimizer behind gradients that are scaled down to this global norm.
 pub(super) fn clipped<O: Optimizer>(max_gradient_norm: Number, optimizer: O) -> Clipped<O> {
     flatten(chain(clip_by_global_norm(max_gradient_norm), optimizer))
-}
-
-/// Adam on gradients of a bounded norm, with all parameters as one vector.
-pub(super) fn clipped_adam(
-    learning_rate: impl Into<Schedule>,
-    epsilon: Number,
-    max_gradient_norm: Number,
-) -> ActorCriticOptimizer {
-    clipped(max_gradient_norm, adam(learning_rate).eps(epsilon))
 }
 
 /// Kinds of torso: the network from observations to the features that policy and value share.

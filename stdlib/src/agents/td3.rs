@@ -5,16 +5,16 @@
 //! A gradient step changes the critics by algorithm 1 of the paper. Every [`Td3Settings::policy_period`]-th changes the actor
 //! with them, and moves the targets of both. All of it is about actions scaled to [-1, 1] ([`UnitBox`]).
 
-use super::off_policy::{Batch, uniform};
+use super::off_policy::{Batch, CriticStep, uniform};
 use super::{
-    Act, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay, Mode, Networks,
-    Optimized, ReplaySettings, Replayed, Rollout, Step, Task, TorsoMlp, Transition, UnitBox,
-    Window, Windows,
+    Act, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay, Mode,
+    OffPolicySettings, Optimized, ReplaySettings, Rollout, Step, Task, TorsoMlp, Transition,
+    UnitBox, Window, Windows,
 };
 use crate::Number;
-use crate::losses::{clipped_double_q_learning, l2_loss, target_policy_smoothing};
-use crate::nn::{Activation, Ensemble};
-use crate::optim::{Adam, Flatten, Optimizer, adam, flatten, incremental_update};
+use crate::losses::{clipped_double_q_learning, target_policy_smoothing};
+use crate::nn::Ensemble;
+use crate::optim::{Adam, Flatten, Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use schemars::JsonSchema;
@@ -26,21 +26,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Td3Settings {
-    /// Adam's step size for the actor.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub actor_learning_rate: Number,
-    /// Adam's step size for the critics.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub critic_learning_rate: Number,
-    /// Discount of future rewards.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub discount: Number,
-    /// Part of the way that the targets move to the networks whenever the actor takes a step.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub polyak: Number,
-    /// Steps of the returns that the critics' targets begin with.
-    #[schemars(range(min = 1, max = 1_000))]
-    pub n_step: usize,
+    /// Settings that SAC has as well. The targets are updated whenever the actor takes a step.
+    #[serde(flatten)]
+    pub off_policy: OffPolicySettings,
     /// If true, there are two critics, and targets take the lesser of their values.
     pub twin: bool,
     /// Gradient steps of the critics for one of the actor and of the targets.
@@ -55,39 +43,21 @@ pub struct Td3Settings {
     /// Standard deviation of the noise in actions while training, where actions are in [-1, 1].
     #[schemars(range(min = 0.0))]
     pub exploration_noise: Number,
-    /// The networks of actor and critics, each with a torso of its own.
-    #[serde(flatten)]
-    pub networks: Networks,
-    /// The replay. Before it has its minimum, actions are drawn uniformly.
-    #[serde(flatten)]
-    pub replay: ReplaySettings,
 }
 
 impl Default for Td3Settings {
     fn default() -> Self {
+        let shared = OffPolicySettings::default();
         Td3Settings {
-            actor_learning_rate: 3e-4.into(),
-            critic_learning_rate: 3e-4.into(),
-            discount: 0.99.into(),
-            polyak: 0.005.into(),
-            n_step: 1,
+            off_policy: OffPolicySettings {
+                replay: ReplaySettings { minimum: 25_000, ..shared.replay },
+                ..OffPolicySettings::default()
+            },
             twin: true,
             policy_period: 2,
             target_noise: 0.2.into(),
             target_noise_clip: 0.5.into(),
             exploration_noise: 0.1.into(),
-            networks: Networks {
-                hidden: vec![256, 256],
-                activation: Activation::Relu,
-                ..Networks::default()
-            },
-            replay: ReplaySettings {
-                minimum: 25_000,
-                batch: 256,
-                // A gradient step for each step of an environment.
-                replay_ratio: 256.0,
-                ..ReplaySettings::default()
-            },
         }
     }
 }
@@ -109,17 +79,16 @@ pub struct Td3<O = Flatten<Adam>> {
 
 impl AgentSettings for Td3Settings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
-        self.networks.check(&task.observation)?;
-        self.replay.check(self.n_step + 1)?;
+        let [actor_optimizer, critic_optimizer] = self.off_policy.optimizers();
         let agent = Td3 {
             observation: task.observation.clone(),
             actions: UnitBox::new(&task.action)
                 .map_err(|problem| format!("agent.kind = td3: {problem}"))?,
-            actor_optimizer: flatten(adam(self.actor_learning_rate)),
-            critic_optimizer: flatten(adam(self.critic_learning_rate)),
+            actor_optimizer,
+            critic_optimizer,
             settings: self.clone(),
         };
-        Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
+        self.off_policy.replayed(agent, task)
     }
 }
 
@@ -238,7 +207,7 @@ impl<O: Optimizer> LearnFromReplay for Td3<O> {
     type Metrics = Td3Metrics;
 
     fn init(&self, key: Key) -> StateOf<O> {
-        let (networks, actions) = (&self.settings.networks, self.actions.elements());
+        let (networks, actions) = (&self.settings.off_policy.networks, self.actions.elements());
         let [actor_key, critic_key] = key.split_into();
         let actor = TorsoMlp::init(actor_key, &self.observation, 0, actions, networks);
         let count = if self.settings.twin { 2 } else { 1 };
@@ -262,7 +231,7 @@ impl<O: Optimizer> LearnFromReplay for Td3<O> {
     }
 
     fn window(&self, steps: &Spec<Step>) -> Window {
-        Step::window(steps, self.settings.n_step)
+        Step::window(steps, self.settings.off_policy.n_step)
     }
 
     fn gradient_step(
@@ -273,14 +242,13 @@ impl<O: Optimizer> LearnFromReplay for Td3<O> {
     ) -> (StateOf<O>, Tensor, Td3Metrics) {
         let _scope = scope("Td3::gradient_step");
         let Td3State { actor, critics, targets, steps } = state;
-        let &Td3Settings { polyak, policy_period, n_step, discount, .. } = &self.settings;
+        let policy_period = self.settings.policy_period;
+        let &OffPolicySettings { polyak, n_step, discount, .. } = &self.settings.off_policy;
         let (batch, axes) = (&Batch::of(&windows, n_step, discount), &cx.axes);
         let key = cx.key.fold_in(axes.index());
-        let (critics, (errors, value, critic_loss)) =
-            critics.gradient_step(&self.critic_optimizer, axes, |critics| {
-                let (errors, value) = self.errors(&critics, &targets, batch, key);
-                let loss = batch.mean(l2_loss(errors).sum_axis(1));
-                (loss, stop_gradient((errors, value, loss)))
+        let (critics, learnt) =
+            batch.critic_step(critics, &self.critic_optimizer, axes, |critics| {
+                self.errors(critics, &targets, batch, key)
             });
         let steps = steps + 1;
         let stays = (actor.clone(), targets.clone());
@@ -301,8 +269,9 @@ impl<O: Optimizer> LearnFromReplay for Td3<O> {
         } else {
             cond(steps.rem(policy_period as i32).eq(0), turn, || (stays, scalar(0.0)))
         };
-        let metrics = Td3Metrics { critic_loss, actor_loss, value: value.mean() };
+        let CriticStep { loss: critic_loss, value, priorities } = learnt;
+        let metrics = Td3Metrics { critic_loss, actor_loss, value };
         let state = Td3State { actor, critics, targets, steps };
-        (state, errors.abs().mean_axis(1), axes.mean(metrics))
+        (state, priorities, axes.mean(metrics))
     }
 }

@@ -71,7 +71,7 @@ fn a_variant_of_ppo_keeps_what_the_settings_say() {
     let task = Task { observation, action, iterations: 8, model: None };
     for normalize in [false, true] {
         let table = json!({
-            "epochs": 2, "normalize_observations": normalize, "normalize_rewards": normalize,
+            "anneal_learning_rate": true, "epochs": 2, "normalize_observations": normalize, "normalize_rewards": normalize,
         });
         let settings: PpoSettings = from_value(table.clone()).expect("settings");
         let variant = |scale: f64| {

@@ -7,7 +7,7 @@ use podracer_envs::boards::{ConnectFour, Othello, TicTacToe};
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_stdlib::agents::{
     Agent, AgentSettings, AlphaZeroSettings, LearnFromReplay, Mode, MuZero, MuZeroNetwork,
-    MuZeroSettings, PlanExtras, PlannedStep, SearchSettings, Task,
+    MuZeroSettings, PlanExtras, PlannedStep, Task,
 };
 use podracer_stdlib::returns::TxPair;
 
@@ -19,13 +19,9 @@ fn task<E: Environment<Observation = Tensor> + Clone>(game: &E) -> Task {
 
 /// MuZero's small networks for a game, with these simulations and a discount of 1.
 fn muzero<E: Environment<Observation = Tensor> + Clone>(game: &E, simulations: usize) -> MuZero {
-    let small = small();
-    let settings = MuZeroSettings {
-        discount: 1.0.into(),
-        rescaling: TxPair::Identity,
-        search: SearchSettings { simulations, ..small.search },
-        ..small
-    };
+    let mut settings =
+        MuZeroSettings { discount: 1.0.into(), rescaling: TxPair::Identity, ..small() };
+    settings.planning.search.simulations = simulations;
     MuZero::for_task(&settings, &task(game)).expect("settings that fit")
 }
 

@@ -21,17 +21,7 @@ struct Counts {
     places: usize,
 }
 
-impl Agent for Counts {
-    type Observation = Tensor;
-    type Params = ();
-    type Memory = ();
-    type Extras = ();
-    fn init_memory(&self, _: LaneId) {}
-    fn begin_episode(&self, (): ()) {}
-    fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
-        Act { action: scalar(0), memory: (), extras: () }
-    }
-}
+idle_agent!(Counts);
 
 impl LearnFromReplay for Counts {
     type State = Tensor;

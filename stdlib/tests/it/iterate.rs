@@ -79,17 +79,7 @@ fn learning_through_acting_is_learning_from_the_rollout() {
 fn a_scalar_in_a_store_is_an_error() {
     #[derive(Clone)]
     struct Scalar;
-    impl Agent for Scalar {
-        type Observation = Tensor;
-        type Params = ();
-        type Memory = ();
-        type Extras = ();
-        fn init_memory(&self, _: LaneId) {}
-        fn begin_episode(&self, (): ()) {}
-        fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
-            Act { action: scalar(0), memory: (), extras: () }
-        }
-    }
+    idle_agent!(Scalar);
     impl Learn for Scalar {
         type State = ();
         type Store = (Tensor, Tensor);

@@ -1,5 +1,22 @@
 //! The standard library against the values of rlax, optax, flax, jax.nn and distrax, by the reference semantics.
 
+/// Makes a type an agent that sees a tensor, has no parameters and no memory, and always takes action 0.
+macro_rules! idle_agent {
+    ($agent:ty) => {
+        impl Agent for $agent {
+            type Observation = Tensor;
+            type Params = ();
+            type Memory = ();
+            type Extras = ();
+            fn init_memory(&self, _: LaneId) {}
+            fn begin_episode(&self, (): ()) {}
+            fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
+                Act { action: scalar(0), memory: (), extras: () }
+            }
+        }
+    };
+}
+
 mod a2c;
 mod action_values;
 mod agent_loop;

@@ -7,7 +7,7 @@ use podracer_envs::{AnyEnvironment, Catch, Environment, Space};
 use podracer_stdlib::agents::{
     Agent, AgentSettings, AlphaZero, AlphaZeroSettings, Axes, Cx, Input, LearnFrom,
     LearnFromReplay, Mode, MuZero, MuZeroNetwork, MuZeroSettings, Networks, PlanExtras,
-    PlannedStep, SearchKind, SearchSettings, Split, Task, TorsoNet, Windows,
+    PlannedStep, PlanningSettings, SearchKind, SearchSettings, Split, Task, TorsoNet, Windows,
 };
 use podracer_stdlib::nn::{Activation, Linear, Mlp};
 
@@ -39,9 +39,12 @@ fn settings(record: &Record) -> MuZeroSettings {
     MuZeroSettings {
         model_unroll: count("unroll"),
         n_step: count("n"),
-        learn_from: match record.flag("replay").expect("a switch") {
-            true => LearnFrom::Replay,
-            false => LearnFrom::Rollouts,
+        planning: PlanningSettings {
+            learn_from: match record.flag("replay").expect("a switch") {
+                true => LearnFrom::Replay,
+                false => LearnFrom::Rollouts,
+            },
+            ..PlanningSettings::default()
         },
         discount: number("discount"),
         value_cost: number("value_cost"),
@@ -134,8 +137,11 @@ pub(crate) fn small() -> MuZeroSettings {
         reward_support: 2,
         embedding: 4,
         head_hidden: vec![3],
-        gradient_steps: 3,
-        search: SearchSettings { simulations: 4, ..SearchSettings::default() },
+        planning: PlanningSettings {
+            gradient_steps: 3,
+            search: SearchSettings { simulations: 4, ..SearchSettings::default() },
+            ..PlanningSettings::default()
+        },
         networks: Networks { hidden: vec![5], ..MuZeroSettings::default().networks },
         ..MuZeroSettings::default()
     }
@@ -210,7 +216,8 @@ pub(crate) fn input(observation: Tensor, legal_actions: Option<Tensor>) -> Input
 fn greedy_actions_do_not_depend_on_the_key() {
     for search in [SearchKind::Muzero, SearchKind::Gumbel] {
         let mut settings = small();
-        settings.search = SearchSettings { search, simulations: 8, ..settings.search };
+        let searched = &mut settings.planning.search;
+        (searched.search, searched.simulations) = (search, 8);
         let agent = agent(settings);
         let actions = |mode: Mode| {
             run((), &[], |()| {
@@ -235,8 +242,9 @@ fn greedy_actions_do_not_depend_on_the_key() {
 /// With a network that knows nothing, the search finds the move that wins at once, and the one that keeps the other from it.
 #[test]
 fn a_search_with_the_true_model_wins_and_blocks() {
+    let search = SearchSettings { simulations: 64, ..SearchSettings::default() };
     let settings = AlphaZeroSettings {
-        search: SearchSettings { simulations: 64, ..SearchSettings::default() },
+        planning: PlanningSettings { search, ..PlanningSettings::default() },
         networks: Networks { hidden: vec![4], ..Networks::default() },
         ..AlphaZeroSettings::default()
     };
@@ -274,7 +282,6 @@ fn an_environment_that_does_not_tell_its_state_is_an_error() {
 
 #[test]
 fn lanes_that_do_not_divide_into_gradient_steps_are_an_error() {
-    let settings = MuZeroSettings { gradient_steps: 3, ..MuZeroSettings::default() };
-    let problem = settings.check_rollout(8, 16).expect_err("an error");
+    let problem = small().check_rollout(8, 16).expect_err("an error");
     assert!(problem.contains("8 environments") && problem.contains("gradient_steps = 3"));
 }

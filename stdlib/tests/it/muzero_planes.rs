@@ -95,12 +95,10 @@ fn actions_of_muzero_are_cells_or_columns_of_a_board_or_planes_of_their_own() {
 /// The loss of one batch of windows falls, and the dynamics are among the parameters that learn.
 #[test]
 fn muzero_learns_with_convolutions() {
-    let settings = MuZeroSettings {
-        learning_rate: 3e-3.into(),
-        weight_decay: 0.0.into(),
-        gradient_steps: 1,
-        ..settings(Torso::Conv, 2)
-    };
+    let mut settings = settings(Torso::Conv, 2);
+    let planning = &mut settings.planning;
+    planning.optimizer.learning_rate = 3e-3.into();
+    (planning.weight_decay, planning.gradient_steps) = (0.0.into(), 1);
     let agent = agent(&settings, [3, 4, 1], 3);
     let results = run((), &[], |()| {
         let [init, key] = Key::new(3).split_into();

@@ -13,17 +13,7 @@ use podracer_stdlib::agents::{
 #[derive(Clone)]
 struct Seen;
 
-impl Agent for Seen {
-    type Observation = Tensor;
-    type Params = ();
-    type Memory = ();
-    type Extras = ();
-    fn init_memory(&self, _: LaneId) {}
-    fn begin_episode(&self, (): ()) {}
-    fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
-        Act { action: scalar(0), memory: (), extras: () }
-    }
-}
+idle_agent!(Seen);
 
 impl Learn for Seen {
     type State = ();

@@ -4,7 +4,7 @@ use crate::golden::{close, floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment};
 use podracer_stdlib::Number;
-use podracer_stdlib::agents::{Axes, Networks, Ppo, PpoSettings};
+use podracer_stdlib::agents::{AdamSettings, Axes, Networks, Ppo, PpoSettings};
 use podracer_stdlib::anakin::AgentLoop;
 
 const RATES: [f64; 3] = [0.0, 0.01, 0.1];
@@ -13,7 +13,7 @@ const RATES: [f64; 3] = [0.0, 0.01, 0.1];
 fn member(key: Key, rate: Number) -> Tensor {
     let environment = Catch { rows: 3, columns: 3 };
     let settings = PpoSettings {
-        learning_rate: rate,
+        optimizer: AdamSettings { learning_rate: rate, ..PpoSettings::default().optimizer },
         entropy_cost: rate,
         minibatches: 1,
         networks: Networks { hidden: vec![], ..Networks::default() },

@@ -65,7 +65,7 @@ fn the_loss_has_the_entropy_cost_of_its_iteration() {
 fn the_metric_is_the_learning_rate_of_the_last_gradient_step() {
     let mut agent = ppo(&tape());
     agent.iterations = Some(4);
-    agent.settings.learning_rate = 0.5.into();
+    agent.settings.optimizer.learning_rate = 0.5.into();
     let steps = (agent.settings.epochs * agent.settings.minibatches) as f64;
     let run = Iteration::several(&AgentLoop::new(tape(), agent, 1, 4), 2);
     for (i, iteration) in run.iter().enumerate() {

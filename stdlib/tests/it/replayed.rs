@@ -13,17 +13,7 @@ use podracer_stdlib::anakin::AgentLoop;
 #[derive(Clone)]
 struct Watcher;
 
-impl Agent for Watcher {
-    type Observation = Tensor;
-    type Params = ();
-    type Memory = ();
-    type Extras = ();
-    fn init_memory(&self, _: LaneId) {}
-    fn begin_episode(&self, (): ()) {}
-    fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
-        Act { action: scalar(0), memory: (), extras: () }
-    }
-}
+idle_agent!(Watcher);
 
 impl LearnFromReplay for Watcher {
     type State = (Tensor, Tensor);

@@ -4,9 +4,9 @@ use crate::golden::{Named, Record, close, records_in, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
-    AgentSettings, Axes, Cx, Input, LearnFromReplay, Mode, Networks, Optimized, ReplaySettings,
-    Sac, SacActions, SacOptimizers, SacParams, SacSettings, SacState, Step, Task, Td3, Td3Networks,
-    Td3Params, Td3Settings, Td3State, TorsoMlp, TorsoNet, UnitBox, Windows,
+    AgentSettings, Axes, Cx, Input, LearnFromReplay, Mode, Networks, OffPolicySettings, Optimized,
+    ReplaySettings, Sac, SacActions, SacOptimizers, SacParams, SacSettings, SacState, Step, Task,
+    Td3, Td3Networks, Td3Params, Td3Settings, Td3State, TorsoMlp, TorsoNet, UnitBox, Windows,
 };
 use podracer_stdlib::nn::{Activation, Ensemble, Linear, Mlp};
 use podracer_stdlib::optim::sgd;
@@ -69,12 +69,20 @@ fn windows(x: &Named) -> (Windows<Step>, Cx) {
     (Windows { steps, starts: (), weights: x.get("weight") }, cx)
 }
 
+fn off_policy(record: &Record) -> OffPolicySettings {
+    let number = |name: &str| record.number(name).expect("a number").into();
+    let (discount, polyak) = (number("discount"), number("polyak"));
+    OffPolicySettings { discount, polyak, n_step: 2, ..OffPolicySettings::default() }
+}
+
+fn with(networks: Networks) -> OffPolicySettings {
+    OffPolicySettings { networks, ..OffPolicySettings::default() }
+}
+
 fn sac(record: &Record, x: &Named) -> Vec<(String, Tensor)> {
     let number = |name: &str| record.number(name).expect("a number");
     let settings = SacSettings {
-        discount: number("discount").into(),
-        polyak: number("polyak").into(),
-        n_step: 2,
+        off_policy: off_policy(record),
         target_entropy: number("target_entropy").into(),
         discrete_target_entropy: number("discrete_target_entropy").into(),
         ..SacSettings::default()
@@ -118,9 +126,7 @@ fn td3(record: &Record, x: &Named) -> Vec<(String, Tensor)> {
     let number = |name: &str| record.number(name).expect("a number");
     let twin = record.flag("twin").expect("a switch");
     let settings = Td3Settings {
-        discount: number("discount").into(),
-        polyak: number("polyak").into(),
-        n_step: 2,
+        off_policy: off_policy(record),
         twin,
         policy_period: record.count("policy_period").expect("a count"),
         target_noise: number("target_noise").into(),
@@ -270,7 +276,7 @@ fn check_continuous(acted: &[Vec<f64>]) {
 #[test]
 fn continuous_actions_are_uniform_first_and_stay_within_their_bounds() {
     let (observation, actions) = (Space::unbounded([2]), space());
-    let settings = SacSettings { networks: networks(), ..SacSettings::default() };
+    let settings = SacSettings { off_policy: with(networks()), ..SacSettings::default() };
     let sac = Sac {
         observation: observation.clone(),
         actions: SacActions::new(&actions).expect("a bounded box"),
@@ -283,7 +289,7 @@ fn continuous_actions_are_uniform_first_and_stay_within_their_bounds() {
         actions: UnitBox::new(&actions).expect("a bounded box"),
         actor_optimizer: sgd(1.0),
         critic_optimizer: sgd(1.0),
-        settings: Td3Settings { networks: networks(), ..Td3Settings::default() },
+        settings: Td3Settings { off_policy: with(networks()), ..Td3Settings::default() },
     };
     check_continuous(&acted(&td3, |params, steps| Td3Params { steps, ..params }, None));
 }
@@ -297,7 +303,7 @@ fn networks_are_those_of_the_settings() {
         activation: Activation::Elu,
         ..Networks::default()
     };
-    let settings = SacSettings { networks, ..SacSettings::default() };
+    let settings = SacSettings { off_policy: with(networks), ..SacSettings::default() };
     let sac = Sac {
         observation: Space::unbounded([2]),
         actions: SacActions::new(&space()).expect("a bounded box"),
@@ -318,7 +324,7 @@ fn networks_are_those_of_the_settings() {
 
 #[test]
 fn discrete_actions_are_uniform_first_and_always_legal() {
-    let settings = SacSettings { networks: networks(), ..SacSettings::default() };
+    let settings = SacSettings { off_policy: with(networks()), ..SacSettings::default() };
     let sac = Sac {
         observation: Space::unbounded([2]),
         actions: SacActions::Discrete(3),
@@ -364,7 +370,8 @@ fn actions_that_the_agents_do_not_have_are_told() {
         assert!(message.contains(expected), "{message}");
     }
     let few = ReplaySettings { capacity: 100, ..ReplaySettings::default() };
-    let message = SacSettings { replay: few, ..SacSettings::default() }.agent(&task(space())).err();
+    let off_policy = OffPolicySettings { replay: few, ..OffPolicySettings::default() };
+    let message = SacSettings { off_policy, ..SacSettings::default() }.agent(&task(space())).err();
     assert!(message.is_some_and(|text| text.contains("agent.capacity = 100")));
     assert!(sac(Space::discrete(2)).is_none() && td3(space()).is_none());
 }

@@ -16,9 +16,7 @@ const STEPS: usize = 4;
 const WINDOWS: usize = 64;
 
 fn agent() -> MuZero {
-    let settings = MuZeroSettings {
-        learning_rate: 3e-3.into(),
-        weight_decay: 0.0.into(),
+    let mut settings = MuZeroSettings {
         model_unroll: 2,
         n_step: 1,
         chance_outcomes: Some(4),
@@ -27,10 +25,12 @@ fn agent() -> MuZero {
         rescaling: TxPair::Identity,
         embedding: 8,
         head_hidden: vec![16],
-        learn_from: LearnFrom::Replay,
         networks: Networks { hidden: vec![16], ..Networks::default() },
         ..MuZeroSettings::default()
     };
+    let planning = &mut settings.planning;
+    planning.optimizer.learning_rate = 3e-3.into();
+    (planning.weight_decay, planning.learn_from) = (0.0.into(), LearnFrom::Replay);
     MuZero { observation: Space::unbounded([2]), actions: 2, players: 1, iterations: 1, settings }
 }
 

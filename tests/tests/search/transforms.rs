@@ -11,9 +11,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::{AnyEnvironment, Catch, Environment};
 use podracer_runtime::{CompileOptions, Plugin, Topology};
-use podracer_stdlib::agents::{
-    AlphaZeroSettings, AnyAgent, MuZeroSettings, SearchKind, SearchSettings,
-};
+use podracer_stdlib::agents::{AlphaZeroSettings, AnyAgent, MuZeroSettings, SearchKind};
 use podracer_stdlib::search::*;
 use podracer_tests::compare::{difference, differences};
 use podracer_tests::skip::skip;
@@ -130,14 +128,13 @@ fn agents_that_search_are_the_same_simplified_and_not() {
     let catch = Catch { rows: 4, columns: 3 };
     for search in [SearchKind::Muzero, SearchKind::Gumbel] {
         let mut muzero = loops::muzero_settings(2);
-        muzero.search.search = search;
+        muzero.planning.search.search = search;
         same_simplified(&catch, &loops::agent(&catch, &muzero), 1e-6);
         let game = AnyEnvironment::new(TicTacToe::default());
+        let mut planning = muzero.planning.clone();
+        planning.search.simulations = 8;
         let alphazero = AlphaZeroSettings {
-            learning_rate: 0.1.into(),
-            adam_epsilon: 1.0.into(),
-            gradient_steps: 2,
-            search: SearchSettings { search, simulations: 8, ..SearchSettings::default() },
+            planning,
             networks: loops::networks(),
             ..AlphaZeroSettings::default()
         };

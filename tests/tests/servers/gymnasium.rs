@@ -9,7 +9,7 @@ use podracer_envs::host::server::{ServerOptions, Servers};
 use podracer_envs::{Bounds, Space};
 use podracer_runtime::IterationReport;
 use podracer_runtime::setters::*;
-use podracer_stdlib::agents::{Networks, Ppo, PpoSettings};
+use podracer_stdlib::agents::{AdamSettings, Networks, Ppo, PpoSettings};
 use serde_json::{Value, json};
 
 use super::{begun, direct, floats, python, seed};
@@ -291,7 +291,7 @@ fn ppo_learns_in_servers_of_choices_and_trees() {
     let start = || Servers::start(&options, 16);
     let spec = start().unwrap().spec().clone();
     let settings = PpoSettings {
-        learning_rate: 0.01.into(),
+        optimizer: AdamSettings { learning_rate: 0.01.into(), ..PpoSettings::default().optimizer },
         networks: Networks { hidden: vec![16], ..Networks::default() },
         ..PpoSettings::default()
     };

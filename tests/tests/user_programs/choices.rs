@@ -3,7 +3,7 @@
 
 use podracer::envs::EnvironmentError;
 use podracer::prelude::*;
-use podracer::stdlib::agents::PpoSettings;
+use podracer::stdlib::agents::{AdamSettings, PpoSettings};
 
 /// Three dials, to be set to what is shown in the same step.
 #[derive(Clone)]
@@ -65,8 +65,7 @@ fn ppo_learns_several_choices_at_once_from_a_tree() -> anyhow::Result<()> {
     let environment = dials().flatten_observation();
     check_environment(&environment)?;
     let mut settings = PpoSettings {
-        learning_rate: 0.01.into(),
-        anneal_learning_rate: false,
+        optimizer: AdamSettings::new(0.01),
         discount: 0.5.into(),
         ..PpoSettings::default()
     };

@@ -14,12 +14,11 @@ pub use settings::AlphaZeroSettings;
 
 use super::steps::weighted;
 use super::{
-    Act, ActorCriticOptimizer, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, Networks,
-    Optimized, PlanExtras, PlannedStep, Rollout, TorsoNet, Window, Windows, step_weights,
+    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, Input, LaneId, LearnFromReplay, Mode,
+    Networks, Optimized, PlanExtras, PlannedStep, Rollout, TorsoNet, Window, Windows, step_weights,
 };
 use crate::Number;
 use crate::agents::planning::discount_between;
-use crate::agents::settings::annealed;
 use crate::losses::softmax_cross_entropy;
 use crate::nn::{Initializer, Mlp};
 use crate::optim::Optimizer;
@@ -109,14 +108,6 @@ impl AlphaZero {
         discount_between(self.model.players(), self.settings.discount)
     }
 
-    /// The optimizer in an iteration, i32 `[]`.
-    #[track_caller]
-    fn optimizer(&self, iteration: Tensor) -> ActorCriticOptimizer {
-        let &AlphaZeroSettings { learning_rate, anneal_learning_rate, .. } = &self.settings;
-        let rate = annealed(learning_rate, anneal_learning_rate, iteration, self.iterations);
-        self.settings.optimizer(rate)
-    }
-
     /// The terms of the loss of the first `starts` steps of a window of one lane, `[L, ..]`.
     #[track_caller]
     pub fn terms(
@@ -190,7 +181,7 @@ impl Agent for AlphaZero {
         let state = self.model.state_of(input.observation).expect("`AlphaZero::new` asks for it");
         let states = tree_map(&state, |leaf| leaf.expand_dims(0));
         let evaluate = |seen| vmap(seen, |seen| params.apply(seen));
-        let search = &self.settings.search;
+        let search = &self.settings.planning.search;
         let output = alphazero_policy(
             key,
             &self.model,
@@ -215,7 +206,7 @@ impl LearnFromReplay for AlphaZero {
     fn init(&self, key: Key) -> Self::State {
         let (seen, networks) = (self.model.observation_space(), &self.settings.networks);
         let network = AlphaZeroNetwork::init(key, &seen, self.actions, networks);
-        Optimized::new(&self.optimizer(scalar(0)), network)
+        Optimized::new(&self.settings.planning.at(scalar(0), self.iterations), network)
     }
 
     fn params(&self, state: &Self::State) -> AlphaZeroNetwork {
@@ -238,8 +229,8 @@ impl LearnFromReplay for AlphaZero {
     ) -> (Self::State, Tensor, AlphaZeroMetrics) {
         let _scope = scope("AlphaZero::gradient_step");
         let Windows { steps, weights, .. } = windows;
-        let starts = self.settings.starts(steps.reward.dim(0));
-        let optimizer = self.optimizer(cx.iteration);
+        let starts = self.settings.planning.starts(steps.reward.dim(0));
+        let optimizer = self.settings.planning.at(cx.iteration, self.iterations);
         let (state, (priorities, metrics)) = state.gradient_step(&optimizer, cx, |network| {
             // [B, S]
             let terms = vmap(axis(steps, 1), |steps| self.terms(&network, &steps, starts));

@@ -2,14 +2,9 @@
 
 use super::AlphaZero;
 use crate::Number;
-use crate::agents::planning::{LearnFrom, searched_actions};
-use crate::agents::settings::clipped;
-use crate::agents::{
-    ActorCriticOptimizer, AgentSettings, AnyAgent, Networks, ReplaySettings, Replayed,
-    SearchSettings, Split, Task, Window,
-};
+use crate::agents::planning::searched_actions;
+use crate::agents::{AgentSettings, AnyAgent, Networks, PlanningSettings, Task, Window};
 use crate::nn::Activation;
-use crate::optim::adam;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,20 +13,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct AlphaZeroSettings {
-    /// Adam's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// Adam's epsilon.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub adam_epsilon: Number,
-    /// Decay of all parameters, beside Adam's step (AdamW).
-    #[schemars(range(min = 0.0))]
-    pub weight_decay: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
     /// Discount of the value after a step. In games of two players it is negated, as the next value is the other player's.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
@@ -42,17 +23,9 @@ pub struct AlphaZeroSettings {
     /// Weight of the squared error of the value.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Source of what is learnt from.
-    pub learn_from: LearnFrom,
-    /// With `learn_from = "rollouts"`: gradient steps of an iteration, each from an equal part of the lanes of a device.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub gradient_steps: usize,
-    /// Settings of the search.
+    /// Optimizer, search, and what is learnt from: windows of a replay have `n_step + 1` steps.
     #[serde(flatten)]
-    pub search: SearchSettings,
-    /// Settings of the replay, whose windows have `n_step + 1` steps.
-    #[serde(flatten)]
-    pub replay_settings: ReplaySettings,
+    pub planning: PlanningSettings,
     /// The torso, and the hidden layers of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -61,24 +34,10 @@ pub struct AlphaZeroSettings {
 impl Default for AlphaZeroSettings {
     fn default() -> Self {
         AlphaZeroSettings {
-            learning_rate: 1e-3.into(),
-            anneal_learning_rate: false,
-            adam_epsilon: 1e-8.into(),
-            weight_decay: 1e-4.into(),
-            max_gradient_norm: 5.0.into(),
             discount: 1.0.into(),
             n_step: 1000,
             value_cost: 1.0.into(),
-            learn_from: LearnFrom::Rollouts,
-            gradient_steps: 1,
-            search: SearchSettings::default(),
-            replay_settings: ReplaySettings {
-                capacity: 1_000_000,
-                minimum: 10_000,
-                batch: 1024,
-                replay_ratio: 1.0,
-                ..ReplaySettings::default()
-            },
+            planning: PlanningSettings::default(),
             networks: Networks {
                 hidden: vec![128, 128],
                 activation: Activation::Relu,
@@ -94,22 +53,6 @@ impl AlphaZeroSettings {
     pub fn window(&self) -> Window {
         Window { length: self.n_step + 1, period: 1, learnt: 1 }
     }
-
-    /// The first steps of a window of so many that are learnt from.
-    #[must_use]
-    pub fn starts(&self, length: usize) -> usize {
-        match self.learn_from {
-            LearnFrom::Replay => 1,
-            LearnFrom::Rollouts => length,
-        }
-    }
-
-    /// The optimizer in an iteration whose learning rate is this one.
-    #[must_use]
-    pub fn optimizer(&self, rate: Number) -> ActorCriticOptimizer {
-        let adam = adam(rate).eps(self.adam_epsilon).weight_decay(self.weight_decay);
-        clipped(self.max_gradient_norm, adam)
-    }
 }
 
 impl AgentSettings for AlphaZeroSettings {
@@ -124,17 +67,10 @@ impl AgentSettings for AlphaZeroSettings {
             );
         };
         let agent = AlphaZero::new(model, actions, task.iterations, self.clone())?;
-        if self.learn_from == LearnFrom::Replay {
-            self.replay_settings.check(self.window().length)?;
-            return Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay_settings, task)));
-        }
-        Ok(AnyAgent::new(Split { agent, gradient_steps: self.gradient_steps }))
+        self.planning.learning(agent, self.window().length, task)
     }
 
     fn check_rollout(&self, lanes: usize, _: usize) -> Result<(), String> {
-        match self.learn_from {
-            LearnFrom::Replay => Ok(()),
-            LearnFrom::Rollouts => Split::<AlphaZero>::check(lanes, self.gradient_steps),
-        }
+        self.planning.check_rollout(lanes)
     }
 }

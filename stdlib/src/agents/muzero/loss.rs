@@ -234,7 +234,7 @@ impl MuZero {
         let _scope = scope("MuZero::loss");
         let &MuZeroSettings { value_cost, frames, .. } = &self.settings;
         let length = windows.steps.reward.dim(0) - (frames - 1);
-        let starts = self.settings.starts(length);
+        let starts = self.settings.planning.starts(length);
         // [B, S]
         let terms =
             vmap(axis(windows.steps.clone(), 1), |steps| self.terms(network, steps, starts));

@@ -26,21 +26,18 @@ pub use planes::{ActionPlanes, PlanesHead, PlanesNetwork, PlanesTorso};
 pub use settings::{ModelKind, MuZeroSettings};
 
 use super::{
-    Act, Agent, Clipped, Cx, FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized,
-    PlanExtras, PlannedStep, Rollout, Task, Window, Windows, no_frames, stack_frame, stacked_space,
+    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, FrameMemory, Input, LaneId,
+    LearnFromReplay, Mode, Optimized, PlanExtras, PlannedStep, Rollout, Task, Window, Windows,
+    no_frames, stack_frame, stacked_space,
 };
 use crate::Number;
 use crate::agents::planning::{discount_between, searched_actions};
-use crate::agents::settings::annealed;
-use crate::optim::{Adam, Optimizer};
+use crate::optim::Optimizer;
 use crate::search::{
     ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, RecurrentFnOutput, RootFnOutput,
 };
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-
-/// AdamW on gradients of a bounded norm, with all parameters as one vector.
-pub type MuZeroOptimizer = Clipped<Adam>;
 
 /// The agent of [`MuZeroSettings`]. [`Split`](super::Split) or [`Replayed`](super::Replayed) around it learns.
 #[derive(Clone, Debug)]
@@ -79,14 +76,6 @@ impl MuZero {
     pub(super) fn discount(&self) -> Number {
         discount_between(self.players, self.settings.discount)
     }
-
-    /// The optimizer in an iteration, i32 `[]`.
-    #[track_caller]
-    fn optimizer(&self, iteration: Tensor) -> MuZeroOptimizer {
-        let &MuZeroSettings { learning_rate, anneal_learning_rate, .. } = &self.settings;
-        let rate = annealed(learning_rate, anneal_learning_rate, iteration, self.iterations);
-        self.settings.optimizer(rate)
-    }
 }
 
 impl Agent for MuZero {
@@ -112,7 +101,7 @@ impl Agent for MuZero {
         key: Key,
     ) -> Act<FrameMemory, PlanExtras> {
         let (seen, memory) = stack_frame(memory, input.observation, input.first);
-        let search = &self.settings.search;
+        let search = &self.settings.planning.search;
         let (values, rewards) = (self.settings.value_support(), self.settings.reward_support());
         let embedding = params.represent(seen).expand_dims(0);
         let predict = |embedding: Tensor| {
@@ -162,7 +151,8 @@ impl Agent for MuZero {
 }
 
 impl LearnFromReplay for MuZero {
-    type State = Optimized<MuZeroNetwork, <MuZeroOptimizer as Optimizer>::State<MuZeroNetwork>>;
+    type State =
+        Optimized<MuZeroNetwork, <ActorCriticOptimizer as Optimizer>::State<MuZeroNetwork>>;
     type Step = PlannedStep;
     type Start = ();
     type Metrics = MuZeroMetrics;
@@ -170,7 +160,7 @@ impl LearnFromReplay for MuZero {
     fn init(&self, key: Key) -> Self::State {
         let seen = stacked_space(&self.observation, self.settings.frames);
         let network = MuZeroNetwork::init(key, &seen, self.actions, &self.settings);
-        Optimized::new(&self.optimizer(scalar(0)), network)
+        Optimized::new(&self.settings.planning.at(scalar(0), self.iterations), network)
     }
 
     fn params(&self, state: &Self::State) -> MuZeroNetwork {
@@ -191,7 +181,7 @@ impl LearnFromReplay for MuZero {
         windows: Windows<PlannedStep>,
         cx: &Cx,
     ) -> (Self::State, Tensor, MuZeroMetrics) {
-        let optimizer = self.optimizer(cx.iteration);
+        let optimizer = self.settings.planning.at(cx.iteration, self.iterations);
         let (state, MuZeroLoss { priorities, metrics, .. }) =
             state.gradient_step(&optimizer, cx, |network| {
                 let loss = self.loss(&network, &windows, cx);

@@ -1,16 +1,13 @@
 //! The settings of [`MuZero`], and the agent that they make.
 
+use super::MuZero;
 use super::network::Support;
-use super::{MuZero, MuZeroOptimizer};
 use crate::Number;
-use crate::agents::planning::LearnFrom;
-use crate::agents::settings::clipped;
 use crate::agents::{
-    AgentSettings, AnyAgent, Networks, ReplaySettings, Replayed, RewardClipping, SearchKind,
-    SearchSettings, Split, Task, Torso, Window,
+    AdamSettings, AgentSettings, AnyAgent, LearnFrom, Networks, PlanningSettings, ReplaySettings,
+    RewardClipping, SearchKind, Task, Torso, Window,
 };
 use crate::nn::{Activation, ConvNet};
-use crate::optim::adam;
 use crate::returns::TxPair;
 use podracer_envs::Space;
 use schemars::JsonSchema;
@@ -33,20 +30,6 @@ pub enum ModelKind {
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct MuZeroSettings {
-    /// Adam's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// Adam's epsilon.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub adam_epsilon: Number,
-    /// Decay of all parameters, beside Adam's step (AdamW).
-    #[schemars(range(min = 0.0))]
-    pub weight_decay: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
     /// Discount of future rewards, in searches and in returns. In games of two players it is negated, as the next value is the other
     /// player's.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -98,17 +81,9 @@ pub struct MuZeroSettings {
     #[schemars(length(max = 64), inner(range(min = 1, max = 65_536)))]
     #[schemars(extend("x-must" = "name at most 64 layers of 1 to 65536 units each"))]
     pub head_hidden: Vec<usize>,
-    /// Source of what is learnt from.
-    pub learn_from: LearnFrom,
-    /// With `learn_from = "rollouts"`: gradient steps of an iteration, each from an equal part of the lanes of a device.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub gradient_steps: usize,
-    /// Settings of the search.
+    /// Optimizer, search, and what is learnt from.
     #[serde(flatten)]
-    pub search: SearchSettings,
-    /// Settings of the replay.
-    #[serde(flatten)]
-    pub replay_settings: ReplaySettings,
+    pub planning: PlanningSettings,
     /// The torso, and the hidden layers of representation and dynamics.
     #[serde(flatten)]
     pub networks: Networks,
@@ -116,12 +91,8 @@ pub struct MuZeroSettings {
 
 impl Default for MuZeroSettings {
     fn default() -> Self {
+        let planning = PlanningSettings::default();
         MuZeroSettings {
-            learning_rate: 3e-4.into(),
-            anneal_learning_rate: false,
-            adam_epsilon: 1e-8.into(),
-            weight_decay: 1e-4.into(),
-            max_gradient_norm: 5.0.into(),
             discount: 0.997.into(),
             n_step: 10,
             model_unroll: 5,
@@ -138,18 +109,16 @@ impl Default for MuZeroSettings {
             blocks: 2,
             embedding: 256,
             head_hidden: vec![64],
-            learn_from: LearnFrom::Rollouts,
-            gradient_steps: 1,
-            search: SearchSettings::default(),
-            replay_settings: ReplaySettings {
-                capacity: 1_000_000,
-                minimum: 10_000,
-                batch: 1024,
-                replay_ratio: 1.0,
-                prioritized: true,
-                priority_exponent: 1.0.into(),
-                importance_exponent: 1.0.into(),
-                anneal_importance: false,
+            planning: PlanningSettings {
+                optimizer: AdamSettings { learning_rate: 3e-4.into(), ..planning.optimizer },
+                replay: ReplaySettings {
+                    prioritized: true,
+                    priority_exponent: 1.0.into(),
+                    importance_exponent: 1.0.into(),
+                    anneal_importance: false,
+                    ..planning.replay
+                },
+                ..PlanningSettings::default()
             },
             networks: Networks {
                 convs: ConvNet::DQN.to_vec(),
@@ -212,51 +181,27 @@ impl MuZeroSettings {
         let length = self.frames - 1 + self.model_unroll + self.n_step + 1;
         Window { length, period: 1, learnt: 1 }
     }
-
-    /// The first steps of a window of so many that the model is unrolled from: one in the replay, whose windows have the full returns
-    /// of it, and all of a rollout.
-    #[must_use]
-    pub fn starts(&self, length: usize) -> usize {
-        match self.learn_from {
-            LearnFrom::Replay => 1,
-            LearnFrom::Rollouts => length,
-        }
-    }
-
-    /// The optimizer in an iteration whose learning rate is this one.
-    #[must_use]
-    pub fn optimizer(&self, rate: Number) -> MuZeroOptimizer {
-        let adam = adam(rate).eps(self.adam_epsilon).weight_decay(self.weight_decay);
-        clipped(self.max_gradient_norm, adam)
-    }
 }
 
 impl AgentSettings for MuZeroSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         let agent = MuZero::for_task(self, task)?;
         if let Some(outcomes) =
-            self.chance_outcomes.filter(|_| self.search.search != SearchKind::Muzero)
+            self.chance_outcomes.filter(|_| self.planning.search.search != SearchKind::Muzero)
         {
             return Err(format!(
                 "agent.chance_outcomes = {outcomes} and agent.search = gumbel: the search with outcomes of chance is `muzero`, pUCT"
             ));
         }
-        if self.learn_from == LearnFrom::Replay {
-            self.replay_settings.check(self.window().length)?;
-            return Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay_settings, task)));
-        }
-        Ok(AnyAgent::new(Split { agent, gradient_steps: self.gradient_steps }))
+        self.planning.learning(agent, self.window().length, task)
     }
 
     fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        let &MuZeroSettings { learn_from, gradient_steps, frames, .. } = self;
-        if learn_from == LearnFrom::Replay {
-            return Ok(());
-        }
-        Split::<MuZero>::check(lanes, gradient_steps)?;
-        if steps < frames {
+        self.planning.check_rollout(lanes)?;
+        if self.planning.learn_from == LearnFrom::Rollouts && steps < self.frames {
             return Err(format!(
-                "a rollout has {steps} steps (unroll), and agent.frames = {frames}: expected at least as many steps"
+                "a rollout has {steps} steps (unroll), and agent.frames = {}: expected at least as many steps",
+                self.frames
             ));
         }
         Ok(())

@@ -9,10 +9,9 @@ mod loss;
 pub use loss::{PpoBatch, PpoExtras, PpoMetrics, PpoTerms};
 
 use super::minibatches::Minibatches;
-use super::settings::clipped_adam;
 use super::{
-    ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings, ActorCriticShape, AgentSettings,
-    AnyAgent, Learn, Networks, Normalized, RolloutShape, Task,
+    ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings, ActorCriticShape, AdamSettings,
+    AgentSettings, AnyAgent, Learn, Networks, Normalized, RolloutShape, Task,
 };
 use crate::Number;
 use crate::losses::clipped_surrogate_pg_loss;
@@ -34,17 +33,9 @@ pub type Ppo<O = ActorCriticOptimizer> = ActorCriticAgent<PpoSettings, O>;
 #[serde(default)]
 #[schemars(bound = "L: Surrogate")]
 pub struct PpoSettingsOf<L> {
-    /// Adam's step size.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub learning_rate: Number,
-    /// If true, the learning rate falls linearly to zero over the run.
-    pub anneal_learning_rate: bool,
-    /// Adam's epsilon.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub adam_epsilon: Number,
-    /// Gradients of a greater global norm are scaled down to it.
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub max_gradient_norm: Number,
+    /// The optimizer of all parameters.
+    #[serde(flatten)]
+    pub optimizer: AdamSettings,
     /// Passes over each rollout.
     #[schemars(range(min = 1, max = 10_000))]
     pub epochs: usize,
@@ -95,10 +86,7 @@ pub struct PpoSettingsOf<L> {
 impl<L: Surrogate> Default for PpoSettingsOf<L> {
     fn default() -> Self {
         PpoSettingsOf {
-            learning_rate: 2.5e-4.into(),
-            anneal_learning_rate: true,
-            adam_epsilon: 1e-5.into(),
-            max_gradient_norm: 0.5.into(),
+            optimizer: AdamSettings { anneal_learning_rate: true, ..AdamSettings::default() },
             epochs: 4,
             minibatches: 4,
             discount: 0.99.into(),
@@ -160,18 +148,10 @@ impl Surrogate for ClippedSurrogate {
 }
 
 impl<L: Surrogate> ActorCriticSettings for PpoSettingsOf<L> {
-    type Optimizer = ActorCriticOptimizer;
+    type Optimizer = AdamSettings;
 
-    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
-        clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
-    }
-
-    fn learning_rate(&self) -> Number {
-        self.learning_rate
-    }
-
-    fn anneals(&self) -> bool {
-        self.anneal_learning_rate
+    fn optimizer(&self) -> &AdamSettings {
+        &self.optimizer
     }
 
     fn gradient_steps(&self) -> usize {

@@ -16,7 +16,7 @@ pub use loss::{R2d2Start, R2d2Step, R2d2Terms};
 pub use network::RecurrentQ;
 
 use super::frames::{FrameMemory, no_frames, stack_frame, stacked_space};
-use super::settings::clipped_adam;
+use super::settings::clipped;
 use super::{
     Act, ActorCriticOptimizer, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay,
     Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, Task, Window, Windows,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::Number;
 use crate::nn::{Activation, ConvNet, LstmState};
-use crate::optim::{Optimizer, periodic_update};
+use crate::optim::{Optimizer, adam, periodic_update};
 use crate::returns::TxPair;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -157,7 +157,8 @@ impl AgentSettings for R2d2Settings {
             ));
         };
         self.replay.check(self.window().length)?;
-        let optimizer = clipped_adam(self.learning_rate, self.adam_epsilon, self.max_gradient_norm);
+        let optimizer = adam(self.learning_rate).eps(self.adam_epsilon);
+        let optimizer = clipped(self.max_gradient_norm, optimizer);
         let agent = R2d2 { observation, action, optimizer, settings: self.clone() };
         Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
     }

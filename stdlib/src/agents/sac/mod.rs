@@ -11,13 +11,13 @@ pub use settings::SacSettings;
 use super::off_policy::{Batch, uniform};
 use super::steps::of_legal;
 use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, Optimized, Rollout, Step, TorsoMlp,
-    Transition, UnitBox, Window, Windows, scan_mean,
+    Act, Agent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, OffPolicySettings, Optimized,
+    Rollout, Step, TorsoMlp, Transition, UnitBox, Window, Windows, scan_mean,
 };
 use crate::distributions::{Categorical, Distribution, TanhNormal};
 use crate::losses::{
-    discrete_soft_actor_loss, discrete_soft_q_learning, l2_loss, pick, soft_actor_loss,
-    soft_q_learning, temperature_loss,
+    discrete_soft_actor_loss, discrete_soft_q_learning, pick, soft_actor_loss, soft_q_learning,
+    temperature_loss,
 };
 use crate::nn::Ensemble;
 use crate::optim::{Adam, Flatten, Optimizer, incremental_update};
@@ -319,7 +319,7 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
     type Metrics = SacMetrics;
 
     fn init(&self, key: Key) -> StateOf<O> {
-        let networks = &self.settings.networks;
+        let networks = &self.settings.off_policy.networks;
         let (seen, results) = match &self.actions {
             SacActions::Continuous(scaled) => (scaled.elements(), 1),
             SacActions::Discrete(n) => (0, *n),
@@ -350,7 +350,7 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
     }
 
     fn window(&self, steps: &Spec<Step>) -> Window {
-        Step::window(steps, self.settings.n_step)
+        Step::window(steps, self.settings.off_policy.n_step)
     }
 
     fn gradient_step(
@@ -361,17 +361,14 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
     ) -> (StateOf<O>, Tensor, SacMetrics) {
         let _scope = scope("Sac::gradient_step");
         let SacState { actor, critics, targets, temperature, steps } = state;
-        let &SacSettings { polyak, policy_period, n_step, discount, .. } = &self.settings;
+        let policy_period = self.settings.policy_period;
+        let &OffPolicySettings { polyak, n_step, discount, .. } = &self.settings.off_policy;
         let (batch, axes) = (&Batch::of(&windows, n_step, discount), &cx.axes);
         let noise = self.noise(cx.key.fold_in(axes.index()), 1 + policy_period, batch.len());
         let now = temperature.params.exp();
-        let (critics, (errors, value, critic_loss)) =
-            critics.gradient_step(&self.optimizers.critics, axes, |critics| {
-                let fixed = (&targets, &actor.params, now);
-                let (errors, value) = self.errors(&critics, fixed, batch, noise.index(0));
-                let losses = l2_loss(errors).sum_axis(1);
-                let loss = batch.mean(losses);
-                (loss, stop_gradient((errors, value, loss)))
+        let (critics, learnt) =
+            batch.critic_step(critics, &self.optimizers.critics, axes, |critics| {
+                self.errors(critics, (&targets, &actor.params, now), batch, noise.index(0))
             });
         let steps = steps + 1;
         let policy = (actor, temperature);
@@ -396,13 +393,13 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
         let (actor, temperature) = policy;
         let targets = incremental_update(&critics.params, &targets, polyak);
         let metrics = SacMetrics {
-            critic_loss,
+            critic_loss: learnt.loss,
             actor_loss,
             entropy,
             temperature: temperature.params.exp(),
-            value: value.mean(),
+            value: learnt.value,
         };
         let state = SacState { actor, critics, targets, temperature, steps };
-        (state, errors.abs().mean_axis(1), axes.mean(metrics))
+        (state, learnt.priorities, axes.mean(metrics))
     }
 }
