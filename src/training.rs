@@ -271,6 +271,12 @@ pub trait Run {
     /// Errors of the runtime.
     fn parameters(&self) -> Result<Vec<(String, Array)>>;
 
+    /// A reading of the run's state for other threads, also while a call is under way: names of metrics, and values. `None` for a loop
+    /// that is one program.
+    fn live(&self) -> Option<Live> {
+        None
+    }
+
     /// Seconds so far, by thread and activity; empty for a loop that is one program.
     fn times(&self) -> Vec<(String, f64)> {
         Vec::new()
@@ -290,6 +296,9 @@ pub trait Run {
         Ok(Vec::new())
     }
 }
+
+/// A reading of a run's state: names of metrics, and values.
+pub type Live = Box<dyn Fn() -> Vec<(&'static str, f64)> + Send>;
 
 /// Network traffic with workers elsewhere since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

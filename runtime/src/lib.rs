@@ -54,8 +54,8 @@ pub use podracer_pjrt::{
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
-    Activity, Compiler, Episode, HostLoopFunctions, HostReplay, IterationReport, LearntBy, Origin,
-    ReplayError, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
+    Activity, Compiler, Episode, HostLoopFunctions, HostReplay, IterationReport, LearntBy, Motion,
+    Origin, ReplayError, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
     SebulbaTransfers, ThreadFailure, ThreadTimes,
 };
 pub use settings::{

@@ -1,7 +1,9 @@
 //! The metrics of a training as Prometheus reads them, over HTTP.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use metrics::{Key, Label, Level, Metadata, Recorder};
@@ -10,10 +12,14 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use super::Console;
 use super::totals::RunTotals;
 use crate::settings::UsageError;
-use crate::training::CallMetrics;
+use crate::training::{CallMetrics, Live};
 
-/// A listener that answers with the metrics of the last call. It ends with the process.
-pub(super) struct Exporter(PrometheusRecorder);
+/// A listener that answers with the metrics of the last call, and with what a run tells of itself while a call is under way. It ends with
+/// the process.
+pub(super) struct Exporter(Arc<PrometheusRecorder>);
+
+/// Time between two readings of a run that is under way.
+const LIVE: Duration = Duration::from_secs(1);
 
 impl Exporter {
     /// A listener at the address, if there is one.
@@ -43,7 +49,7 @@ impl Exporter {
             .spawn(listen)
             .context("cannot start the listener of --metrics")?;
         console.say(&format!("metrics for Prometheus: http://{address}/metrics"));
-        Ok(Some(Exporter(recorder)))
+        Ok(Some(Exporter(Arc::new(recorder))))
     }
 
     /// Shows the metrics of a call.
@@ -74,9 +80,33 @@ impl Exporter {
         }
     }
 
-    fn gauge(&self, name: &str, value: f64) {
-        self.0.register_gauge(&key(name, ""), &METADATA).set(value);
+    /// Shows what a run tells of itself, each second, until this is dropped.
+    ///
+    /// # Errors
+    /// A thread that cannot be started.
+    pub(super) fn follow(&self, live: Live) -> Result<()> {
+        let recorder = Arc::downgrade(&self.0);
+        let follow = move || {
+            while let Some(recorder) = recorder.upgrade() {
+                for (name, value) in live() {
+                    gauge(&recorder, name, value);
+                }
+                drop(recorder);
+                thread::sleep(LIVE);
+            }
+        };
+        let thread = thread::Builder::new().name("live metrics".to_owned());
+        thread.spawn(follow).context("cannot follow the run for --metrics")?;
+        Ok(())
     }
+
+    fn gauge(&self, name: &str, value: f64) {
+        gauge(&self.0, name, value);
+    }
+}
+
+fn gauge(recorder: &PrometheusRecorder, name: &str, value: f64) {
+    recorder.register_gauge(&key(name, ""), &METADATA).set(value);
 }
 
 const METADATA: Metadata<'static> = Metadata::new("podracer", Level::INFO, None);
@@ -124,6 +154,7 @@ mod tests {
         let counters = Counters { env_steps: 640, ..Counters::default() };
         let totals = RunTotals::new(Instant::now(), counters, Vec::new());
         exporter.call(&call, &totals);
+        exporter.follow(Box::new(|| vec![("seconds_without_motion", 12.0)])).unwrap();
         exporter.call(&call, &totals);
         let mut stream = TcpStream::connect(free).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -134,6 +165,7 @@ mod tests {
             "podracer_env_steps 640",
             "podracer_waiting_for_workers{of=\"inference_0\"} 0.25",
             "podracer_workers_joined_total 4",
+            "podracer_seconds_without_motion 12",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }

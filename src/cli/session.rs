@@ -196,6 +196,9 @@ impl Session {
         signals::leaves(self.directory.way_back());
         let mut run = self.start()?;
         let mut evaluations = Evaluations::compile(&self.ready)?;
+        if let (Some(exporter), Some(live)) = (&self.exporter, run.live()) {
+            exporter.follow(live)?;
+        }
         let _heeding = signals::heed();
         progress.compiled(console, run.compile_seconds());
         if let Some(caveat) = run.caveat() {

@@ -1,5 +1,6 @@
 //! An agent that infers for workers as a training loop for the command line.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -21,7 +22,7 @@ use crate::registry::Batches;
 use crate::sebulba;
 use crate::settings::{CentralSettings, ReplayMemory};
 use crate::training::{
-    CallMetrics, Elsewhere, LoopModule, Plays, Programs, Repeats, Run, Serves, Stage, Start,
+    CallMetrics, Elsewhere, Live, LoopModule, Plays, Programs, Repeats, Run, Serves, Stage, Start,
     Traffic, Training,
 };
 
@@ -218,6 +219,7 @@ impl Run for TrainingRun {
             ("workers_joined", self.measures.joined - before.joined),
             ("workers_left", self.measures.left - before.left),
             ("unrolls_lost", self.measures.lost - before.lost),
+            ("steps_late", self.measures.late - before.late),
         ];
         let names = self.run.metric_names();
         Ok(self.calls.metrics(&reports, names, seconds, per_call, counts, note))
@@ -260,6 +262,27 @@ impl Run for TrainingRun {
 
     fn times(&self) -> Vec<(String, f64)> {
         seconds(&self.run.times())
+    }
+
+    fn live(&self) -> Option<Live> {
+        let (meter, motion) = (self.run.meter(), self.run.motion());
+        let before = Cell::new((Instant::now(), meter().observations));
+        Some(Box::new(move || {
+            let (now, measures) = (Instant::now(), meter());
+            let (then, answered) = before.replace((now, measures.observations));
+            let seconds = (now - then).as_secs_f64().max(f64::MIN_POSITIVE);
+            // What acts is what steps: where a call is long, its speed is known before its end.
+            let speed = (measures.observations - answered) as f64 / seconds;
+            vec![
+                ("seconds_without_motion", motion.still().as_secs_f64()),
+                ("observations", measures.observations as f64),
+                ("observations_per_second", speed),
+                ("env_steps_per_second", speed),
+                ("workers", measures.workers as f64),
+                ("lanes_taken", measures.lanes as f64),
+                ("workers_late", measures.workers_late as f64),
+            ]
+        }))
     }
 }
 
@@ -337,6 +360,7 @@ impl Measured<'_> {
         let seconds = self.seconds;
         let inference = self.now.inference.since(&self.before.inference);
         let answer = self.now.answer.since(&self.before.answer);
+        let step = self.now.step.since(&self.before.step);
         let all = [
             ("workers", Some(self.now.workers as f64)),
             ("lanes_taken", Some(self.now.lanes as f64)),
@@ -349,6 +373,9 @@ impl Measured<'_> {
             ("inference_seconds_p99", inference.percentile(0.99)),
             ("answer_seconds_p50", answer.percentile(0.5)),
             ("answer_seconds_p99", answer.percentile(0.99)),
+            ("workers_late", Some(self.now.workers_late as f64)),
+            ("worker_step_seconds_p50", step.percentile(0.5)),
+            ("worker_step_seconds_p99", step.percentile(0.99)),
             ("versions_in_unroll", Some(self.versions())),
             ("most_versions_in_unroll", Some(self.now.most_versions as f64)),
         ];

@@ -18,8 +18,8 @@ use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
 use crate::training::{
-    CallMetrics, Evaluate, Explanation, LoopModule, Plays, Programs, Repeats, Run, Stage, Start,
-    Suspect, Training,
+    CallMetrics, Evaluate, Explanation, Live, LoopModule, Plays, Programs, Repeats, Run, Stage,
+    Start, Suspect, Training,
 };
 
 /// An agent in its loop, and the batches of environments of its actor threads.
@@ -169,6 +169,11 @@ impl Run for TrainingRun {
 
     fn times(&self) -> Vec<(String, f64)> {
         seconds(&self.run.times())
+    }
+
+    fn live(&self) -> Option<Live> {
+        let motion = self.run.motion();
+        Some(Box::new(move || vec![("seconds_without_motion", motion.still().as_secs_f64())]))
     }
 }
 

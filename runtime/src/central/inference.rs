@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
-use podracer_envs::host::{HostSpec, WorkerEvent, WorkerId, Workers};
+use podracer_envs::host::{HostSpec, Workers};
 
 use super::batch::{Entry, Waiting, entries, leaves, numbers};
 use super::capacity::rule;
@@ -27,8 +27,6 @@ use crate::{Argument, Array, Buffer};
 
 /// Longest time between two looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
-/// Factor of the numbers of admissions, which spreads their bits over all of a seed.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// An inference thread.
 pub(super) struct Inference {
@@ -97,6 +95,7 @@ impl Inference {
             capacity: self.capacity.unwrap_or(n),
             timeout: self.timeout.unwrap_or(LOOK),
             missing: Missing::new(),
+            look_for_missed: Instant::now(),
         };
         if self.capacity.is_none() || self.timeout.is_none() {
             self.pick(&mut working)?;
@@ -136,7 +135,7 @@ impl Inference {
     }
 
     /// Global index of the thread's first lane.
-    fn first_lane(&self) -> usize {
+    pub(super) fn first_lane(&self) -> usize {
         self.index * self.spec.environments
     }
 
@@ -152,9 +151,11 @@ impl Inference {
         let mut idle = false;
         loop {
             let (ready, since) = working.ready();
-            // Where every lane that could step has, nothing more can come.
-            let all = ready > 0 && ready == working.lanes.taken();
             let now = Instant::now();
+            self.look_for_late(working, now);
+            // Where everybody has stepped of whom a step is expected, nothing more comes soon.
+            let expected_until = working.lanes.expected_until();
+            let all = ready > 0 && expected_until.is_none();
             let closes = since.map(|since| since + working.timeout);
             let by_timeout = closes.is_some_and(|closes| closes <= now);
             if ready >= working.capacity || all || by_timeout {
@@ -175,107 +176,13 @@ impl Inference {
                 );
                 idle = true;
             }
-            let until = closes.map_or(look, |closes| closes.min(look));
+            let until = [closes, expected_until].into_iter().flatten().fold(look, Instant::min);
             if let Some(event) = self.workers.next(until)? {
                 status.begin(Activity::Host, 0);
                 idle = false;
                 self.take_up(working, event)?;
             }
         }
-    }
-
-    /// Takes up what a worker did.
-    fn take_up(&mut self, working: &mut Working, event: WorkerEvent) -> Result<(), ThreadFailure> {
-        match event {
-            WorkerEvent::Joined { worker, environments } => {
-                self.admit(working, worker, environments)?;
-            }
-            WorkerEvent::Stepped { worker, sequence, step } => {
-                let arrived = Instant::now();
-                let checked = working.lanes.stepped(worker, sequence);
-                let checked = checked.and_then(|n| Waiting::check(&step, n, &self.spec));
-                match (checked, working.lanes.lanes_of(worker)) {
-                    (Ok(()), Some(lanes)) => {
-                        let waiting = Waiting { worker, sequence, step, lanes, arrived };
-                        working.waiting.push_back(waiting);
-                    }
-                    (Err(problem), Some(_)) => {
-                        self.workers.dismiss(worker, &problem);
-                        self.free(working, worker, &problem);
-                    }
-                    // It was sent away before.
-                    (_, None) => {}
-                }
-            }
-            WorkerEvent::Left { worker, reason } => self.free(working, worker, &reason),
-        }
-        let there = &mut self.measured.lock().there[self.index];
-        *there = (working.lanes.workers() as u64, working.lanes.taken() as u64);
-        Ok(())
-    }
-
-    /// Gives a worker lanes that remember nothing, or sends it away.
-    fn admit(
-        &mut self,
-        working: &mut Working,
-        worker: WorkerId,
-        n: usize,
-    ) -> Result<(), ThreadFailure> {
-        let Some((lanes, used)) = working.lanes.admit(worker, n) else {
-            let (all, taken) = (self.spec.environments, working.lanes.taken());
-            let problem = format!(
-                "it has {n} environments, and of the {all} lanes of inference thread {} {taken} are taken: start it with at most {} \
-                 environments, or raise seed.environments",
-                self.index,
-                working.lanes.widest_gap()
-            );
-            tracing::warn!("worker {} is sent away: {problem}", worker.0);
-            self.workers.dismiss(worker, &problem);
-            return Ok(());
-        };
-        let mut seed = self.seed;
-        if used {
-            // Other random numbers than those of the lanes' first worker.
-            working.admitted += 1;
-            let number = (self.iterations << 32) ^ working.admitted;
-            seed ^= number.wrapping_mul(SPREAD);
-            self.restart(working, &lanes, seed)?;
-        }
-        let first = self.first_lane() + lanes.start;
-        self.workers.admit(worker, first, seed);
-        self.measured.lock().all.joined += 1;
-        Ok(())
-    }
-
-    /// Puts lanes back to the start of a run with this seed.
-    fn restart(
-        &self,
-        working: &mut Working,
-        lanes: &std::ops::Range<usize>,
-        seed: u64,
-    ) -> Result<(), ThreadFailure> {
-        let restart = &self.programs.restart;
-        let leaves = working.actor.len();
-        let mask: Vec<u8> =
-            (0..self.spec.environments).map(|lane| u8::from(lanes.contains(&lane))).collect();
-        let key = restart.upload(0, leaves, &Array::key(seed))?;
-        let first = restart.upload(0, leaves + 1, &Array::scalar(self.first_lane() as i32))?;
-        let mask = restart.upload_bytes(0, leaves + 2, &mask)?;
-        let actor = std::mem::take(&mut working.actor);
-        let arguments = actor.into_iter().map(Argument::Donated);
-        let arguments = arguments.chain([key.into(), first.into(), mask.into()]);
-        working.actor = only(restart.execute(vec![arguments.collect()])?);
-        Ok(())
-    }
-
-    /// Frees the lanes of a worker that has left.
-    fn free(&self, working: &mut Working, worker: WorkerId, reason: &str) {
-        let Some(lost) = working.lanes.free(worker) else { return };
-        working.waiting.retain(|waiting| waiting.worker != worker);
-        tracing::warn!("worker {} has left: {reason}; unfinished unrolls: {lost}", worker.0);
-        let counts = &mut self.measured.lock().all;
-        counts.left += 1;
-        counts.lost += lost as u64;
     }
 
     /// Acts in the lanes of a batch and answers its workers. `Break` once the run is over.
@@ -334,7 +241,7 @@ impl Inference {
         for one in &batch {
             let chosen = actions.split_to(one.lanes.len() * bytes_of_action);
             counts.answer.add(one.arrived.elapsed());
-            working.lanes.answered(one.worker);
+            working.lanes.answered(one.worker, Instant::now());
             self.workers.answer(one.worker, one.sequence, chosen, nets.number);
         }
         counts.batches += 1;
@@ -468,6 +375,6 @@ impl Inference {
 }
 
 /// The results of the only replica.
-fn only(results: Vec<Vec<Buffer>>) -> Vec<Buffer> {
+pub(super) fn only(results: Vec<Vec<Buffer>>) -> Vec<Buffer> {
     results.into_iter().next().unwrap_or_default()
 }

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use podracer_envs::host::{WorkerId, WorkerStep};
 
+use super::pace::{Expected, Pace, Turn};
 use crate::sebulba::Episode;
 
 /// The lanes of an inference device.
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     workers: BTreeMap<WorkerId, Held>,
+    expected: Expected,
+    /// Workers that are late.
+    late: usize,
 }
 
 /// The host's record of a lane.
@@ -50,15 +55,29 @@ struct Held {
     lanes: Range<usize>,
     /// Number of its next step.
     next: u64,
-    /// True if its last step is answered.
-    answered: bool,
+    turn: Turn,
+    /// The time at which it joined, was last answered, or last stepped.
+    since: Instant,
+    pace: Pace,
+    /// True if it was said that its step does not come.
+    missed: bool,
+}
+
+/// A step that a worker has taken.
+pub(super) struct Stepped {
+    /// Environments of the worker.
+    pub(super) environments: usize,
+    /// Time since the answer before it; `None` for a worker's first step.
+    pub(super) took: Option<Duration>,
+    /// True if it was said that the step does not come.
+    pub(super) missed: bool,
 }
 
 impl Lanes {
     /// Lanes that nobody has. `used` is true for those of a run that goes on from a checkpoint.
     pub(super) fn new(lanes: usize, used: bool) -> Self {
         let lanes = vec![Lane { used, ..Lane::default() }; lanes];
-        Lanes { lanes, workers: BTreeMap::new() }
+        Lanes { lanes, workers: BTreeMap::new(), expected: Expected::default(), late: 0 }
     }
 
     /// Gives a worker the first lanes that are free and contiguous, and says if one of them was used before. `None` if there are no
@@ -72,14 +91,23 @@ impl Lanes {
             (0..=self.lanes.len().checked_sub(n)?).map(|first| first..first + n).find(free)?;
         let used = self.lanes[range.clone()].iter().any(|lane| lane.used);
         self.lanes[range.clone()].fill(Lane { taken: true, used: true, ..Lane::default() });
-        let held = Held { lanes: range.clone(), next: 0, answered: true };
+        let held = Held {
+            lanes: range.clone(),
+            next: 0,
+            turn: Turn::New,
+            since: Instant::now(),
+            pace: Pace::default(),
+            missed: false,
+        };
         self.workers.insert(worker, held);
         Some((range, used))
     }
 
     /// Frees the lanes of a worker; `None` if it has none. Gives the number of its unfinished unrolls.
     pub(super) fn free(&mut self, worker: WorkerId) -> Option<usize> {
-        let Held { lanes, .. } = self.workers.remove(&worker)?;
+        let Held { lanes, turn, .. } = self.workers.remove(&worker)?;
+        self.expected.forget(worker, turn);
+        self.late -= usize::from(turn == Turn::Late);
         let freed = &mut self.lanes[lanes];
         freed.iter_mut().for_each(|lane| lane.taken = false);
         Some(freed.iter().filter(|lane| lane.time > 0).count())
@@ -94,26 +122,81 @@ impl Lanes {
     ///
     /// # Errors
     /// What the worker did wrong, as a sentence.
-    pub(super) fn stepped(&mut self, worker: WorkerId, sequence: u64) -> Result<usize, String> {
+    pub(super) fn stepped(
+        &mut self,
+        worker: WorkerId,
+        sequence: u64,
+        now: Instant,
+    ) -> Result<Stepped, String> {
         let Some(held) = self.workers.get_mut(&worker) else {
             return Err("it stepped before it was admitted".to_owned());
         };
-        if !held.answered || sequence != held.next {
+        let waits = held.turn == Turn::Stepped;
+        if waits || sequence != held.next {
             return Err(format!(
                 "its step {sequence} came where step {} was expected{}",
                 held.next,
-                if held.answered { "" } else { ", and an earlier one is not answered yet" }
+                if waits { ", and an earlier one is not answered yet" } else { "" }
             ));
         }
-        (held.next, held.answered) = (sequence + 1, false);
-        Ok(held.lanes.len())
+        let took = (held.turn != Turn::New).then(|| now.saturating_duration_since(held.since));
+        took.into_iter().for_each(|took| held.pace.add(took));
+        self.expected.forget(worker, held.turn);
+        self.late -= usize::from(held.turn == Turn::Late);
+        let missed = std::mem::take(&mut held.missed);
+        (held.next, held.turn, held.since) = (sequence + 1, Turn::Stepped, now);
+        Ok(Stepped { environments: held.lanes.len(), took, missed })
     }
 
     /// Takes note of an answer to a worker.
-    pub(super) fn answered(&mut self, worker: WorkerId) {
+    pub(super) fn answered(&mut self, worker: WorkerId, now: Instant) {
         if let Some(held) = self.workers.get_mut(&worker) {
-            held.answered = true;
+            (held.turn, held.since) = (self.expected.expect(worker, &held.pace, now), now);
         }
+    }
+
+    /// Takes note of who is late by now, and gives their number.
+    pub(super) fn note_late(&mut self, now: Instant) -> usize {
+        let before = self.late;
+        while let Some(worker) = self.expected.pop_late(now) {
+            self.workers.get_mut(&worker).expect("who is expected is there").turn = Turn::Late;
+            self.late += 1;
+        }
+        self.late - before
+    }
+
+    /// The time until which a step is expected of anybody; `None` if none is.
+    pub(super) fn expected_until(&self) -> Option<Instant> {
+        self.expected.last()
+    }
+
+    /// Number of workers that are late.
+    pub(super) fn late(&self) -> usize {
+        self.late
+    }
+
+    /// The workers of whom it was not said yet that no step came for so long: who, of how many environments, and for how long.
+    pub(super) fn newly_missed(
+        &mut self,
+        now: Instant,
+        after: Duration,
+    ) -> Vec<(WorkerId, usize, Duration)> {
+        let missed = self.workers.iter_mut().filter_map(|(worker, held)| {
+            let silent = matches!(held.turn, Turn::New | Turn::Late) && !held.missed;
+            let silence = now.saturating_duration_since(held.since);
+            (silent && silence >= after).then(|| {
+                held.missed = true;
+                (*worker, held.lanes.len(), silence)
+            })
+        });
+        missed.collect()
+    }
+
+    /// The worker that has a lane, if it is silent: it has not stepped yet, or is late.
+    pub(super) fn silent_of(&self, lane: usize) -> Option<WorkerId> {
+        let silent = |held: &Held| matches!(held.turn, Turn::New | Turn::Late);
+        let of_lane = |held: &Held| held.lanes.contains(&lane) && silent(held);
+        self.workers.iter().find(|(_, held)| of_lane(held)).map(|(worker, _)| *worker)
     }
 
     /// Number of workers.

@@ -44,6 +44,11 @@ impl Latencies {
         Some(RATIO.powf(bucket as f64 + 0.5) * 1e-6)
     }
 
+    /// Counts half of the times, as if every other one had not been.
+    pub(super) fn halve(&mut self) {
+        self.0.iter_mut().for_each(|count| *count /= 2);
+    }
+
     /// The times since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -68,6 +73,10 @@ pub struct CentralMeasures {
     pub inference: Latencies,
     /// Time from a step's arrival to its answer.
     pub answer: Latencies,
+    /// Time from an answer to the worker's next step.
+    pub step: Latencies,
+    /// Steps that were late: batches went on without them.
+    pub late: u64,
     /// Unrolls that were complete.
     pub unrolls: u64,
     /// Unrolls that were lost with workers that left.
@@ -84,6 +93,8 @@ pub struct CentralMeasures {
     pub workers: u64,
     /// Lanes that they have.
     pub lanes: u64,
+    /// Workers whose next step is late now.
+    pub workers_late: u64,
 }
 
 /// The measures of a run, which its inference threads write.
@@ -94,13 +105,13 @@ pub(super) struct Measured(Mutex<Counted>);
 pub(super) struct Counted {
     /// The counts of all threads together.
     pub(super) all: CentralMeasures,
-    /// Workers and lanes of each inference thread.
-    pub(super) there: Vec<(u64, u64)>,
+    /// Workers, lanes, and workers that are late, of each inference thread.
+    pub(super) there: Vec<[u64; 3]>,
 }
 
 impl Measured {
     pub(super) fn new(threads: usize) -> Self {
-        Measured(Mutex::new(Counted { there: vec![(0, 0); threads], ..Counted::default() }))
+        Measured(Mutex::new(Counted { there: vec![[0; 3]; threads], ..Counted::default() }))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Counted> {
@@ -110,8 +121,8 @@ impl Measured {
     pub(super) fn read(&self) -> CentralMeasures {
         let counted = self.lock();
         let mut all = counted.all.clone();
-        all.workers = counted.there.iter().map(|there| there.0).sum();
-        all.lanes = counted.there.iter().map(|there| there.1).sum();
+        let sum = |of: usize| counted.there.iter().map(|there| there[of]).sum();
+        (all.workers, all.lanes, all.workers_late) = (sum(0), sum(1), sum(2));
         all
     }
 }

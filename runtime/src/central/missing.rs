@@ -39,8 +39,18 @@ fn sentence(lanes: &Lanes, fillings: &Fillings, waits: bool) -> Option<String> {
     if taken == 0 {
         return Some(format!("no worker is there, and all {all} lanes wait for some"));
     }
+    if !waits {
+        return None;
+    }
+    let lacks = |lane: &usize| fillings.oldest_lacks(*lane);
+    if let Some(worker) = (0..all).filter(lacks).find_map(|lane| lanes.silent_of(lane)) {
+        return Some(format!(
+            "learning waits for worker {}, which does not step: this agent needs an unroll of every lane",
+            worker.0
+        ));
+    }
     let free = || (0..all).filter(|&lane| !lanes.get(lane).is_taken());
-    if !waits || !free().any(|lane| fillings.oldest_lacks(lane)) {
+    if !free().any(|lane| fillings.oldest_lacks(lane)) {
         return None;
     }
     Some(format!(

@@ -16,7 +16,7 @@ use super::programs::CentralLoop;
 use crate::sebulba::boundary::Boundaries;
 use crate::sebulba::compile::{Compiler, Programs, compile};
 use crate::sebulba::host_replay::ReplaySupply;
-use crate::sebulba::learner_run::{LearnerRun, LearnerStart};
+use crate::sebulba::learner_run::{LearnerRun, LearnerStart, Motion};
 use crate::sebulba::origin::{Restored, Snapshot};
 use crate::sebulba::parameters::{Parameters, Version};
 use crate::sebulba::shared::Shared;
@@ -168,6 +168,18 @@ impl CentralRun {
     #[must_use]
     pub fn measures(&self) -> CentralMeasures {
         self.measured.read()
+    }
+
+    /// A reading of [`CentralRun::measures`] for other threads, also while a call is under way.
+    pub fn meter(&self) -> impl Fn() -> CentralMeasures + Send + Sync + 'static {
+        let measured = Arc::clone(&self.measured);
+        move || measured.read()
+    }
+
+    /// Whether the run's threads still move.
+    #[must_use]
+    pub fn motion(&self) -> Motion {
+        self.run.motion()
     }
 
     /// The parameters after the iterations so far, by their paths.

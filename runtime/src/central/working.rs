@@ -29,6 +29,8 @@ pub(super) struct Working {
     pub(super) capacity: usize,
     pub(super) timeout: Duration,
     pub(super) missing: Missing,
+    /// The time at which to look next for workers that are missed.
+    pub(super) look_for_missed: Instant,
 }
 
 impl Working {

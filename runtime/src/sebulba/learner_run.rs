@@ -28,6 +28,8 @@ pub(crate) struct LearnerRun {
     snapshot: Option<Snapshot>,
     reports: Receiver<IterationReport>,
     patience: Duration,
+    /// True if it was said that nothing happens, and nothing has happened since.
+    told_of_stillness: bool,
     pub(crate) programs: SebulbaLoop,
     seed: u64,
     pub(crate) iterations: u64,
@@ -63,6 +65,7 @@ impl LearnerRun {
             snapshot: None,
             reports,
             patience: start.patience,
+            told_of_stillness: false,
             programs: programs.clone(),
             seed: start.seed,
             iterations: start.iterations,
@@ -157,6 +160,7 @@ impl LearnerRun {
                             reports.last().map_or(self.iterations, |last| last.iteration + 1);
                         return Ok(reports);
                     }
+                    self.tell_of_stillness();
                     self.expect_motion()?;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
@@ -185,6 +189,27 @@ impl LearnerRun {
             doing: doing.into_iter().map(|(_, doing)| doing).collect(),
         });
         Err(self.end(Duration::ZERO))
+    }
+
+    /// Says so once where no thread has begun anything new for [`STILL`], with what each of them does. What only somebody outside can do,
+    /// inference threads say themselves.
+    fn tell_of_stillness(&mut self) {
+        let statuses = &self.shared.statuses;
+        let still = self.motion().still();
+        if still < STILL || statuses.iter().any(ThreadStatus::waits_for_others) {
+            self.told_of_stillness &= still >= STILL;
+            return;
+        }
+        if !std::mem::replace(&mut self.told_of_stillness, true) {
+            let doing: Vec<_> = statuses.iter().filter_map(ThreadStatus::doing).collect();
+            let doing: Vec<_> = doing.into_iter().map(|(_, doing)| doing).collect();
+            tracing::warn!("nothing has happened for {} s: {}", still.as_secs(), doing.join("; "));
+        }
+    }
+
+    /// A view of the threads that outlives a call.
+    pub(crate) fn motion(&self) -> Motion {
+        Motion(Arc::clone(&self.shared))
     }
 
     /// Ends the threads, waiting for each up to `patience`, and gives the failure.
@@ -258,6 +283,21 @@ impl LearnerRun {
     }
 }
 
+/// Whether the threads of a run still move, to be asked from any thread, also while a call is under way.
+#[derive(Clone)]
+pub struct Motion(Arc<Shared>);
+
+impl Motion {
+    /// The time since a thread last began anything new.
+    #[must_use]
+    pub fn still(&self) -> Duration {
+        let doing = self.0.statuses.iter().filter_map(ThreadStatus::doing);
+        doing.map(|(since, _)| since.elapsed()).min().unwrap_or_default()
+    }
+}
+
+/// Time without motion after which a run says so.
+const STILL: Duration = Duration::from_secs(10);
 /// Interval at which a caller looks whether the threads still move.
 const LOOK: Duration = Duration::from_secs(1);
 

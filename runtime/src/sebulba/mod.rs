@@ -35,6 +35,7 @@ pub use compile::Compiler;
 pub use error::{ReplayError, SebulbaError, ThreadFailure};
 pub use host_replay::HostReplay;
 pub use learner::IterationReport;
+pub use learner_run::Motion;
 pub use origin::Origin;
 pub use programs::{HostLoopFunctions, LearntBy, SebulbaLoop, SebulbaProgram, SebulbaShape};
 pub use run::{SebulbaRun, SebulbaTransfers};

@@ -14,7 +14,7 @@ use super::compile::{Compiler, Programs, compile};
 use super::error::SebulbaError;
 use super::host_replay::ReplaySupply;
 use super::learner::IterationReport;
-use super::learner_run::{LearnerRun, LearnerStart};
+use super::learner_run::{LearnerRun, LearnerStart, Motion};
 use super::origin::{Origin, Restored, Snapshot};
 use super::parameters::{Parameters, Version};
 use super::programs::SebulbaLoop;
@@ -204,6 +204,12 @@ impl SebulbaRun {
     #[must_use]
     pub fn times(&self) -> Vec<ThreadTimes> {
         self.run.times()
+    }
+
+    /// Whether the run's threads still move.
+    #[must_use]
+    pub fn motion(&self) -> Motion {
+        self.run.motion()
     }
 
     /// Transfers of the programs so far.

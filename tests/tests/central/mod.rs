@@ -4,6 +4,7 @@ mod changes;
 mod equality;
 mod faults;
 mod lanes;
+mod late;
 
 use podracer::central::CentralInference;
 use podracer_dsl::Tensor;

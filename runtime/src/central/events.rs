@@ -1,0 +1,154 @@
+//! An inference thread: what its workers do, and who of them is late.
+
+use std::time::{Duration, Instant};
+
+use podracer_envs::host::{WorkerEvent, WorkerId};
+
+use super::batch::Waiting;
+use super::inference::{Inference, only};
+use super::lanes::{Lanes, Stepped};
+use super::working::Working;
+use crate::sebulba::error::ThreadFailure;
+use crate::{Argument, Array};
+
+/// Time without a step after which it is said that a worker is missed.
+const MISSED: Duration = Duration::from_secs(5);
+/// Factor of the numbers of admissions, which spreads their bits over all of a seed.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Inference {
+    /// Takes up what a worker did.
+    pub(super) fn take_up(
+        &mut self,
+        working: &mut Working,
+        event: WorkerEvent,
+    ) -> Result<(), ThreadFailure> {
+        match event {
+            WorkerEvent::Joined { worker, environments } => {
+                self.admit(working, worker, environments)?;
+            }
+            WorkerEvent::Stepped { worker, sequence, step } => {
+                let arrived = Instant::now();
+                let checked = working.lanes.stepped(worker, sequence, arrived);
+                let checked = checked.and_then(|stepped| {
+                    self.note_step(worker, &stepped);
+                    Waiting::check(&step, stepped.environments, &self.spec)
+                });
+                match (checked, working.lanes.lanes_of(worker)) {
+                    (Ok(()), Some(lanes)) => {
+                        let waiting = Waiting { worker, sequence, step, lanes, arrived };
+                        working.waiting.push_back(waiting);
+                    }
+                    (Err(problem), Some(_)) => {
+                        self.workers.dismiss(worker, &problem);
+                        self.free(working, worker, &problem);
+                    }
+                    // It was sent away before.
+                    (_, None) => {}
+                }
+            }
+            WorkerEvent::Left { worker, reason } => self.free(working, worker, &reason),
+        }
+        self.count_workers(&working.lanes);
+        Ok(())
+    }
+
+    /// Takes note of who is late by now, and says once of each of them that the others go on without it.
+    pub(super) fn look_for_late(&self, working: &mut Working, now: Instant) {
+        let late = working.lanes.note_late(now);
+        if late > 0 {
+            self.measured.lock().all.late += late as u64;
+            self.count_workers(&working.lanes);
+        }
+        if now < working.look_for_missed {
+            return;
+        }
+        working.look_for_missed = now + MISSED / 5;
+        for (worker, environments, silence) in working.lanes.newly_missed(now, MISSED) {
+            tracing::warn!(
+                "worker {} ({environments} environments) has not stepped for {:.0} s: batches do not wait for it",
+                worker.0,
+                silence.as_secs_f64()
+            );
+        }
+    }
+
+    /// Measures a step, and says so where it is one that was missed.
+    fn note_step(&self, worker: WorkerId, stepped: &Stepped) {
+        if let Some(took) = stepped.took {
+            self.measured.lock().all.step.add(took);
+        }
+        if stepped.missed {
+            tracing::info!("worker {} steps again", worker.0);
+        }
+    }
+
+    fn count_workers(&self, lanes: &Lanes) {
+        let there = [lanes.workers(), lanes.taken(), lanes.late()].map(|count| count as u64);
+        self.measured.lock().there[self.index] = there;
+    }
+
+    /// Gives a worker lanes that remember nothing, or sends it away.
+    fn admit(
+        &mut self,
+        working: &mut Working,
+        worker: WorkerId,
+        n: usize,
+    ) -> Result<(), ThreadFailure> {
+        let Some((lanes, used)) = working.lanes.admit(worker, n) else {
+            let (all, taken) = (self.spec.environments, working.lanes.taken());
+            let problem = format!(
+                "it has {n} environments, and of the {all} lanes of inference thread {} {taken} are taken: start it with at most {} \
+                 environments, or raise central.environments",
+                self.index,
+                working.lanes.widest_gap()
+            );
+            tracing::warn!("worker {} is sent away: {problem}", worker.0);
+            self.workers.dismiss(worker, &problem);
+            return Ok(());
+        };
+        let mut seed = self.seed;
+        if used {
+            // Other random numbers than those of the lanes' first worker.
+            working.admitted += 1;
+            let number = (self.iterations << 32) ^ working.admitted;
+            seed ^= number.wrapping_mul(SPREAD);
+            self.restart(working, &lanes, seed)?;
+        }
+        let first = self.first_lane() + lanes.start;
+        self.workers.admit(worker, first, seed);
+        self.measured.lock().all.joined += 1;
+        Ok(())
+    }
+
+    /// Puts lanes back to the start of a run with this seed.
+    fn restart(
+        &self,
+        working: &mut Working,
+        lanes: &std::ops::Range<usize>,
+        seed: u64,
+    ) -> Result<(), ThreadFailure> {
+        let restart = &self.programs.restart;
+        let leaves = working.actor.len();
+        let mask: Vec<u8> =
+            (0..self.spec.environments).map(|lane| u8::from(lanes.contains(&lane))).collect();
+        let key = restart.upload(0, leaves, &Array::key(seed))?;
+        let first = restart.upload(0, leaves + 1, &Array::scalar(self.first_lane() as i32))?;
+        let mask = restart.upload_bytes(0, leaves + 2, &mask)?;
+        let actor = std::mem::take(&mut working.actor);
+        let arguments = actor.into_iter().map(Argument::Donated);
+        let arguments = arguments.chain([key.into(), first.into(), mask.into()]);
+        working.actor = only(restart.execute(vec![arguments.collect()])?);
+        Ok(())
+    }
+
+    /// Frees the lanes of a worker that has left.
+    fn free(&self, working: &mut Working, worker: WorkerId, reason: &str) {
+        let Some(lost) = working.lanes.free(worker) else { return };
+        working.waiting.retain(|waiting| waiting.worker != worker);
+        tracing::warn!("worker {} has left: {reason}; unfinished unrolls: {lost}", worker.0);
+        let counts = &mut self.measured.lock().all;
+        counts.left += 1;
+        counts.lost += lost as u64;
+    }
+}

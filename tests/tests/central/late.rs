@@ -1,0 +1,106 @@
+//! Workers that do not step for a while, or never: the others do not wait for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use podracer::central::{CentralInference, local};
+use podracer_envs::host::{
+    HostEnvironment, NativeCartPole, Pool, WorkerEvent, WorkerId, Workers, WorkersClosed,
+};
+use podracer_runtime::setters::*;
+use podracer_runtime::{CentralRun, Origin};
+use podracer_stdlib::agents::Ppo;
+use podracer_stdlib::optim::{Sgd, sgd};
+
+use super::quick;
+use crate::loops;
+
+/// Environments of a worker, and of all three.
+const EACH: usize = 2;
+const LANES: usize = 3 * EACH;
+
+/// Workers in the process, of whom worker 0 is silent from one of its steps on, until it is let go.
+struct Silent {
+    inner: Box<dyn Workers>,
+    from: u64,
+    held: Option<WorkerEvent>,
+    let_go: Arc<AtomicBool>,
+}
+
+impl Workers for Silent {
+    fn next(&mut self, until: Instant) -> Result<Option<WorkerEvent>, WorkersClosed> {
+        if self.let_go.load(Ordering::Relaxed)
+            && let Some(event) = self.held.take()
+        {
+            return Ok(Some(event));
+        }
+        let event = self.inner.next(until)?;
+        match event {
+            Some(WorkerEvent::Stepped { worker: WorkerId(0), sequence, .. })
+                if sequence >= self.from && !self.let_go.load(Ordering::Relaxed) =>
+            {
+                self.held = event;
+                Ok(None)
+            }
+            event => Ok(event),
+        }
+    }
+    fn admit(&mut self, worker: WorkerId, first_lane: usize, seed: u64) {
+        self.inner.admit(worker, first_lane, seed);
+    }
+    fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, version: u64) {
+        self.inner.answer(worker, sequence, actions, version);
+    }
+    fn dismiss(&mut self, worker: WorkerId, reason: &str) {
+        self.inner.dismiss(worker, reason);
+    }
+}
+
+/// A run whose batches are of all lanes, or else close after a second.
+fn start(from: u64, let_go: &Arc<AtomicBool>) -> CentralRun {
+    let batch = |n: usize| Pool::new(&NativeCartPole::new(20), n);
+    let agent = loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1));
+    let central = quick(CentralInference::new(agent)).unroll(6).lag(0).capacity(Some(LANES));
+    let central = central.timeout_ms(Some(1000.0));
+    let batches = (0..3).map(|_| Box::new(batch(EACH)) as Box<dyn HostEnvironment>).collect();
+    let inner = local(vec![batches]).unwrap().remove(0);
+    let workers = Silent { inner, from, held: None, let_go: Arc::clone(let_go) };
+    let spec = batch(LANES).spec().clone();
+    let workers: Vec<Box<dyn Workers>> = vec![Box::new(workers)];
+    central.start(&loops::client(2), &spec, Origin::Seed(1), workers).expect("the run starts")
+}
+
+/// The others take thirty iterations in less time than as many steps would take that each wait for a second.
+#[track_caller]
+fn others_go_on(run: &mut CentralRun) {
+    let began = Instant::now();
+    run.run(30).expect("the run goes on");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_worker_that_is_frozen_does_not_keep_the_others_waiting() {
+    let let_go = Arc::new(AtomicBool::new(false));
+    let mut run = start(15, &let_go);
+    others_go_on(&mut run);
+    let measures = run.measures();
+    assert_eq!((measures.workers, measures.workers_late), (3, 1));
+    assert!(measures.late >= 1 && measures.by_timeout == 0, "{measures:?}");
+    // Where it steps again, it is one of them as before.
+    let_go.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    while run.measures().workers_late > 0 && began.elapsed() < Duration::from_secs(60) {
+        run.run(1).expect("the run goes on");
+    }
+    assert_eq!((run.measures().workers_late, run.measures().left), (0, 0));
+}
+
+#[test]
+fn a_worker_that_only_joins_does_not_keep_the_others_waiting() {
+    let mut run = start(0, &Arc::default());
+    others_go_on(&mut run);
+    let measures = run.measures();
+    assert_eq!((measures.workers, measures.by_timeout), (3, 0));
+}
