@@ -8,7 +8,7 @@
 //! - [`central`]: the same with central inference: workers step environments elsewhere.
 //! - [`evaluation`]: episodes played by a trained agent; `play`: the same to look at.
 //! - The command line of `podracer` and of users' own programs ([`App`]): agents, environments and experiments by name
-//!   ([`registry`]), settings ([`settings`], [`loading`]) that become a training loop ([`training`]), run directories ([`run_directory`]).
+//!   ([`registry`]), settings ([`settings`], [`loading`]) that become a training loop ([`training`]), run directories.
 //! - [`export`]: the programs of an experiment as StableHLO with names, to run without podracer.
 //!
 //! # What must never live here
@@ -30,7 +30,7 @@ mod chart;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cli")]
-pub mod cost;
+mod cost;
 pub mod evaluation;
 #[cfg(feature = "cli")]
 pub mod experiments;
@@ -43,15 +43,15 @@ mod functions;
 pub mod loading;
 pub mod parameters;
 #[cfg(feature = "cli")]
-pub mod play;
+mod play;
 #[cfg(feature = "cli")]
 mod program_name;
 #[cfg(feature = "cli")]
 pub mod registry;
 #[cfg(feature = "cli")]
-pub mod run_directory;
+mod run_directory;
 #[cfg(feature = "cli")]
-pub mod schema;
+mod schema;
 pub mod sebulba;
 #[cfg(feature = "cli")]
 pub mod settings;

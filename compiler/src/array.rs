@@ -26,6 +26,7 @@ pub struct Array {
 
 /// Mistakes with the data of an [`Array`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArrayError {
     /// Data of another length than the type has.
     #[error("host data for {ty} must have {expected} and has {got}")]

@@ -8,6 +8,7 @@ use podracer_dsl::prelude::*;
 
 /// Mistakes of an environment that [`check_environment`] finds.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnvironmentError {
     /// A malformed space.
     #[error("`{space}` of the environment: {error}")]

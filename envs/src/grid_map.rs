@@ -24,6 +24,7 @@ enum Cell {
 
 /// Mistakes in the text of a map. Rows and columns count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MapError {
     /// A character other than `#`, `.` and `G`.
     #[error(

@@ -74,6 +74,7 @@ impl Bounds {
 
 /// Mistakes in a space, or in a value that should be in it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpaceError {
     /// A discrete space without elements.
     #[error("a discrete space needs at least one value, got n = 0")]

@@ -15,6 +15,7 @@ use crate::{Array, Client, Element, Program, ProgramOptions, RuntimeError};
 
 /// Why a call of a function on host values failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// Mistakes in the function, with the user's lines.
     #[error("{0}")]

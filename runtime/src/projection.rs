@@ -4,6 +4,7 @@ use podracer_dsl::prelude::{Spec, TraceErrors, Tree, trace};
 
 /// The reason that a function is no projection of a state.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProjectionError {
     /// The mistakes of the function, with the user's lines.
     #[error(transparent)]

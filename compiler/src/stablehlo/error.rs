@@ -4,6 +4,7 @@ use crate::types::TensorType;
 
 /// Reason that a function or its specification gives no module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EmitError {
     /// The specification names more or fewer arguments or results than the function has.
     #[error("the specification has {got} {what}, the function has {expected}")]

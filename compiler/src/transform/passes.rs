@@ -76,6 +76,7 @@ pub const PASSES: &[Pass] = &[
 
 /// The reason that a pass does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PassError {
     /// A name that is no pass's.
     #[error("there is no pass `{name}`: there are {known}")]

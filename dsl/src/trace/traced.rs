@@ -219,6 +219,7 @@ impl<A: Tree, R: Tree> fmt::Debug for Traced<A, R> {
 
 /// An error of [`Traced::eval`]: arguments that the traced function does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EvalError {
     /// Another number of arrays than leaves.
     #[error("the arguments have {expected} leaves, got {got} arrays")]

@@ -216,6 +216,7 @@ pub struct StepOutcome {
 
 /// Failures of a batch of environments.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HostError {
     /// Memory of another size than that of the spec.
     #[error("{what} must have {expected} bytes and has {got}")]

@@ -8,6 +8,7 @@ use podracer_plugins::PluginError;
 
 /// An error anywhere between a StableHLO module and its results.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuntimeError {
     /// The plugin is missing, corrupt or cannot be installed.
     #[error(transparent)]

@@ -7,6 +7,7 @@ use crate::OthersCanWrite;
 
 /// A plugin that cannot be found, installed or trusted. Each message ends in what to do about it.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PluginError {
     /// A name that is no plugin's in the table.
     #[error("there is no plugin `{name}`: the known ones are {known}")]

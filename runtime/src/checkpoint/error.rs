@@ -12,6 +12,7 @@ pub(super) const UNCHECKED: u64 = 1;
 
 /// Errors of writing or reading a checkpoint.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CheckpointError {
     /// A file or folder that cannot be used.
     #[error("cannot {what} `{}`", path.display())]

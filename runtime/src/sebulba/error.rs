@@ -12,6 +12,7 @@ use crate::{CheckpointError, ProjectionError, RuntimeError};
 
 /// Errors that keep a run from starting, or end it.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SebulbaError {
     /// The mistakes of the trace, with the user's lines.
     #[error(transparent)]
@@ -54,6 +55,7 @@ pub enum SebulbaError {
 
 /// Errors that end a thread.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ThreadFailure {
     /// Code in it panicked.
     #[error("panicked: {0}")]
@@ -74,6 +76,7 @@ pub enum ThreadFailure {
 
 /// Errors of a replay on the host.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReplayError {
     /// The folder's disk cannot be used.
     #[error("cannot {what} the folder `{}`: {error}", folder.display())]
