@@ -15,4 +15,4 @@ pub use picture::{Colours, Picture};
 #[cfg(feature = "python-environments")]
 pub use stage::of_servers;
 pub use stage::{Pictures, of_dsl, of_observations};
-pub use versus::{Tally, Versus};
+pub use versus::Versus;

@@ -11,8 +11,7 @@ use podracer_envs::host::{
 };
 use podracer_runtime::setters::*;
 use podracer_runtime::{CentralRun, Origin};
-use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::optim::{Sgd, sgd};
+use podracer_stdlib::optim::sgd;
 
 use super::quick;
 use crate::loops;
