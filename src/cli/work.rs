@@ -38,7 +38,10 @@ pub(super) struct WorkArguments {
     /// Connect over the network without encryption, to whoever answers
     #[arg(long)]
     insecure: bool,
-    /// Change a setting of the learner's environment on this machine, such as environment.servers=4 [repeatable]
+    /// Step this environment in place of the learner's, such as one that the learner does not know; its spaces must be those of the run
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
+    /// Change a setting of the environment on this machine, such as environment.servers=4 [repeatable]
     #[arg(long, value_name = "environment.KEY=VALUE")]
     set: Vec<String>,
     /// Use the programs that the learner's environment names, such as environment.python
@@ -93,8 +96,10 @@ pub(super) fn run(
         batches: args.batches.map_or(environments.min(2), NonZero::get),
     };
     let make = |run: &RunDescription, environments: usize| {
-        let (entry, table) =
-            registry.told(&run.environment, &run.settings, &args.set, args.trust)?;
+        let (entry, table) = match &args.environment {
+            None => registry.told(&run.environment, &run.settings, &args.set, args.trust)?,
+            Some(own) => registry.named(own, &args.set)?,
+        };
         entry.batches(&table, environments, run.unroll)?.make()
     };
     let make: &MakeEnvironment<'_> = &|run: &RunDescription, environments| {

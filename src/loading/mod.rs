@@ -193,6 +193,25 @@ impl Registry {
         Ok(taken(&mut self.environment_layers((&chosen, "the command line"), &sets)?))
     }
 
+    /// An environment by its name, with [its settings](Registry::environment_table).
+    ///
+    /// # Errors
+    /// [`UsageError`] for a name that no environment has, and for settings that it does not take.
+    pub(crate) fn named(
+        &self,
+        name: &str,
+        sets: &[String],
+    ) -> Result<(&EnvironmentEntry, Table), UsageError> {
+        let entry = self.environment(name).ok_or_else(|| {
+            let known = self.names("environment");
+            let near = suggestion(name, known.iter().copied());
+            UsageError::new(format!("there is no environment `{name}`{near}"))
+        })?;
+        let table = self.environment_table(name, sets)?;
+        (entry.check)(&table).map_err(UsageError::new)?;
+        Ok((entry, table))
+    }
+
     /// A table with a complete `[environment]`: what `source` chooses, changed by `--set`.
     fn environment_layers(
         &self,

@@ -10,6 +10,7 @@ use podracer_runtime::{Client, ClientOptions};
 use podracer_stdlib::sebulba::HostLoop;
 
 use crate::sebulba::compiled_environments;
+use crate::settings::UsageError;
 
 /// Makes batches of environments that are all of one spec.
 #[derive(Clone)]
@@ -26,6 +27,11 @@ impl Batches {
         make: impl Fn() -> Result<H> + 'static,
     ) -> Self {
         Batches { spec, make: Rc::new(move || Ok(Box::new(make()?))) }
+    }
+
+    /// Environments that only somebody else can make, for the reason that is given.
+    pub(super) fn elsewhere(spec: HostSpec, reason: &'static str) -> Self {
+        Batches { spec, make: Rc::new(move || Err(UsageError::new(reason).into())) }
     }
 
     /// Batches of so many environments in plain Rust.

@@ -21,6 +21,7 @@ use toml::{Table, Value};
 
 use super::batches::Batches;
 use super::matches::{CONNECT_FOUR, OTHELLO, Opponents, TIC_TAC_TOE};
+use super::remote;
 #[cfg(feature = "python-environments")]
 use super::served;
 use super::shortest_paths::shortest_paths;
@@ -76,6 +77,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<Pendulum>("pendulum"));
     registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
+    remote::register(registry);
     registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
     registry.add_environment(EnvironmentEntry::dsl::<TicTacToe>("tic-tac-toe").map(|game| {
         let evaluation: Evaluation =
@@ -125,7 +127,7 @@ pub struct EnvironmentEntry {
 }
 
 impl EnvironmentEntry {
-    fn new<E: Configuration>(
+    pub(super) fn new<E: Configuration>(
         name: &str,
         batches: fn(&Table, usize, usize) -> Result<Batches>,
     ) -> Result<Self, String> {

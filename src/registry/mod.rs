@@ -9,6 +9,7 @@ mod agents;
 mod batches;
 mod environments;
 mod matches;
+mod remote;
 #[cfg(feature = "python-environments")]
 mod served;
 mod shortest_paths;

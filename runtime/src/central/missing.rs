@@ -71,17 +71,23 @@ mod tests {
     #[test]
     fn lanes_without_a_worker_that_hold_up_learning_are_told() {
         let mut lanes = Lanes::new(6, false);
-        let mut kept = Fillings::new(6, true, 1);
+        let (mut kept, now) = (Fillings::new(6, true, 1), Instant::now());
         let say = |lanes: &Lanes, kept: &Fillings, waits| sentence(lanes, kept, waits);
         let nobody = say(&lanes, &kept, false).expect("nobody is there");
         assert_eq!(nobody, "no worker is there, and all 6 lanes wait for some");
         for (worker, n) in [(0, 1), (1, 2), (2, 3)] {
             lanes.admit(WorkerId(worker), n).expect("there is room");
+            assert!(lanes.stepped(WorkerId(worker), 0, now).is_ok());
         }
         (0..6).filter(|lane| *lane != 4).for_each(|lane| {
             kept.place(lane, Versions::default());
         });
         assert_eq!(say(&lanes, &kept, true), None, "the worker of lane 4 is slow");
+        lanes.answered(WorkerId(2), now);
+        assert_eq!(lanes.note_late(now + Duration::from_secs(1)), 1);
+        let silent = say(&lanes, &kept, true).expect("lane 4 is missing");
+        assert!(silent.contains("waits for worker 2, which does not step"), "{silent}");
+        assert!(lanes.stepped(WorkerId(2), 1, now).is_ok());
         lanes.free(WorkerId(0));
         assert_eq!(say(&lanes, &kept, true), None, "lane 0 has done its part");
         lanes.free(WorkerId(2));

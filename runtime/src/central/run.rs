@@ -176,7 +176,7 @@ impl CentralRun {
         move || measured.read()
     }
 
-    /// Whether the run's threads still move.
+    /// The motion of the run's threads, to be looked at from any thread.
     #[must_use]
     pub fn motion(&self) -> Motion {
         self.run.motion()

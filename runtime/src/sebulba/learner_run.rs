@@ -283,7 +283,7 @@ impl LearnerRun {
     }
 }
 
-/// Whether the threads of a run still move, to be asked from any thread, also while a call is under way.
+/// The motion of a run's threads, to be looked at from any thread, also while a call is under way.
 #[derive(Clone)]
 pub struct Motion(Arc<Shared>);
 

@@ -206,7 +206,7 @@ impl SebulbaRun {
         self.run.times()
     }
 
-    /// Whether the run's threads still move.
+    /// The motion of the run's threads, to be looked at from any thread.
     #[must_use]
     pub fn motion(&self) -> Motion {
         self.run.motion()

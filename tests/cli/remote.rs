@@ -1,0 +1,85 @@
+//! Environments that the learner does not know: workers bring them along.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use super::signals::soon_over;
+use super::{command, podracer, text};
+
+/// The settings of a learner that knows the spaces alone.
+const SPACES: [&str; 4] = [
+    "environment.name=\"remote\"",
+    "environment.observation=\"box([10, 5], 0, 1)\"",
+    "environment.action=\"discrete(3)\"",
+    "environment.truncates=false",
+];
+
+/// A learner in a folder, for 2,048 steps of 16 lanes.
+fn learner(folder: &Path) -> Child {
+    let arguments =
+        ["serve", "cartpole-central-ppo", "--listen", "unix:a.sock", "--run-dir", "run"];
+    let mut serve = command(&arguments);
+    serve.args(["--steps", "2048", "--json"]);
+    SPACES.iter().for_each(|set| {
+        serve.args(["--set", set]);
+    });
+    let serve = serve.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::null());
+    serve.spawn().expect("the program runs")
+}
+
+#[test]
+fn a_worker_brings_an_environment_that_the_learner_does_not_know() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut serve = learner(folder.path());
+    let work = |more: &[&str]| {
+        let arguments = ["work", "--connect", "unix:a.sock", "--environments", "16"];
+        let mut work = podracer(&[&arguments[..], more].concat());
+        work.current_dir(&folder);
+        work
+    };
+    // A worker of podracer's does not know it either, and another environment's spaces are not those of the run.
+    let output = work(&[]).assert().code(2).get_output().clone();
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("environment.name = remote steps at workers that bring it along"),
+        "{said}"
+    );
+    let output = work(&["--environment", "cartpole"]).assert().failure().get_output().clone();
+    let said = text(&output.stderr);
+    assert!(said.contains("the observation space of the run is f32[10,5]"), "{said}");
+    let output = work(&["--environment", "catsh"]).assert().code(2).get_output().clone();
+    let said = text(&output.stderr);
+    assert!(said.contains("there is no environment `catsh`; did you mean `catch`?"), "{said}");
+    work(&["--environment", "catch", "--batches", "1"]).assert().success();
+    let output = soon_over(&mut serve);
+    assert!(output.success());
+    let json = serve.stdout.take().expect("it is piped");
+    let result: serde_json::Value = serde_json::from_reader(json).expect("one line of JSON");
+    assert!(result["episodes"].as_u64() > Some(200), "{result}");
+}
+
+#[test]
+fn spaces_that_are_not_told_or_make_no_sense_are_mistakes() {
+    let said = |sets: &[&str]| {
+        let mut serve = podracer(&["serve", "cartpole-central-ppo", "--listen", "unix:a.sock"]);
+        sets.iter().for_each(|set| {
+            serve.args(["--set", set]);
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        text(&serve.current_dir(&folder).assert().code(2).get_output().stderr)
+    };
+    let none = said(&SPACES[..1]);
+    assert!(none.contains("environment.observation must say the space"), "{none}");
+    let wrong = said(&[SPACES[0], SPACES[1], "environment.action=\"discrete(0)\""]);
+    assert!(
+        wrong.contains("environment.action = \"discrete(0)\": a discrete space needs"),
+        "{wrong}"
+    );
+    let mut train = podracer(&["train", "cartpole-central-ppo"]);
+    SPACES.iter().for_each(|set| {
+        train.args(["--set", set]);
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let train = text(&train.current_dir(&folder).assert().failure().get_output().stderr);
+    assert!(train.contains("train with `podracer serve`"), "{train}");
+}
