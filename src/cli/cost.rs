@@ -15,8 +15,8 @@ use crate::settings::UsageError;
 
 #[derive(Args, Debug)]
 pub(super) struct CostArguments {
-    /// The run directory of a training that is done: its speed is taken
-    #[arg(required_unless_present = "fps")]
+    /// The run directory of a training that is done: the speed of all of its processes together is taken
+    #[arg(required_unless_present = "fps", conflicts_with = "fps")]
     run: Option<PathBuf>,
     /// Frames of the environments in a second, in place of the run's
     #[arg(long, value_name = "NUMBER")]
@@ -63,6 +63,13 @@ pub(super) fn cost(
         Ok(Used { name: name.to_owned(), count, price })
     });
     let cost = Cost { used: used.collect::<Result<_>>()?, frames_per_second };
+    if let Some((name, _)) =
+        prices.iter().find(|(name, _)| cost.used.iter().all(|one| one.name != *name))
+    {
+        let problem =
+            format!("--price {name}: nothing of that name is used, which --use {name}=COUNT says");
+        return Err(UsageError::new(problem).into());
+    }
     console.print(&if args.json { as_json(&cost, frames)? } else { as_text(&cost, frames) })?;
     Ok(0)
 }
@@ -85,7 +92,9 @@ fn speed(run: &Path, program: Program<'_>) -> Result<f64> {
     // Nothing of it is run.
     let trust = Overrides { trust: true, ..Overrides::default() };
     let settings = RunDirectory::settings(run, &trust, program.registry)?;
-    let steps = RunOverview::read(run)?.env_steps_per_second.filter(|speed| *speed > 0.0);
+    let overview = RunOverview::read(run)?;
+    let steps = overview.total_steps_per_second.or(overview.env_steps_per_second);
+    let steps = steps.filter(|speed| *speed > 0.0);
     let steps = steps.ok_or_else(|| {
         let run = run.display();
         UsageError::new(format!(
@@ -135,6 +144,7 @@ fn as_text(cost: &Cost, frames: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake::podracer;
     use super::*;
 
     #[test]
@@ -144,6 +154,29 @@ mod tests {
             let said = pair("--use", wrong).unwrap_err().to_string();
             assert!(said.contains("expected NAME=NUMBER"), "{said}");
         }
+    }
+
+    /// A run that went on after a stop has the speed of both processes together.
+    #[test]
+    fn the_speed_of_a_run_is_that_of_all_its_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        let run = run.to_str().unwrap();
+        podracer(&["train", "cartpole-ppo", "--steps", "10000", "--run-dir", run]);
+        let result = || -> Value {
+            serde_json::from_str(
+                &std::fs::read_to_string(Path::new(run).join("result.json")).unwrap(),
+            )
+            .unwrap()
+        };
+        let first = result()["total_seconds"].as_f64().unwrap();
+        podracer(&["resume", run, "--steps", "30000"]);
+        let both = result();
+        let seconds = both["total_seconds"].as_f64().unwrap();
+        assert!(seconds > first, "{both}");
+        let cost = podracer(&["cost", run, "--use", "cpu=1", "--json"]).json();
+        let speed = both["env_steps"].as_f64().unwrap() / seconds;
+        assert!((cost["frames_per_second"].as_f64().unwrap() / speed - 1.0).abs() < 1e-9, "{cost}");
     }
 
     #[test]

@@ -308,6 +308,7 @@ mod tests {
             env_steps: 1,
             mean_return,
             env_steps_per_second: None,
+            total_steps_per_second: None,
             state,
             settings: BTreeMap::new(),
         };

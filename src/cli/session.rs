@@ -142,6 +142,8 @@ pub(super) struct Outcome {
     pub(super) compile_seconds: f64,
     /// Seconds of all calls, with the recording between them, without evaluations.
     pub(super) run_seconds: f64,
+    /// Seconds of the calls of the whole training, in all of its processes.
+    pub(super) total_seconds: f64,
     /// Seconds from the start of the process to the end of the first call.
     pub(super) first_call_seconds: Option<f64>,
     /// Speed in environment steps per second, without the first call if there is another.
@@ -307,6 +309,7 @@ impl Session {
             episodes: counters.episodes,
             compile_seconds: run.compile_seconds(),
             run_seconds: totals.seconds(),
+            total_seconds: counters.seconds,
             first_call_seconds: totals.first.map(|first| first.seconds_since_start),
             env_steps_per_second: totals.steady_speed(),
             mean_return: counters.mean_return,
@@ -361,13 +364,19 @@ impl Session {
             return Ok(true);
         }
         let Some(problem) = not_finite(&run.parameters()?) else { return Ok(true) };
+        let explained = || match self.ready.training.repeats() {
+            Ok(_) => format!(
+                "`{} explain {}` finds the line that made the first of them; ",
+                program_name(),
+                self.directory.path().display()
+            ),
+            Err(_) => String::new(),
+        };
         ensure!(
             on_nan == OnNan::Warn,
-            "{place}: {problem}, and the run ends ({}); `{} explain {}` finds the line that made the first of them; with \
-             `--set train.on_nan=\"warn\"` the run would go on",
+            "{place}: {problem}, and the run ends ({}); {}with `--set train.on_nan=\"warn\"` the run would go on",
             self.directory.way_back(),
-            program_name(),
-            self.directory.path().display()
+            explained()
         );
         if !self.warned_of_nan {
             console.warn(&format!("{place}: {problem}"));

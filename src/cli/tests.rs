@@ -135,6 +135,11 @@ fn mistakes_have_exit_code_2() {
     let run_dir = folder.path().to_str().unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["train"], "<EXPERIMENT>"),
+        (&["cost", "a", "--fps", "9", "--use", "cpu=1"], "cannot be used with"),
+        (
+            &["cost", "--fps", "9", "--use", "cpu=1", "--price", "gpu=2"],
+            "--price gpu: nothing of that name is used",
+        ),
         (&["train", "cartpole"], "did you mean `cartpole-ppo`"),
         (&["train", "cartpole-ppo", "--stes", "1"], "--steps"),
         (&["train", "cartpole-ppo", "--steps", "many"], "invalid value 'many'"),

@@ -75,6 +75,7 @@ impl RunTotals {
         self.counters.env_steps += call.env_steps;
         self.counters.iterations += call.iterations;
         self.counters.calls += 1;
+        self.counters.seconds += seconds;
         self.counters.episodes += call.episodes;
         self.counters.mean_return = call.recent.mean_return();
         self.counters.mean_return_episodes = call.recent.episodes;

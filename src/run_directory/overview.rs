@@ -33,6 +33,8 @@ pub struct RunOverview {
     pub mean_return: Option<f64>,
     /// Environment steps per second, of a run with a result.
     pub env_steps_per_second: Option<f64>,
+    /// Environment steps per second of the whole training, in all of its processes, of a run with a result.
+    pub total_steps_per_second: Option<f64>,
     /// State of the run.
     pub state: RunState,
     /// The settings but for the seed, by dotted key, as in TOML.
@@ -96,6 +98,7 @@ impl RunOverview {
             Some(false) => RunState::Finished,
             None => RunState::Unfinished,
         };
+        let total_seconds = result["total_seconds"].as_f64().filter(|seconds| *seconds > 0.0);
         let experiment = config.get("experiment").and_then(toml::Value::as_str);
         Ok(RunOverview {
             run: run.to_owned(),
@@ -104,6 +107,10 @@ impl RunOverview {
             env_steps: last["env_steps"].as_u64().or(result["env_steps"].as_u64()).unwrap_or(0),
             mean_return: last["mean_return"].as_f64().or(result["mean_return"].as_f64()),
             env_steps_per_second: result["env_steps_per_second"].as_f64(),
+            total_steps_per_second: result["env_steps"]
+                .as_f64()
+                .zip(total_seconds)
+                .map(|(steps, seconds)| steps / seconds),
             state,
             settings,
         })

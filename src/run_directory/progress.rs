@@ -36,6 +36,9 @@ pub struct Counters {
     pub iterations: u64,
     /// Environment steps.
     pub env_steps: u64,
+    /// Seconds of all calls, in all processes that trained the run.
+    #[serde(default)]
+    pub seconds: f64,
     /// Episodes that ended.
     pub episodes: u64,
     /// Mean return of the last episodes; `None` before the first.
