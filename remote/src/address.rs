@@ -1,6 +1,7 @@
 //! Addresses: a Unix socket or a port of a host.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -38,6 +39,26 @@ impl FromStr for Address {
     }
 }
 
+impl Address {
+    /// The address as a worker on another machine says it: with this machine's name where it listens at all of its interfaces.
+    #[must_use]
+    pub fn from_elsewhere(&self) -> Address {
+        let of_all = match self {
+            Address::Tcp(text) => {
+                text.parse::<SocketAddr>().ok().filter(|address| address.ip().is_unspecified())
+            }
+            Address::Unix(_) => None,
+        };
+        match of_all {
+            Some(address) => {
+                let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+                Address::Tcp(format!("{name}:{}", address.port()))
+            }
+            None => self.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -50,6 +71,17 @@ impl fmt::Display for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_interfaces_are_said_by_the_machines_name() {
+        for text in ["0.0.0.0:7000", "[::]:7000"] {
+            let said = text.parse::<Address>().expect(text).from_elsewhere().to_string();
+            assert!(said.ends_with(":7000") && !said.starts_with(['0', '[']), "{said}");
+        }
+        for text in ["127.0.0.1:7000", "unix:a.sock", "learner.example:7000"] {
+            assert_eq!(text.parse::<Address>().expect(text).from_elsewhere().to_string(), text);
+        }
+    }
 
     #[test]
     fn addresses_are_read_and_written() {

@@ -348,14 +348,22 @@ pub mod seed_client {
         }
         /// The life of a worker. The stream ends
         ///   with OK                   when the run is complete: the worker is done.
-        ///   with FAILED_PRECONDITION  when the worker does not fit the run (protocol, run, spaces): it should end, and print why.
+        ///   with FAILED_PRECONDITION  when the worker does not fit the run (protocol, number of environments, spaces): it should end, and
+        ///                             print why.
         ///   with INVALID_ARGUMENT     when it sent what this file forbids: it should end, and print why.
         ///   with RESOURCE_EXHAUSTED   when there is no room for it now: it should come again later.
-        ///   with ABORTED              when the learner sent it away: it should come again later.
+        ///   with ABORTED              when the learner sent it away, or has another run than `Hello.run`: it should come again later.
         ///   with DEADLINE_EXCEEDED    when it said nothing for too long: it should come again.
-        ///   with UNAVAILABLE          when the learner stops or is gone: it should come again, after a pause that doubles from
-        ///                             0.1 to 10 seconds and is drawn at random below that, so that workers do not come all at once.
-        /// The message of the status says why in a sentence.
+        ///   with UNAVAILABLE          when the learner stops or is gone: it should come again. A wrong certificate looks the same to most
+        ///                             clients: one that never got as far as `Welcome` should say so after some attempts.
+        /// The message of the status says why in a sentence. Pauses double from 0.1 to 10 seconds, each drawn at random between half of it and
+        /// all of it, so that workers do not come all at once.
+        ///
+        /// `Hello` is due within 10 s of the connection (2 s for TLS), the first step within 120 s of `Welcome`, each further one within 300 s of its
+        /// answer. `Welcome` and `Actions` have no deadline: a learner that compiles, learns or waits for lanes may take minutes. It pings every 10 s
+        /// (HTTP/2) and expects an answer within 30 s. A connection that sends more than one step before an answer, or has had no stream for 5 s, is
+        /// cut off. `:authority` must be a host's name, also for a Unix socket; in TLS the learner's name is `podracer-learner`. A worker that is done
+        /// closes its half of the stream.
         pub async fn work(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::FromWorker>,
@@ -409,14 +417,22 @@ pub mod seed_server {
             + 'static;
         /// The life of a worker. The stream ends
         ///   with OK                   when the run is complete: the worker is done.
-        ///   with FAILED_PRECONDITION  when the worker does not fit the run (protocol, run, spaces): it should end, and print why.
+        ///   with FAILED_PRECONDITION  when the worker does not fit the run (protocol, number of environments, spaces): it should end, and
+        ///                             print why.
         ///   with INVALID_ARGUMENT     when it sent what this file forbids: it should end, and print why.
         ///   with RESOURCE_EXHAUSTED   when there is no room for it now: it should come again later.
-        ///   with ABORTED              when the learner sent it away: it should come again later.
+        ///   with ABORTED              when the learner sent it away, or has another run than `Hello.run`: it should come again later.
         ///   with DEADLINE_EXCEEDED    when it said nothing for too long: it should come again.
-        ///   with UNAVAILABLE          when the learner stops or is gone: it should come again, after a pause that doubles from
-        ///                             0.1 to 10 seconds and is drawn at random below that, so that workers do not come all at once.
-        /// The message of the status says why in a sentence.
+        ///   with UNAVAILABLE          when the learner stops or is gone: it should come again. A wrong certificate looks the same to most
+        ///                             clients: one that never got as far as `Welcome` should say so after some attempts.
+        /// The message of the status says why in a sentence. Pauses double from 0.1 to 10 seconds, each drawn at random between half of it and
+        /// all of it, so that workers do not come all at once.
+        ///
+        /// `Hello` is due within 10 s of the connection (2 s for TLS), the first step within 120 s of `Welcome`, each further one within 300 s of its
+        /// answer. `Welcome` and `Actions` have no deadline: a learner that compiles, learns or waits for lanes may take minutes. It pings every 10 s
+        /// (HTTP/2) and expects an answer within 30 s. A connection that sends more than one step before an answer, or has had no stream for 5 s, is
+        /// cut off. `:authority` must be a host's name, also for a Unix socket; in TLS the learner's name is `podracer-learner`. A worker that is done
+        /// closes its half of the stream.
         async fn work(
             &self,
             request: tonic::Request<tonic::Streaming<super::FromWorker>>,

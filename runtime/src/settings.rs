@@ -166,6 +166,10 @@ settings! {
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
         #[schemars(extend("x-resume" = true))]
         timeout_ms: Option<f64> = None,
+        /// Greatest magnitude of a reward that a worker elsewhere may send: one that sends a greater one is sent away. None: a million.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e30))]
+        #[schemars(extend("x-resume" = true))]
+        reward_bound: Option<f64> = None,
         ..host: HostLoopSettings, set by ConfigureHostLoop by host_loop_settings,
     }
 }

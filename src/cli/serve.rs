@@ -15,7 +15,7 @@ use super::arguments::{ResumeArguments, TrainArguments};
 use super::session::{Ready, Session};
 use super::{Console, Program, resume, train};
 use crate::run_directory::RunDirectory;
-use crate::settings::{Settings, TrainingLoop, UsageError};
+use crate::settings::{CentralSettings, Settings, TrainingLoop, UsageError};
 use crate::training::{Elsewhere, Traffic};
 
 #[derive(Args, Debug)]
@@ -46,6 +46,8 @@ pub(super) fn serve(
         (None, false) => None,
     };
     let options = ServerOptions::new(args.listen.clone(), security);
+    // Before a run directory is made: the corrected command is to find none.
+    options.check().map_err(|error| UsageError::new(error.to_string()))?;
     let train = &args.train;
     let run = Path::new(&train.experiment.experiment);
     let mut session = match RunDirectory::is_run(run) {
@@ -56,7 +58,7 @@ pub(super) fn serve(
     console.say(&format!(
         "{lanes} lanes for workers: {} work --connect {} --environments N",
         super::program_name(),
-        server.address()
+        server.address().from_elsewhere()
     ));
     session.elsewhere = Some(elsewhere);
     session.completes = Some(Box::new(move || server.complete()));
@@ -111,8 +113,14 @@ fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usiz
     })?;
     let (lanes, threads) = serves.lanes();
     let all = lanes.environments * threads;
-    let run = description(settings, lanes, session.directory.path())?;
-    let (server, workers) = Server::start(options, run, threads)?;
+    let run = description(settings, lanes, session.directory.identity()?)?;
+    let mut options = options.clone();
+    if let TrainingLoop::Central(CentralSettings { reward_bound: Some(bound), .. }) =
+        &settings.training_loop
+    {
+        options.limits.reward = *bound as f32;
+    }
+    let (server, workers) = Server::start(&options, run, threads)?;
     let totals = server.totals();
     let traffic = move || {
         let now = totals.status();
@@ -123,15 +131,14 @@ fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usiz
 }
 
 /// The run's description for workers.
-fn description(settings: &Settings, spec: HostSpec, folder: &Path) -> Result<RunDescription> {
+fn description(settings: &Settings, spec: HostSpec, id: String) -> Result<RunDescription> {
     let mut environment: Value = serde_json::to_value(&settings.environment)?;
     if let Some(table) = environment.as_object_mut() {
         // Programs and folders are those of the worker's own machine.
         table.remove("python");
     }
-    let path = std::path::absolute(folder)?;
     Ok(RunDescription {
-        id: format!("{} {} {}", settings.experiment, settings.train.seed, path.display()),
+        id,
         environment: settings.environment_name().to_owned(),
         settings: environment.to_string(),
         spec,

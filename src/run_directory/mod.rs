@@ -18,6 +18,7 @@ mod series;
 mod thinning;
 
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,8 @@ const CONFIG: &str = "config.toml";
 pub(crate) const METRICS: &str = "metrics.jsonl";
 const CHECKPOINTS: &str = "checkpoints";
 const RESULT: &str = "result.json";
+/// The identity of the run for workers elsewhere.
+const IDENTITY: &str = "identity.txt";
 /// Greatest length of a result in bytes.
 const LARGEST_RESULT: u64 = 16 << 20;
 const CURVE: &str = "learning_curve.svg";
@@ -110,6 +113,25 @@ impl RunDirectory {
     /// [`UsageError`] for a folder without a run; those of [`Registry::load`].
     pub fn settings(path: &Path, overrides: &Overrides, registry: &Registry) -> Result<Settings> {
         registry.load(&config(path)?.to_string_lossy(), overrides)
+    }
+
+    /// The identity of the run, the same wherever its folder is and whenever it goes on: random, and made when it is first asked for.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read or written.
+    pub fn identity(&self) -> Result<String> {
+        let path = self.path.join(IDENTITY);
+        match fs::read_to_string(&path) {
+            Ok(known) if !known.trim().is_empty() => return Ok(known.trim().to_owned()),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
+            }
+            _ => {}
+        }
+        let drawn = || RandomState::new().build_hasher().finish();
+        let identity = format!("{:016x}{:016x}", drawn(), drawn());
+        write_whole(&path, format!("{identity}\n").as_bytes())?;
+        Ok(identity)
     }
 
     /// Tells if a folder holds a run.

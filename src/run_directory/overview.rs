@@ -11,7 +11,7 @@ use serde_json::Value;
 use toml::Table;
 
 use super::best::BEST;
-use super::{CHECKPOINTS, CONFIG, CURVE, METRICS, RESULT};
+use super::{CHECKPOINTS, CONFIG, CURVE, IDENTITY, METRICS, RESULT};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -135,7 +135,7 @@ impl RunOverview {
             let whole = name.strip_suffix(".unfinished").unwrap_or(&name);
             let removed = if [CHECKPOINTS, BEST].contains(&whole) && !path.is_symlink() {
                 fs::remove_dir_all(&path)
-            } else if [CONFIG, METRICS, CURVE, RESULT, parameters::FILE].contains(&whole)
+            } else if [CONFIG, METRICS, CURVE, RESULT, IDENTITY, parameters::FILE].contains(&whole)
                 || name.starts_with("events.out.tfevents.")
             {
                 fs::remove_file(&path)

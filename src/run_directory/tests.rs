@@ -48,6 +48,21 @@ fn parameters() -> Vec<(String, Array)> {
     ]
 }
 
+/// The identity was made of the folder's path, and a run that was moved was another one for ever.
+#[test]
+fn a_run_that_was_moved_is_the_same_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let [here, there] = ["here", "there"].map(|name| folder.path().join(name));
+    let run = RunDirectory::create(Some(&here), &settings(), &recorded()).unwrap();
+    let identity = run.identity().unwrap();
+    assert_eq!((identity.len(), run.identity().unwrap()), (32, identity.clone()));
+    drop(run);
+    fs::rename(&here, &there).unwrap();
+    assert_eq!(fs::read_to_string(there.join("identity.txt")).unwrap().trim(), identity);
+    let other = RunDirectory::create(Some(&here), &settings(), &recorded()).unwrap();
+    assert_ne!(other.identity().unwrap(), identity);
+}
+
 /// A run that still compiles is not one that was stopped.
 #[test]
 fn a_run_without_a_checkpoint_is_under_way_or_was_stopped() {

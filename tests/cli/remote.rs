@@ -83,3 +83,23 @@ fn spaces_that_are_not_told_or_make_no_sense_are_mistakes() {
     let train = text(&train.current_dir(&folder).assert().failure().get_output().stderr);
     assert!(train.contains("train with `podracer serve`"), "{train}");
 }
+
+/// The run directory was made first, and the corrected command found it there.
+#[test]
+fn a_learner_that_is_refused_leaves_no_run_directory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = folder.path().join("keys");
+    podracer(&["certificates", "new", keys.to_str().expect("UTF-8")]).assert().success();
+    for (arguments, expected) in [
+        (&["--listen", "127.0.0.1:0"][..], "give --certificates FOLDER"),
+        (&["--listen", "unix:a.sock", "--certificates", "keys"], "it takes no certificates"),
+        (&["--listen", "127.0.0.1:0", "--certificates", "none"], "none"),
+        (&["--listen", "no-such-host.invalid:1", "--insecure"], "cannot listen at"),
+    ] {
+        let mut serve = podracer(&["serve", "cartpole-central-ppo", "--run-dir", "run"]);
+        let serve = serve.args(arguments).current_dir(&folder);
+        let said = text(&serve.assert().code(2).get_output().stderr);
+        assert!(said.contains(expected), "{said}");
+        assert!(!folder.path().join("run").exists(), "{said}");
+    }
+}

@@ -38,6 +38,11 @@ pub trait Workers: Send {
 
     /// Sends a worker away, with a reason that both sides print. It may or may not be followed by a `Left`.
     fn dismiss(&mut self, worker: WorkerId, reason: &str);
+
+    /// [`Workers::dismiss`] for a worker that did nothing wrong, and for which there is no room now.
+    fn turn_away(&mut self, worker: WorkerId, reason: &str) {
+        self.dismiss(worker, reason);
+    }
 }
 
 /// The number of a worker, never used twice in a run.

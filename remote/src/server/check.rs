@@ -1,8 +1,8 @@
 //! Checks of what a worker says its environments did.
 
 use bytes::{Bytes, BytesMut};
-use podracer_envs::Space;
 use podracer_envs::host::{HostSpec, WorkerStep};
+use podracer_envs::{Bounds, Space};
 
 use crate::packed::{unpack_flags, unpack_rewards};
 use crate::proto;
@@ -12,15 +12,23 @@ pub(super) struct StepCheck {
     spec: HostSpec,
     /// Bytes of one observation.
     size: usize,
+    /// The least and the greatest value of each element of an observation of f32, or one for all, with room for rounding.
+    bounds: Vec<(f32, f32)>,
+    /// Greatest magnitude of a reward.
+    reward_bound: f32,
     /// True if rewards and flags come [packed](crate::packed).
     packed: bool,
 }
 
+/// Part of a bound by which a value may be beyond it: what sums and casts of f32 round off.
+const ROUNDING: f64 = 1e-5;
+
 impl StepCheck {
     /// Checks for a worker of `spec.environments` environments.
-    pub(super) fn new(spec: HostSpec) -> Self {
+    pub(super) fn new(spec: HostSpec, reward_bound: f32) -> Self {
         let size = spec.observation.ty().bytes();
-        StepCheck { spec, size, packed: false }
+        let bounds = bounds(&spec.observation);
+        StepCheck { spec, size, bounds, reward_bound, packed: false }
     }
 
     /// Checks for a worker whose rewards and flags come packed, or not.
@@ -58,12 +66,18 @@ impl StepCheck {
                 ));
             }
         }
+        // Not less or equal: NaN is neither.
+        let most = if sequence == 0 { 0.0 } else { self.reward_bound };
         let rewards = step.reward.chunks_exact(4).map(float);
         if let Some((environment, reward)) =
-            rewards.enumerate().find(|(_, reward)| !reward.is_finite())
+            rewards.enumerate().find(|(_, reward)| !(reward.abs() <= most))
         {
+            let expected = match sequence {
+                0 => "step 0 begins the episodes, and its rewards must be 0".to_owned(),
+                _ => format!("rewards must be from -{most} to {most} (central.reward_bound)"),
+            };
             return Err(format!(
-                "step {sequence}: the reward of environment {environment} is {reward}: rewards must be finite"
+                "step {sequence}: the reward of environment {environment} is {reward}: {expected}"
             ));
         }
         let ended = self.flags(&step, sequence)?;
@@ -129,7 +143,7 @@ impl StepCheck {
         Ok(ended)
     }
 
-    /// Checks that observations can be learnt from: no NaN, and discrete ones within their space.
+    /// Checks that observations can be learnt from: finite, and within their space.
     fn values(&self, observations: &[u8]) -> Result<(), (usize, String)> {
         let elements_of_one = (self.size / 4).max(1);
         let check = |wrong: &dyn Fn(usize, [u8; 4]) -> Option<String>| {
@@ -148,12 +162,33 @@ impl StepCheck {
         match &self.spec.observation {
             Space::Pixels { .. } => Ok(()),
             Space::Box { .. } => {
-                // The loop without exits is four times as fast.
-                let nan = |&bytes: &[u8; 4]| f32::from_le_bytes(bytes).is_nan();
-                match observations.as_chunks::<4>().0.iter().map(nan).fold(false, |a, b| a | b) {
-                    false => Ok(()),
-                    true => check(&|_, bytes| nan(&bytes).then(|| "it has a NaN".to_owned())),
+                let inside = |bytes: &[u8; 4], (low, high): (f32, f32)| {
+                    let value = f32::from_le_bytes(*bytes);
+                    (value >= low) & (value <= high) & value.is_finite()
+                };
+                // Loops without exits are four times as fast.
+                let all = observations.as_chunks::<4>().0;
+                let good = match self.bounds[..] {
+                    [shared] => all.iter().fold(true, |good, bytes| good & inside(bytes, shared)),
+                    _ => all
+                        .chunks_exact(elements_of_one)
+                        .flat_map(|one| one.iter().zip(&self.bounds))
+                        .fold(true, |good, (bytes, &bounds)| good & inside(bytes, bounds)),
+                };
+                if good {
+                    return Ok(());
                 }
+                check(&|i, bytes| {
+                    let bounds = self.bounds[if self.bounds.len() == 1 { 0 } else { i }];
+                    let value = f32::from_le_bytes(bytes);
+                    let (low, high) = self.spec.observation.bounds(i);
+                    (!inside(&bytes, bounds)).then(|| match value.is_finite() {
+                        false => format!("element {i} is {value}: expected a finite number"),
+                        true => format!(
+                            "element {i} is {value}: expected a number from {low} to {high}"
+                        ),
+                    })
+                })
             }
             Space::Discrete { n } => check(&|_, bytes| within(bytes, *n)),
             Space::MultiDiscrete { counts, .. } => check(&|i, bytes| within(bytes, counts[i])),
@@ -173,6 +208,21 @@ impl StepCheck {
             row.copy_from_slice(last);
         }
         next.freeze()
+    }
+}
+
+/// The bounds of each element of a box, or one for all.
+fn bounds(space: &Space) -> Vec<(f32, f32)> {
+    let wider = |(low, high): (f64, f64)| {
+        let room = |bound: f64| ROUNDING * (1.0 + bound.abs());
+        ((low - room(low)) as f32, (high + room(high)) as f32)
+    };
+    match space {
+        Space::Box { low: Bounds::Shared(_), high: Bounds::Shared(_), .. } => {
+            vec![wider(space.bounds(0))]
+        }
+        Space::Box { .. } => (0..space.elements()).map(|i| wider(space.bounds(i))).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -212,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_environment_that_ended_shows_its_last_observation() {
-        let read = StepCheck::new(spec()).step(step(), 3).expect("it is right");
+        let read = StepCheck::new(spec(), 1e6).step(step(), 3).expect("it is right");
         assert_eq!(read.observation, floats(&[1.0, 2.0]));
         assert_eq!(read.next_observation, Some(floats(&[1.0, 7.0])));
     }
@@ -225,9 +275,65 @@ mod tests {
             ..step()
         };
         let sent = quiet.observation.as_ptr();
-        let read = StepCheck::new(spec()).step(quiet, 3).expect("it is right");
+        let read = StepCheck::new(spec(), 1e6).step(quiet, 3).expect("it is right");
         assert_eq!(read.observation.as_ptr(), sent);
         assert_eq!(read.next_observation.map(|next| next.as_ptr()), Some(sent));
+    }
+
+    /// An infinite observation, or a reward of 3e38, made the loss infinite and ended the run.
+    #[test]
+    fn numbers_that_nobody_can_learn_from_are_refused() {
+        let said = |space: &Space, shown: &[f32], rewards: [f32; 2]| {
+            let spec = HostSpec { observation: space.clone(), ..spec() };
+            let step = proto::Step {
+                observation: floats(shown),
+                reward: floats(&rewards),
+                truncated: Bytes::from_static(&[0, 0]),
+                final_observations: Bytes::new(),
+                ..step()
+            };
+            StepCheck::new(spec, 1e6).step(step, 3).map(drop)
+        };
+        let any = Space::unbounded([1]);
+        let shared = Space::bounded([2], -1.0, 1.0);
+        let each = Space::bounded([2], [-1.0, 0.0], [1.0, f64::INFINITY]);
+        for (space, shown) in [
+            (&any, &[f32::MAX, f32::MIN][..]),
+            (&shared, &[-1.0, 1.0, 1.000_001, 0.0]),
+            (&each, &[1.0, 0.0, -1.0, f32::MAX]),
+        ] {
+            assert_eq!(said(space, shown, [1e6, -1e6]), Ok(()), "{shown:?}");
+        }
+        for (space, shown, expected) in [
+            (&any, &[0.0, f32::INFINITY][..], "row 1: element 0 is inf: expected a finite number"),
+            (
+                &shared,
+                &[0.0, 0.0, 0.0, 1.1],
+                "row 1: element 1 is 1.1: expected a number from -1 to 1",
+            ),
+            (
+                &shared,
+                &[f32::NEG_INFINITY, 0.0, 0.0, 0.0],
+                "row 0: element 0 is -inf: expected a finite number",
+            ),
+            (
+                &each,
+                &[0.0, -0.5, 0.0, 0.0],
+                "row 0: element 1 is -0.5: expected a number from 0 to inf",
+            ),
+            (
+                &each,
+                &[0.0, 0.0, 0.0, f32::INFINITY],
+                "row 1: element 1 is inf: expected a finite number",
+            ),
+        ] {
+            let problem = said(space, shown, [0.0; 2]).expect_err(expected);
+            assert_eq!(problem, format!("step 3: `observation`, {expected}"));
+        }
+        for reward in [3e38, -1.1e6, f32::NEG_INFINITY, f32::NAN] {
+            let problem = said(&any, &[0.0; 2], [0.0, reward]).expect_err("it is too much");
+            assert!(problem.contains("the reward of environment 1 is"), "{problem}");
+        }
     }
 
     #[test]
@@ -237,7 +343,7 @@ mod tests {
             change(&mut step);
             let sequence = if expected.starts_with("step 0") { 0 } else { 3 };
             assert_eq!(
-                StepCheck::new(spec).step(step, sequence).map(drop),
+                StepCheck::new(spec, 1e6).step(step, sequence).map(drop),
                 Err(expected.to_owned())
             );
         };
@@ -260,14 +366,14 @@ mod tests {
             },
         );
         check(
-            "step 3: the reward of environment 1 is NaN: rewards must be finite",
+            "step 3: the reward of environment 1 is NaN: rewards must be from -1000000 to 1000000 (central.reward_bound)",
             spec(),
             &|step| {
                 step.reward = floats(&[0.0, f32::NAN]);
             },
         );
         check(
-            "step 3: the reward of environment 0 is inf: rewards must be finite",
+            "step 3: the reward of environment 0 is inf: rewards must be from -1000000 to 1000000 (central.reward_bound)",
             spec(),
             &|step| {
                 step.reward = floats(&[f32::INFINITY, 0.0]);
@@ -292,16 +398,25 @@ mod tests {
         check(
             "step 0: (terminated, truncated) of environment 1 are (0, 1): step 0 begins the episodes and ends none",
             spec(),
-            &|step| step.sequence = 0,
+            &|step| (step.sequence, step.reward) = (0, floats(&[0.0, 0.0])),
+        );
+        check(
+            "step 0: the reward of environment 1 is -1: step 0 begins the episodes, and its rewards must be 0",
+            spec(),
+            &|step| (step.sequence, step.reward) = (0, floats(&[0.0, -1.0])),
         );
         check(
             "step 3: `final_observations` must have 4 bytes for 1 environments that ended and has 0",
             spec(),
             &|step| step.final_observations = Bytes::new(),
         );
-        check("step 3: `observation`, row 0: it has a NaN", spec(), &|step| {
-            step.observation = floats(&[f32::NAN, 0.0]);
-        });
+        check(
+            "step 3: `observation`, row 0: element 0 is NaN: expected a finite number",
+            spec(),
+            &|step| {
+                step.observation = floats(&[f32::NAN, 0.0]);
+            },
+        );
         check(
             "step 3: `final_observations`, row 0: 5 is not one of 0..3",
             HostSpec { observation: Space::discrete(3), ..spec() },

@@ -3,17 +3,21 @@
 use std::time::Duration;
 
 /// Bounds on what workers may take of a learner: room and time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     /// Most connections at once; further ones are closed as they come. Default: 1,024.
     pub connections: usize,
     /// Most lanes at once, over all workers; further workers are told to come again. Default: 65,536.
     pub lanes: usize,
+    /// Greatest magnitude of a reward. Default: a million.
+    pub reward: f32,
+    /// Time of a TLS handshake, before which a connection takes no place. Default: 2 s.
+    pub tls: Duration,
     /// Time from a connection's first byte to its `Hello`. Default: 10 s.
     pub handshake: Duration,
     /// Time from `Welcome` to the first observations. Default: 120 s.
     pub begin: Duration,
-    /// Time from an answer to the next step. Default: 60 s.
+    /// Time from an answer to the next step: others do not wait for it. Default: 300 s.
     pub step: Duration,
     /// Time between pings to a worker. Default: 10 s.
     pub keep_alive: Duration,
@@ -26,9 +30,11 @@ impl Default for Limits {
         Limits {
             connections: 1024,
             lanes: 1 << 16,
+            reward: 1e6,
+            tls: Duration::from_secs(2),
             handshake: Duration::from_secs(10),
             begin: Duration::from_secs(120),
-            step: Duration::from_secs(60),
+            step: Duration::from_secs(300),
             keep_alive: Duration::from_secs(10),
             keep_alive_timeout: Duration::from_secs(30),
         }
@@ -40,6 +46,12 @@ pub(super) const FIRST_CREDIT: i64 = 256 << 10;
 
 /// Bytes that a connection may send beside its steps, each second: pings and windows.
 pub(super) const CREDIT_PER_SECOND: i64 = 16 << 10;
+
+/// TLS handshakes at once. Where there are more, the oldest of the address that has the most is closed.
+pub(super) const HANDSHAKES: usize = 64;
+
+/// Workers of an inference thread, for each that the limits allow, that have joined and whose leaving it has not heard of yet.
+pub(super) const UNHEARD: usize = 4;
 
 /// Streams of one connection: clients of some languages share one connection among all of a process.
 pub(super) const STREAMS: u32 = 256;

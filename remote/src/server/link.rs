@@ -85,6 +85,8 @@ impl Link {
         let mut state = self.state();
         if state.streams.remove(&stream).is_some() {
             state.most -= step_bytes;
+            // Or each further Hello would add to what may come.
+            state.credit = state.credit.min(state.most);
         }
         state.idle_until = Instant::now() + LINGER;
     }
@@ -190,7 +192,8 @@ pub(super) struct Guarded {
     alarm: Alarm,
     /// True before the first byte of a connection without TLS.
     begins_plain: bool,
-    _place: OwnedSemaphorePermit,
+    /// Its place among the connections, once it has one.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Guarded {
@@ -198,12 +201,16 @@ impl Guarded {
         socket: Socket,
         peer: String,
         (limits, totals): (&Limits, Arc<Totals>),
-        place: OwnedSemaphorePermit,
         begins_plain: bool,
     ) -> Self {
         totals.connections.fetch_add(1, Ordering::Relaxed);
         let link = Arc::new(Link::new(peer, limits, totals));
-        Guarded { socket, link, alarm: Alarm::new(), begins_plain, _place: place }
+        Guarded { socket, link, alarm: Alarm::new(), begins_plain, place: None }
+    }
+
+    /// Gives the connection a place, which it has as long as it is open.
+    pub(super) fn admit(&mut self, place: OwnedSemaphorePermit) {
+        self.place = Some(place);
     }
 }
 
@@ -359,5 +366,22 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         either!(self, stream => stream.poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each `Hello` added the bytes of a step, whether or not its stream was over.
+    #[test]
+    fn streams_that_are_over_leave_no_bytes_behind() {
+        let link = Link::new("a peer".to_owned(), &Limits::default(), Arc::default());
+        for stream in 0..1000 {
+            link.greeted(stream, 1 << 20);
+            link.ended(stream, 1 << 20);
+        }
+        assert!(link.spend(FIRST_CREDIT as usize).is_ok());
+        assert!(link.spend(1 << 20).is_err());
     }
 }

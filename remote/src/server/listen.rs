@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
 use super::Totals;
+use super::handshakes::Handshakes;
 use super::limits::Limits;
 use super::link::{Connection, Guarded, Socket};
 use crate::{Address, tls};
@@ -103,6 +104,10 @@ impl Listener {
         ready: mpsc::Sender<io::Result<Connection>>,
     ) {
         let places = Arc::new(Semaphore::new(limits.connections));
+        let mut handshakes = Handshakes::default();
+        let turned_away = |peer: &str, totals: &Totals, most: usize| {
+            totals.complain(|| format!("{peer}: turned away: there are {most} connections"));
+        };
         loop {
             let accepted = tokio::select! {
                 accepted = self.accept() => accepted,
@@ -117,24 +122,38 @@ impl Listener {
                     continue;
                 }
             };
-            let Ok(place) = places.clone().try_acquire_owned() else {
-                let most = limits.connections;
-                totals.complain(|| format!("{peer}: turned away: there are {most} connections"));
-                continue;
-            };
             let bounds = (&limits, totals.clone());
-            let guarded = Guarded::new(socket, peer.clone(), bounds, place, acceptor.is_none());
+            let mut guarded = Guarded::new(socket, peer.clone(), bounds, acceptor.is_none());
+            let (places, most) = (places.clone(), limits.connections);
             match acceptor.clone() {
-                None => {
-                    let _ = ready.send(Ok(Connection::Plain(guarded))).await;
-                }
+                None => match places.try_acquire_owned() {
+                    Ok(place) => {
+                        guarded.admit(place);
+                        let _ = ready.send(Ok(Connection::Plain(guarded))).await;
+                    }
+                    Err(_) => turned_away(&peer, &totals, most),
+                },
                 Some(acceptor) => {
-                    let (ready, totals) = (ready.clone(), totals.clone());
-                    tokio::spawn(async move {
-                        match acceptor.accept(guarded).into_fallible().await {
-                            Ok(stream) => {
-                                let _ = ready.send(Ok(Connection::Tls(Box::new(stream)))).await;
-                            }
+                    let host =
+                        peer.rsplit_once(':').map_or(peer.clone(), |(host, _)| host.to_owned());
+                    let (ready, totals, patience) = (ready.clone(), totals.clone(), limits.tls);
+                    let handshake = async move {
+                        let accepted = acceptor.accept(guarded).into_fallible();
+                        let Ok(accepted) = tokio::time::timeout(patience, accepted).await else {
+                            totals.complain(|| {
+                                format!("{peer}: no TLS handshake within {patience:?}")
+                            });
+                            return;
+                        };
+                        match accepted {
+                            // Only who has shown a certificate takes a place.
+                            Ok(mut stream) => match places.try_acquire_owned() {
+                                Ok(place) => {
+                                    stream.get_mut().0.admit(place);
+                                    let _ = ready.send(Ok(Connection::Tls(Box::new(stream)))).await;
+                                }
+                                Err(_) => turned_away(&peer, &totals, most),
+                            },
                             Err((error, guarded)) => {
                                 totals.refused.fetch_add(1, Ordering::Relaxed);
                                 totals.complain(|| match tls::is_no_tls(&error) {
@@ -147,7 +166,8 @@ impl Listener {
                                 part(guarded).await;
                             }
                         }
-                    });
+                    };
+                    handshakes.add(&host, tokio::spawn(handshake).abort_handle());
                 }
             }
         }
@@ -160,6 +180,14 @@ async fn part(mut connection: Guarded) {
     let mut unread = [0; 1024];
     let drain = async { while connection.read(&mut unread).await.is_ok_and(|read| read > 0) {} };
     let _ = tokio::time::timeout(PARTING, drain).await;
+}
+
+/// Checks that nobody listens at an address.
+pub(super) fn check(address: &Address) -> io::Result<()> {
+    match address {
+        Address::Tcp(host) => std::net::TcpListener::bind(host).map(drop),
+        Address::Unix(path) => remove_stale(path),
+    }
 }
 
 /// Removes the socket of a learner that was killed.

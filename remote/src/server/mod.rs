@@ -1,6 +1,7 @@
 //! The learner's side: a server of gRPC that turns streams into [`Workers`].
 
 mod check;
+mod handshakes;
 mod limits;
 mod link;
 mod listen;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 use podracer_envs::host::{WorkerId, Workers};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{self, WeakSender};
+use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -27,11 +29,11 @@ pub use totals::{ServerStatus, Totals};
 use crate::proto::seed_server::{Seed, SeedServer};
 use crate::proto::{DescribeRequest, FromWorker, Run};
 use crate::{Address, RunDescription, Security, SecurityError, tls};
-use limits::STREAMS;
+use limits::{STREAMS, UNHEARD};
 use link::Link;
 use listen::Listener;
 use stream::WorkStream;
-use workers::{Event, RemoteWorkers, Reply};
+use workers::{EventSender, RemoteWorkers, Reply, events};
 
 /// The longest step of a worker, in bytes.
 const MOST_STEP_BYTES: usize = 1 << 30;
@@ -54,6 +56,22 @@ impl ServerOptions {
     #[must_use]
     pub fn new(listen: Address, security: Option<Security>) -> Self {
         ServerOptions { listen, security, limits: Limits::default(), threads: 0 }
+    }
+
+    /// Checks that a server can start with these options: that its certificates are there and fit the address, and that nobody else
+    /// listens there.
+    ///
+    /// # Errors
+    /// [`ServerError`], as [`Server::start`] would give it.
+    pub fn check(&self) -> Result<(), ServerError> {
+        self.acceptor()?;
+        let failed = |error| ServerError::Listen(self.listen.clone(), error);
+        listen::check(&self.listen).map_err(failed)
+    }
+
+    fn acceptor(&self) -> Result<Option<TlsAcceptor>, ServerError> {
+        let folder = tls::folder(&self.listen, self.security.as_ref())?;
+        Ok(folder.map(tls::acceptor).transpose()?)
     }
 }
 
@@ -88,7 +106,7 @@ struct Shared {
     limits: Limits,
     totals: Arc<Totals>,
     /// One for each inference thread.
-    events: Vec<crossbeam_channel::Sender<Event>>,
+    events: Vec<EventSender>,
     next_thread: AtomicUsize,
     next_worker: AtomicU64,
     completed: AtomicBool,
@@ -156,9 +174,8 @@ impl Server {
     ) -> Result<(Self, Vec<Box<dyn Workers>>), ServerError> {
         assert!(inference_threads > 0, "somebody has to answer");
         let (limits, listen) = (options.limits.clone(), &options.listen);
-        let folder = tls::folder(listen, options.security.as_ref())?;
-        let tls = folder.map(tls::acceptor).transpose()?;
-        let bytes = check::StepCheck::new(run.spec.clone()).most_bytes();
+        let tls = options.acceptor()?;
+        let bytes = check::StepCheck::new(run.spec.clone(), limits.reward).most_bytes();
         if bytes > MOST_STEP_BYTES {
             return Err(ServerError::TooLong { environments: run.spec.environments, bytes });
         }
@@ -171,7 +188,7 @@ impl Server {
             .build()
             .map_err(ServerError::Threads)?;
         let (senders, receivers): (Vec<_>, Vec<_>) =
-            (0..inference_threads).map(|_| crossbeam_channel::unbounded()).unzip();
+            (0..inference_threads).map(|_| events(UNHEARD * limits.connections)).unzip();
         let shared = Arc::new(Shared {
             run,
             limits: limits.clone(),

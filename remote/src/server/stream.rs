@@ -15,7 +15,7 @@ use tonic::{Code, Status, Streaming};
 use super::Shared;
 use super::check::StepCheck;
 use super::link::{Alarm, Link};
-use super::workers::{Event, REPLIES, Reply};
+use super::workers::{Event, EventSender, REPLIES, Reply};
 use crate::proto::from_worker::Message as WorkerMessage;
 use crate::proto::to_worker::Message as LearnerMessage;
 use crate::proto::{Actions, FromWorker, Hello, ToWorker, Welcome};
@@ -43,7 +43,7 @@ struct Member {
     environments: usize,
     check: StepCheck,
     replies: mpsc::Receiver<Reply>,
-    events: crossbeam_channel::Sender<Event>,
+    events: EventSender,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -83,7 +83,9 @@ impl WorkStream {
                 let Some(member) = &self.member else { return Ok(()) };
                 let step = member.check.step(step, sequence).map_err(Status::invalid_argument)?;
                 let event = Event::Stepped { worker: self.worker, sequence, step };
-                member.events.send(event).map_err(|_| stopped())?;
+                if !member.events.send(event) {
+                    return Err(stopped());
+                }
                 let steps = &self.shared.totals.environment_steps;
                 steps.fetch_add(member.environments as u64, Ordering::Relaxed);
                 self.phase = Phase::Answering(sequence);
@@ -138,6 +140,8 @@ impl WorkStream {
         if shared.completed.load(Ordering::Acquire) {
             return Err(Status::ok(""));
         }
+        let thread = shared.next_thread.fetch_add(1, Ordering::Relaxed) % shared.events.len();
+        let events = shared.events[thread].clone();
         let limit = shared.limits.lanes;
         let room = |lanes: usize| lanes.checked_add(n).filter(|&lanes| lanes <= limit);
         let lanes = &shared.totals.lanes;
@@ -146,11 +150,16 @@ impl WorkStream {
                 "there is no room for {n} more environments: the learner takes {limit} at once"
             )));
         }
+        if !events.has_room() {
+            lanes.fetch_sub(n, Ordering::AcqRel);
+            return Err(Status::resource_exhausted(
+                "the learner has not heard yet of all the workers that came and left",
+            ));
+        }
         let (answers, replies) = mpsc::channel(REPLIES);
-        let thread = shared.next_thread.fetch_add(1, Ordering::Relaxed) % shared.events.len();
-        let check = StepCheck::new(HostSpec { environments: n, ..run.spec.clone() });
+        let of_worker = HostSpec { environments: n, ..run.spec.clone() };
+        let check = StepCheck::new(of_worker, shared.limits.reward);
         let check = check.packed(hello.protocol >= PACKED);
-        let events = shared.events[thread].clone();
         self.link.greeted(self.worker.0, check.most_bytes() as i64);
         shared.totals.workers.fetch_add(1, Ordering::Relaxed);
         shared.streams().insert(self.worker, answers.downgrade());
@@ -159,7 +168,7 @@ impl WorkStream {
         self.member = Some(Member { environments: n, check, replies, events });
         self.phase = Phase::Joined;
         self.expect(None);
-        sent.map_err(|_| stopped())
+        if sent { Ok(()) } else { Err(stopped()) }
     }
 
     /// The message to the worker for a reply of the learner.
@@ -191,6 +200,7 @@ impl WorkStream {
                 Ok(None)
             }
             (Some(Reply::Dismiss(reason)), _) => Err(Status::aborted(reason)),
+            (Some(Reply::TurnAway(reason)), _) => Err(Status::resource_exhausted(reason)),
             (Some(Reply::Complete), _) => Err(Status::ok("")),
             (Some(Reply::Stop) | None, _) => Err(stopped()),
         }

@@ -1,10 +1,12 @@
 //! The learner's side of the workers that were dealt to one inference thread.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use podracer_envs::host::{WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
 use tokio::sync::mpsc;
 
@@ -13,6 +15,42 @@ pub(super) enum Event {
     Joined { worker: WorkerId, environments: usize, replies: mpsc::Sender<Reply> },
     Stepped { worker: WorkerId, sequence: u64, step: WorkerStep },
     Left { worker: WorkerId, reason: String },
+}
+
+/// The events of one inference thread, on their way to it. A worker has at most three on the way: it joined, it stepped, it left.
+pub(super) fn events(most_workers: usize) -> (EventSender, EventReceiver) {
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    let unheard = Arc::new(AtomicUsize::new(0));
+    let events = EventSender { events: sender, unheard: Arc::clone(&unheard), most_workers };
+    (events, EventReceiver { events: receiver, unheard })
+}
+
+/// The streams' end of the events of an inference thread.
+#[derive(Clone)]
+pub(super) struct EventSender {
+    events: Sender<Event>,
+    /// Workers that have joined and whose leaving was not heard of.
+    unheard: Arc<AtomicUsize>,
+    most_workers: usize,
+}
+
+impl EventSender {
+    /// Takes up a worker that joins. False if the thread is too far behind to hear of more.
+    pub(super) fn has_room(&self) -> bool {
+        let room = |workers: usize| (workers < self.most_workers).then_some(workers + 1);
+        self.unheard.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok()
+    }
+
+    /// Sends an event; false where the run is over.
+    pub(super) fn send(&self, event: Event) -> bool {
+        self.events.send(event).is_ok()
+    }
+}
+
+/// The inference thread's end of its events.
+pub(super) struct EventReceiver {
+    events: Receiver<Event>,
+    unheard: Arc<AtomicUsize>,
 }
 
 /// A message from the learner to a stream.
@@ -27,6 +65,8 @@ pub(super) enum Reply {
         version: u64,
     },
     Dismiss(String),
+    /// There is no room for it now.
+    TurnAway(String),
     /// The run is complete.
     Complete,
     /// The learner stops, and may be back.
@@ -38,12 +78,12 @@ pub(super) const REPLIES: usize = 4;
 
 /// The workers of one inference thread, as streams of a server.
 pub(super) struct RemoteWorkers {
-    events: Receiver<Event>,
+    events: EventReceiver,
     replies: HashMap<WorkerId, mpsc::Sender<Reply>>,
 }
 
 impl RemoteWorkers {
-    pub(super) fn new(events: Receiver<Event>) -> Self {
+    pub(super) fn new(events: EventReceiver) -> Self {
         RemoteWorkers { events, replies: HashMap::new() }
     }
 
@@ -61,7 +101,7 @@ impl Workers for RemoteWorkers {
     }
 
     fn next(&mut self, until: Instant) -> Result<Option<WorkerEvent>, WorkersClosed> {
-        let event = match self.events.recv_deadline(until) {
+        let event = match self.events.events.recv_deadline(until) {
             Ok(event) => event,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
@@ -78,6 +118,7 @@ impl Workers for RemoteWorkers {
             }
             Event::Left { worker, reason } => {
                 self.replies.remove(&worker);
+                self.events.unheard.fetch_sub(1, Ordering::AcqRel);
                 WorkerEvent::Left { worker, reason }
             }
         }))
@@ -93,6 +134,11 @@ impl Workers for RemoteWorkers {
 
     fn dismiss(&mut self, worker: WorkerId, reason: &str) {
         self.reply(worker, Reply::Dismiss(reason.to_owned()));
+        self.replies.remove(&worker);
+    }
+
+    fn turn_away(&mut self, worker: WorkerId, reason: &str) {
+        self.reply(worker, Reply::TurnAway(reason.to_owned()));
         self.replies.remove(&worker);
     }
 }

@@ -6,6 +6,7 @@ mod backoff;
 mod connect;
 mod session;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -118,6 +119,8 @@ pub type MakeEnvironment<'a> = dyn Fn(
 /// One batch of a worker.
 struct Batch<'a> {
     index: usize,
+    /// Index of the learner host that it begins with.
+    first_host: usize,
     environments: usize,
     options: &'a WorkerOptions,
     tls: Option<&'a TlsConnector>,
@@ -159,11 +162,14 @@ pub fn work(
         first.get_or_insert(error);
         over.store(true, Ordering::Release);
     };
+    // Batches go round the hosts, from one that is drawn: processes of one batch each would all begin with the first.
+    let drawn = RandomState::new().build_hasher().finish() as usize % options.addresses.len();
     thread::scope(|scope| {
         for index in 0..batches {
             let bound = |batch: usize| batch * environments / batches;
             let batch = Batch {
                 index,
+                first_host: (drawn + index) % options.addresses.len(),
                 environments: bound(index + 1) - bound(index),
                 options,
                 tls: tls.as_ref(),
@@ -220,7 +226,7 @@ impl Batch<'_> {
             .build()
             .map_err(WorkerError::Thread)?;
         let (mut backoff, mut made, mut stepper) = (Backoff::new(), None, None);
-        let addresses = self.options.addresses.iter().cycle().skip(self.index);
+        let addresses = self.options.addresses.iter().cycle().skip(self.first_host);
         for address in addresses {
             if self.stops() {
                 return Ok(());

@@ -1,7 +1,11 @@
 //! Workers that do not fit: they are refused with a reason, and nobody else is disturbed.
 
+use std::time::{Duration, Instant};
+
+use podracer_envs::host::WorkerEvent;
 use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::{Hello, Step};
+use podracer_remote::server::Server;
 use podracer_remote::worker::WorkerError;
 use podracer_remote::{RunDescription, worker};
 use tonic::Code;
@@ -66,6 +70,23 @@ fn workers_that_do_not_fit_are_refused() {
     good.stop().expect("it was not disturbed");
 }
 
+/// A worker for which an inference thread had no lanes heard `ABORTED`.
+#[test]
+fn a_worker_without_room_hears_that_resources_are_exhausted() {
+    let place = Place::new();
+    let (_server, mut workers) =
+        Server::start(&place.options(), cartpole_run(), 1).expect("it starts");
+    let mut client = Client::open(&place);
+    client.say(WorkerMessage::Hello(hello(2)));
+    let until = Instant::now() + Duration::from_secs(10);
+    let Ok(Some(WorkerEvent::Joined { worker, .. })) = workers[0].next(until) else {
+        panic!("it has joined");
+    };
+    workers[0].turn_away(worker, "all lanes are taken");
+    let status = client.end();
+    assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, "all lanes are taken"));
+}
+
 #[test]
 fn nonsense_ends_the_stream_that_it_came_on() {
     let place = Place::new();
@@ -99,7 +120,10 @@ fn nonsense_ends_the_stream_that_it_came_on() {
             learner.wait(reason, |seen| seen.left.iter().any(|left| left == reason));
         }
     };
-    check("step 2: the reward of environment 1 is NaN: rewards must be finite", &nan);
+    check(
+        "step 2: the reward of environment 1 is NaN: rewards must be from -1000000 to 1000000 (central.reward_bound)",
+        &nan,
+    );
     check("step 2: `observation` must have 32 bytes for 2 environments and has 33", &long);
     check("step 2: `terminated` must have 2 bytes for 2 environments and has 1", &short);
     check("step 2: (terminated, truncated) of environment 0 are (0, 7): a flag is 0 or 1", &flag);

@@ -1,6 +1,7 @@
 //! Who is let in: modes of files, certificates, and addresses that need them.
 
 use std::fs;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -50,6 +51,34 @@ fn workers_with_certificates_are_let_in() {
     let address = learner.server().address().clone();
     let working = Working::secure(vec![address], 4, 2, certified(folder));
     working.wait_for_steps(50);
+    learner.complete();
+    working.end().expect("the run is complete");
+}
+
+/// Connections that show no certificate had all places, and held them for ten seconds.
+#[test]
+fn idle_connections_without_a_certificate_take_no_place() {
+    let place = Place::new();
+    let folder = place.folder.path();
+    certificates::write(folder, &[]).expect("a new folder");
+    let mut options = ServerOptions::new(anywhere(), certified(folder));
+    options.limits.connections = 2;
+    let learner = Learner::start(&options, cartpole_run(), zeros, false);
+    let address = learner.server().address().clone();
+    let dial = || TcpStream::connect(address.to_string()).expect("it listens");
+    let mut idle: Vec<TcpStream> = (0..300).map(|_| dial()).collect();
+    let began = Instant::now();
+    let working = Working::secure(vec![address.clone()], 4, 2, certified(folder));
+    working.wait_for_steps(20);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // Further ones do not disturb it, and whoever says nothing is closed.
+    idle.extend((0..300).map(|_| dial()));
+    working.wait_for_steps(working.status.steps() + 20);
+    let until = Instant::now() + Duration::from_secs(10);
+    while learner.server().totals().status().connections > 2 {
+        assert!(Instant::now() < until, "{:?}", learner.server().totals().status());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     learner.complete();
     working.end().expect("the run is complete");
 }

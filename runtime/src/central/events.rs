@@ -104,7 +104,7 @@ impl Inference {
                 working.lanes.widest_gap()
             );
             tracing::warn!("worker {} is sent away: {problem}", worker.0);
-            self.workers.dismiss(worker, &problem);
+            self.workers.turn_away(worker, &problem);
             return Ok(());
         };
         let mut seed = self.seed;
