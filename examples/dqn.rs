@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 use podracer::envs::CartPole;
 use podracer::evaluation::{Play, play};
 use podracer::prelude::*;
+use podracer::rl::losses::l2_loss;
+use podracer::rl::nn::{Activation, Initializer, Mlp};
+use podracer::rl::optim::{Adam, AdamState, Schedule, adam, periodic_update};
+use podracer::rl::replay::{Replay, Stored};
 use podracer::sebulba::compiled_environments;
-use podracer::stdlib::losses::l2_loss;
-use podracer::stdlib::nn::{Activation, Initializer, Mlp};
-use podracer::stdlib::optim::{Adam, AdamState, Schedule, adam, periodic_update};
-use podracer::stdlib::replay::{Replay, Stored};
 
 const ITERATIONS: usize = 6_000;
 const LANES: usize = 16;

@@ -4,10 +4,10 @@
 
 use podracer::envs::Catch;
 use podracer::prelude::*;
-use podracer::stdlib::distributions::{Categorical, Distribution};
-use podracer::stdlib::nn::{Activation, Initializer, Mlp};
-use podracer::stdlib::optim::{Adam, AdamState, adam};
-use podracer::stdlib::returns::discounted_returns;
+use podracer::rl::distributions::{Categorical, Distribution};
+use podracer::rl::nn::{Activation, Initializer, Mlp};
+use podracer::rl::optim::{Adam, AdamState, adam};
+use podracer::rl::returns::discounted_returns;
 
 /// The agent and its hyper-parameters.
 #[derive(Clone)]

@@ -10,14 +10,14 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_dsl::{Loc, Report, Tree, called_from};
 use podracer_envs::{Environment, check_environment};
+use podracer_rl::agents::{Agent, Axes, Learn, check_agent};
+use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 use podracer_runtime::setters::ConfigureAnakin;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, ArrayError, Checkpoint,
     CheckpointError, Client, CompileOptions, Host, OptionValue, ProgramOptions, RuntimeError,
     lower_kept,
 };
-use podracer_stdlib::agents::{Agent, Axes, Learn, check_agent};
-use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 
 use crate::UsageError;
 use crate::builder;

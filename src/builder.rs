@@ -5,12 +5,12 @@ use std::path::Path;
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::Tensor;
+use podracer_rl::agents::Learn;
 use podracer_runtime::setters::{ConfigureCentral, ConfigureHostLoop, ConfigureSebulba};
 use podracer_runtime::{
     CentralSettings, Client, CompileOptions, Compiler, ExecutableCache, HostLoopSettings,
     OptionValue, ProgramOptions, SebulbaSettings, SebulbaShape, XlaOptions,
 };
-use podracer_stdlib::agents::Learn;
 
 use crate::UsageError;
 

@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
+use podracer_rl::agents::{Act, Agent, LaneId, Learn, Mode, checked_act, checked_begin_episode};
+use podracer_rl::anakin::Feedback;
 use podracer_runtime::{Array, ArraySource, Checkpoint, Client, Host, Placement, Program};
-use podracer_stdlib::agents::{
-    Act, Agent, LaneId, Learn, Mode, checked_act, checked_begin_episode,
-};
-use podracer_stdlib::anakin::Feedback;
 
 use crate::builder::on_device;
 use crate::parameters;
@@ -317,8 +315,8 @@ mod tests {
     use podracer_envs::boards::ConnectFour;
     use podracer_envs::host::{HostError, HostSpec, HostStep};
     use podracer_envs::{AnyEnvironment, Environment};
+    use podracer_rl::agents::{Ppo, PpoSettings};
     use podracer_runtime::ClientOptions;
-    use podracer_stdlib::agents::{Ppo, PpoSettings};
 
     use super::*;
     use crate::sebulba::compiled_environments;

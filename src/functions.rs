@@ -4,13 +4,13 @@ use anyhow::Result;
 use podracer_dsl::prelude::{Key, Placed, Spec, Tensor, TraceErrors, eval_shape, u32};
 use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
+use podracer_rl::agents::{AnyAgent, HostReplayShape, Learn, check_agent};
+use podracer_rl::anakin::{Feedback, Learner};
+use podracer_rl::central::UnrollsFor;
+use podracer_rl::host_replay::FromHostReplay;
+use podracer_rl::learning::{FromRollouts, LearnerState, Learning};
+use podracer_rl::sebulba::{ActorCarry, ActorFor, ActorLearner};
 use podracer_runtime::{HostLoopFunctions, HostReplay, SebulbaShape};
-use podracer_stdlib::agents::{AnyAgent, HostReplayShape, Learn, check_agent};
-use podracer_stdlib::anakin::{Feedback, Learner};
-use podracer_stdlib::central::UnrollsFor;
-use podracer_stdlib::host_replay::FromHostReplay;
-use podracer_stdlib::learning::{FromRollouts, LearnerState, Learning};
-use podracer_stdlib::sebulba::{ActorCarry, ActorFor, ActorLearner};
 
 use crate::UsageError;
 

@@ -1,9 +1,9 @@
 //! Reinforcement learning loops written in Rust and compiled as a whole by XLA.
 //!
 //! # What lives here
-//! - The facade: [`prelude`], and the workspace's crates under short names ([`compiler`], [`dsl`], [`stdlib`], [`envs`],
+//! - The facade: [`prelude`], and the workspace's crates under short names ([`compiler`], [`dsl`], [`rl`], [`envs`],
 //!   [`runtime`]).
-//! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
+//! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets the agents.
 //! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
 //! - [`central`]: the same with central inference: workers step environments elsewhere.
 //! - [`evaluation`]: episodes played by a trained agent; `play`: the same to look at.
@@ -65,8 +65,8 @@ pub use app::App;
 pub use podracer_compiler as compiler;
 pub use podracer_dsl as dsl;
 pub use podracer_envs as envs;
+pub use podracer_rl as rl;
 pub use podracer_runtime as runtime;
-pub use podracer_stdlib as stdlib;
 pub use usage::UsageError;
 
 /// The names that a user's program imports: `use podracer::prelude::*;`.
@@ -80,18 +80,18 @@ pub mod prelude {
         AutoReset, Bounds, Environment, FlattenObservation, FrameStack, Space, Spaces,
         StickyActions, TimeLimit, TimeStep, TransformReward, WithStatistics, check_environment,
     };
+    pub use podracer_rl::Number;
+    pub use podracer_rl::agents::{
+        Act, ActorCritic, Agent, Axes, Cx, Impala, Input, LaneId, Learn, Mode, OnlineActorCritic,
+        Optimized, Policy, Ppo, Rollout, RolloutShape, check_agent, scan_mean,
+    };
+    pub use podracer_rl::anakin::{AgentLoop, Episodes};
     pub use podracer_runtime::setters::*;
     pub use podracer_runtime::{
         AnakinLoop, AnakinState, Array, CallError, Checkpoint, CheckpointError, Checkpoints,
         Client, ClientOptions, CompileOptions, Device, Host, HostArguments, Jit, ProgramOptions,
         RuntimeError, Seed, TypedPrograms, XlaOptions,
     };
-    pub use podracer_stdlib::Number;
-    pub use podracer_stdlib::agents::{
-        Act, ActorCritic, Agent, Axes, Cx, Impala, Input, LaneId, Learn, Mode, OnlineActorCritic,
-        Optimized, Policy, Ppo, Rollout, RolloutShape, check_agent, scan_mean,
-    };
-    pub use podracer_stdlib::anakin::{AgentLoop, Episodes};
 }
 
 /// Pages whose Rust is compiled, or run, as documentation tests.

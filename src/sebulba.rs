@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{Environment, check_environment};
+use podracer_rl::agents::{Learn, Staleness};
+use podracer_rl::sebulba::HostLoop;
 use podracer_runtime::{
     Checkpoint, Client, CompiledEnvironments, Origin, ReplayMemory, SebulbaLoop, SebulbaRun,
     SebulbaSettings,
 };
-use podracer_stdlib::agents::{Learn, Staleness};
-use podracer_stdlib::sebulba::HostLoop;
 
 use crate::UsageError;
 use crate::builder;

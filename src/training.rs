@@ -12,8 +12,8 @@ use anyhow::Result;
 use podracer_compiler::{Array, Func, NotFinite, Watched};
 use podracer_dsl::Report;
 use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
+use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{Checkpoint, Client, Module, OptionValue};
-use podracer_stdlib::agents::AnyAgent;
 
 use crate::evaluation::{Evaluation, Play, Played, Watch};
 use crate::export::Portable;

@@ -12,8 +12,8 @@ mod support;
 
 use anyhow::Result;
 use clap::Parser;
+use podracer_rl::agents::RolloutShape;
 use podracer_runtime::{Client, ClientOptions};
-use podracer_stdlib::agents::RolloutShape;
 use serde_json::json;
 
 use replay::Case;

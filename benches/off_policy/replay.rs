@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
+use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::replay::{Priorities, Replay, Stored};
 use podracer_runtime::{
     Array, Client, Device, ExecutableCache, HloModule, Placement, Program, ProgramOptions,
 };
-use podracer_stdlib::agents::{Axes, RolloutShape};
-use podracer_stdlib::replay::{Priorities, Replay, Stored};
 
 /// Settings of a replay and of the rounds that are timed.
 #[derive(Clone, Debug)]

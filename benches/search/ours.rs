@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
+use podracer_rl::search::*;
 use podracer_runtime::{
     Array, Client, Device, ExecutableCache, HloModule, OptionValue, Placement, Program,
     ProgramOptions,
 };
-use podracer_stdlib::search::*;
 
 use crate::support::bytes;
 

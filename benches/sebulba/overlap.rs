@@ -14,9 +14,9 @@ use anyhow::Result;
 use clap::Args;
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
+use podracer_rl::agents::Ppo;
 use podracer_runtime::setters::*;
 use podracer_runtime::{Activity, Client, ClientOptions, ThreadTimes};
-use podracer_stdlib::agents::Ppo;
 use serde_json::json;
 
 use crate::experiment::Stopwatch;

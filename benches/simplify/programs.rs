@@ -8,9 +8,9 @@ use podracer_compiler::{Builder, DType, Func, TensorType};
 use podracer_dsl::Tree;
 use podracer_dsl::prelude::{Key, Placed, Tensor, vmap};
 use podracer_envs::{CartPole, Catch, Environment, MemoryChain, Space, TimeStep};
+use podracer_rl::agents::{Impala, Learn, OnlineActorCritic, Ppo, Torso};
+use podracer_rl::anakin::AgentLoop;
 use podracer_runtime::{AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions};
-use podracer_stdlib::agents::{Impala, Learn, OnlineActorCritic, Ppo, Torso};
-use podracer_stdlib::anakin::AgentLoop;
 
 /// Times of one compilation and of the runs after it.
 pub struct Measured {

@@ -17,9 +17,9 @@ use podracer_dsl::prelude::{
     Key, Save, Tensor, TraceErrors, checkpoint, f32, grad, scan, trace, u32, vmap,
 };
 use podracer_envs::{CartPole, Environment};
+use podracer_rl::agents::Ppo;
+use podracer_rl::anakin::AgentLoop;
 use podracer_runtime::AnakinLoop;
-use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::anakin::AgentLoop;
 use serde_json::{Value, json};
 
 use support::{Figures, Peer, Table, machine, say, time};

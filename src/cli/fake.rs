@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use podracer_compiler::{DType, TensorType};
 use podracer_envs::host::{HostEnvironment, NativeCartPole, Pool};
+use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{Array, Checkpoint, Client, Module, OptionValue};
-use podracer_stdlib::agents::AnyAgent;
 use serde_json::Value;
 
 use super::{Console, Program, run};

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Parser;
 
 use podracer_envs::Catch;
-use podracer_stdlib::agents::PpoSettings;
+use podracer_rl::agents::PpoSettings;
 
 use super::arguments::{Arguments, Command};
 use crate::registry::{AgentEntry, EnvironmentEntry, Registry};

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_envs::AnyEnvironment;
 use podracer_envs::host::HostEnvironment;
+use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{
     Array, Checkpoint, Client, CompileOptions, ExecutableCache, OptionValue, ProgramOptions,
 };
-use podracer_stdlib::agents::AnyAgent;
 use toml::Table;
 
 use super::explain;

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
+use podracer_rl::agents::{AnyAgent, Learn, Staleness};
 use podracer_runtime::setters::ConfigureHostLoop;
 use podracer_runtime::{
     Activity, Array, CentralLoop, CentralMeasures, CentralRun, Checkpoint, Client, IterationReport,
     OptionValue, Origin, ThreadTimes,
 };
-use podracer_stdlib::agents::{AnyAgent, Learn, Staleness};
 
 use super::programs;
 use super::threads::{Calls, mean, percent, seconds, shares};

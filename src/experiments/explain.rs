@@ -4,11 +4,11 @@ use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_compiler::{Array, Source, TensorType};
 use podracer_envs::AnyEnvironment;
+use podracer_rl::agents::AnyAgent;
 use podracer_runtime::setters::{ConfigureAnakin, ConfigureHostLoop};
 use podracer_runtime::{
     Checkpoint, CompileOptions, ExecutableCache, Origin, ProgramOptions, SebulbaLoop,
 };
-use podracer_stdlib::agents::AnyAgent;
 
 use crate::anakin::{Anakin, STATE};
 use crate::parameters;

@@ -6,8 +6,8 @@ use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_dsl::prelude::{ArgumentSpec, TensorType};
 use podracer_envs::host::HostSpec;
+use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{SebulbaLoop, SebulbaProgram};
-use podracer_stdlib::agents::AnyAgent;
 
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::training::{LoopModule, Stage};

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use podracer_envs::host::HostEnvironment;
+use podracer_rl::agents::AnyAgent;
 use podracer_runtime::setters::ConfigureHostLoop;
 use podracer_runtime::{
     Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, SebulbaLoop,
     SebulbaRun, SebulbaSettings, ThreadTimes,
 };
-use podracer_stdlib::agents::AnyAgent;
 
 use super::explain;
 use super::programs;

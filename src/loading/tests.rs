@@ -3,7 +3,7 @@
 use std::fs;
 
 use podracer_envs::host::server::{Atari, Gymnasium};
-use podracer_stdlib::agents::{OnlineSettings, PpoSettings};
+use podracer_rl::agents::{OnlineSettings, PpoSettings};
 
 use crate::UsageError;
 use crate::loading::{Overrides, load};

@@ -9,8 +9,8 @@ use podracer_dsl::prelude::*;
 use podracer_envs::host::server::Servers;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
 use podracer_envs::{Environment, Space, TimeStep, check_environment};
+use podracer_rl::sebulba::HostLoop;
 use podracer_runtime::{Client, CompiledEnvironments};
-use podracer_stdlib::sebulba::HostLoop;
 
 use super::Picture;
 use crate::sebulba::compiled_environments;

@@ -1,6 +1,6 @@
 //! The built-in agents, one line each, and the registry's entry of an agent.
 
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     A2cSettings, AgentSettings, AlphaZeroSettings, AnyAgent, BootstrappedSettings, DqnSettings,
     ImpalaSettings, MuZeroSettings, OnlineSettings, PpoSettings, PqnSettings, R2d2Settings,
     SacSettings, Task, Td3Settings,

@@ -6,8 +6,8 @@ use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_envs::Environment;
 use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
+use podracer_rl::sebulba::HostLoop;
 use podracer_runtime::{Client, ClientOptions};
-use podracer_stdlib::sebulba::HostLoop;
 
 use crate::sebulba::compiled_environments;
 use crate::settings::UsageError;

@@ -15,8 +15,8 @@ use podracer_envs::{
     Acrobot, AnyEnvironment, CartPole, Catch, DeepSea, DiscountingChain, Environment, GridWorld,
     MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
 };
+use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{Client, Device};
-use podracer_stdlib::agents::AnyAgent;
 use toml::{Table, Value};
 
 use super::batches::Batches;

@@ -10,10 +10,10 @@ use podracer_envs::boards::{
     ConnectFour, Opponent, OpponentOfAll, OpponentOfOthello, OpponentOfTicTacToe, Othello,
     TicTacToe,
 };
+use podracer_rl::agents::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
+use podracer_rl::anakin::Feedback;
+use podracer_rl::search::PlainMcts;
 use podracer_runtime::{Array, Client, Host, Placement, Program};
-use podracer_stdlib::agents::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
-use podracer_stdlib::anakin::Feedback;
-use podracer_stdlib::search::PlainMcts;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 

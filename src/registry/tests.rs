@@ -1,7 +1,7 @@
 //! Mistakes of those who register agents, environments and experiments.
 
 use podracer_envs::Catch;
-use podracer_stdlib::agents::{AgentSettings, AnyAgent, PpoSettings, Task};
+use podracer_rl::agents::{AgentSettings, AnyAgent, PpoSettings, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

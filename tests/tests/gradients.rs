@@ -4,11 +4,11 @@ use crate::loops::{self, Size};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment, Space, TimeStep};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     ActorCritic, Input, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo, PpoBatch,
     PpoSettings,
 };
-use podracer_stdlib::optim::{Optimizer, sgd};
+use podracer_rl::optim::{Optimizer, sgd};
 
 /// Numbers between -1 and 1 that look random and are the same everywhere.
 struct Numbers(u32);
@@ -144,7 +144,7 @@ fn ppo_with_continuous_actions_against_differences() {
 }
 
 /// The value of a constant hyper-parameter.
-fn of(number: podracer_stdlib::Number) -> f64 {
+fn of(number: podracer_rl::Number) -> f64 {
     number.constant().expect("a constant")
 }
 

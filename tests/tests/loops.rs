@@ -2,11 +2,7 @@
 
 use podracer_dsl::prelude::{Tensor, Tree};
 use podracer_envs::{AnyEnvironment, Environment};
-use podracer_runtime::{
-    AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, Placement,
-    ProgramOptions, XlaOptions,
-};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     A2c, A2cSettings, AdamSettings, Agent, AgentSettings, AnyAgent, Axes, BootstrappedDqn,
     BootstrappedSettings, Dqn, DqnSettings, Impala, ImpalaSettings, Learn, LearnFrom,
     MuZeroSettings, Networks, OffPolicySettings, OnlineActorCritic, OnlineSettings,
@@ -14,8 +10,12 @@ use podracer_stdlib::agents::{
     Replayed, Sac, SacActions, SacOptimizers, SacSettings, SearchSettings, Task, Td3, Td3Settings,
     UnitBox,
 };
-use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
-use podracer_stdlib::optim::Optimizer;
+use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Learner};
+use podracer_rl::optim::Optimizer;
+use podracer_runtime::{
+    AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, Placement,
+    ProgramOptions, XlaOptions,
+};
 
 pub type Replicated<A> = Learner<<A as Learn>::State>;
 pub type Lanes<E, A> = Actors<<A as Agent>::Memory, <E as Environment>::State, <A as Learn>::Store>;

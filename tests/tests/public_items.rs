@@ -12,7 +12,7 @@ use podracer_tests::workspace;
 
 /// The crates that are published, but for the macros of the DSL, whose items the DSL exports.
 const CRATES: [&str; 9] =
-    ["podracer", "compiler", "dsl", "envs", "pjrt", "plugins", "remote", "runtime", "stdlib"];
+    ["podracer", "compiler", "dsl", "envs", "pjrt", "plugins", "remote", "rl", "runtime"];
 
 /// The public items of a crate, one a line: `struct agents::Ppo`. They are those of the page with all items that rustdoc makes,
 /// without the methods of types.

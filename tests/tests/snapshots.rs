@@ -8,11 +8,11 @@ use insta::assert_snapshot;
 use podracer_compiler::simplify::{Options, simplify};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment, Space, TimeStep};
+use podracer_rl::distributions::{Categorical, Distribution};
+use podracer_rl::losses::clipped_surrogate_pg_loss;
+use podracer_rl::nn::{Activation, Initializer, Mlp};
+use podracer_rl::optim::sgd;
 use podracer_runtime::{AnakinLoop, lower};
-use podracer_stdlib::distributions::{Categorical, Distribution};
-use podracer_stdlib::losses::clipped_surrogate_pg_loss;
-use podracer_stdlib::nn::{Activation, Initializer, Mlp};
-use podracer_stdlib::optim::sgd;
 
 const CATCH: Catch = Catch { rows: 4, columns: 3 };
 

@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-mlir", &["podracer-compiler"]),
     ("podracer-derive", &[]),
     ("podracer-dsl", &["podracer-compiler", "podracer-derive"]),
-    ("podracer-stdlib", &["podracer-dsl", "podracer-envs"]),
+    ("podracer-rl", &["podracer-dsl", "podracer-envs"]),
     ("podracer-envs", &["podracer-dsl"]),
     ("podracer-plugins", &[]),
     ("podracer-pjrt", &["podracer-compiler", "podracer-plugins"]),

@@ -32,9 +32,9 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 /// ```
 /// use podracer_dsl::prelude::*;
 /// use podracer_envs::CartPole;
-/// use podracer_stdlib::agents::*;
-/// use podracer_stdlib::anakin::AgentLoop;
-/// use podracer_stdlib::nn::Initializer;
+/// use podracer_rl::agents::*;
+/// use podracer_rl::anakin::AgentLoop;
+/// use podracer_rl::nn::Initializer;
 /// use podracer_envs::Environment;
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};

@@ -24,7 +24,7 @@ impl<P: Tree> Ensemble<P> {
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
-    /// # use podracer_stdlib::nn::{Activation, Ensemble, Initializer, Mlp};
+    /// # use podracer_rl::nn::{Activation, Ensemble, Initializer, Mlp};
     /// # trace((key(), f32([3]), f32([2])), |(key, observation, action)| {
     /// let weights = Initializer::lecun_normal();
     /// let critics = Ensemble::init(key, 2, |key| Mlp::init(key, &[5, 64, 1], Activation::Relu, weights, weights));

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use podracer_dsl::prelude::*;
-//! use podracer_stdlib::optim::{Optimizer, Schedule, adam, chain, clip_by_global_norm};
+//! use podracer_rl::optim::{Optimizer, Schedule, adam, chain, clip_by_global_norm};
 //!
 //! let optimizer = chain(clip_by_global_norm(0.5), adam(Schedule::linear(2.5e-4, 0.0, 10_000)).eps(1e-5));
 //! let training = trace(f32([3]), |params| {

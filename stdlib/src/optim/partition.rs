@@ -76,7 +76,7 @@ impl<O: Optimizer> Optimizer for Masked<O> {
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
-/// # use podracer_stdlib::optim::{Optimizer, adam, adamw, partition, set_to_zero};
+/// # use podracer_rl::optim::{Optimizer, adam, adamw, partition, set_to_zero};
 /// #[derive(Tree, Clone)]
 /// struct Net { torso: Tensor, head: Tensor, bias: Tensor }
 ///

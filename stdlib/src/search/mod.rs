@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use podracer_dsl::prelude::*;
-//! use podracer_stdlib::search::*;
+//! use podracer_rl::search::*;
 //!
 //! let spec = (key(), f32([8, 4]), f32([8]), f32([8, 16]));
 //! let program = trace(spec, |(key, prior_logits, value, embedding)| {

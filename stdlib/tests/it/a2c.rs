@@ -4,14 +4,14 @@ use crate::agent_loop::{Iteration, Tape, input, linear, tape};
 use crate::golden::{Of, records};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     A2c, A2cSettings, ActorCritic, ActorCriticLoss, Axes, Impala, ImpalaSettings, RolloutOf,
     TorsoNet,
 };
-use podracer_stdlib::anakin::AgentLoop;
-use podracer_stdlib::nn::{Activation, Linear, Mlp};
-use podracer_stdlib::optim::sgd;
-use podracer_stdlib::returns::PgAdvantage;
+use podracer_rl::anakin::AgentLoop;
+use podracer_rl::nn::{Activation, Linear, Mlp};
+use podracer_rl::optim::sgd;
+use podracer_rl::returns::PgAdvantage;
 
 /// 200 batches, each with networks of its own. Episodes end and are cut off within the trajectories.
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::golden::{Named, Record, close, floats, records, run};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::losses::*;
-use podracer_stdlib::returns::*;
+use podracer_rl::losses::*;
+use podracer_rl::returns::*;
 
 fn lambda(record: &Record) -> f64 {
     record.number("lambda").expect("lambda")

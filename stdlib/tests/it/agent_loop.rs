@@ -6,12 +6,12 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings,
     Ppo, PpoSettings, Rollout,
 };
-use podracer_stdlib::anakin::{AgentLoop, LoopState};
-use podracer_stdlib::optim::{Sgd, sgd};
+use podracer_rl::anakin::{AgentLoop, LoopState};
+use podracer_rl::optim::{Sgd, sgd};
 
 /// Rewards and ends by the steps since the beginning of the run.
 #[derive(Clone)]

@@ -2,13 +2,13 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment, Space};
-use podracer_stdlib::Number;
-use podracer_stdlib::agents::{
+use podracer_rl::Number;
+use podracer_rl::agents::{
     A2cSettings, AgentSettings, AnyAgent, Impala, ImpalaSettings, Learn, Normalized,
     OnlineActorCritic, Ppo, PpoSettings, PpoSettingsOf, Surrogate, Task,
 };
-use podracer_stdlib::anakin::AgentLoop;
-use podracer_stdlib::losses::clipped_surrogate_pg_loss;
+use podracer_rl::anakin::AgentLoop;
+use podracer_rl::losses::clipped_surrogate_pg_loss;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{from_value, json};

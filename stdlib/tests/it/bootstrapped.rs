@@ -3,7 +3,7 @@
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Agent, BootstrappedDqn, BootstrappedSettings, BootstrappedStep, DqnLoss, DqnSettings,
     Exploring, Input, LaneId, LearnFromReplay, Mode, Networks, PriorNetwork, QDense, Step, Task,
     Windows,

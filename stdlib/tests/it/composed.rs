@@ -3,11 +3,11 @@
 
 use crate::golden::{close, run};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::distributions::*;
-use podracer_stdlib::losses::*;
-use podracer_stdlib::nn::*;
-use podracer_stdlib::optim::*;
-use podracer_stdlib::returns::*;
+use podracer_rl::distributions::*;
+use podracer_rl::losses::*;
+use podracer_rl::nn::*;
+use podracer_rl::optim::*;
+use podracer_rl::returns::*;
 
 /// A function of 12 numbers, `[12]` to `[]`, in their dtype.
 type Part = fn(Tensor) -> Tensor;

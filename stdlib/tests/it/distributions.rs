@@ -2,7 +2,7 @@
 
 use crate::golden::{Named, close, floats, records, run, words};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::distributions::*;
+use podracer_rl::distributions::*;
 
 fn both<D: Distribution>(name: &str, of: impl Fn(&Named) -> D) {
     for record in records(&format!("{name}.entropy")) {

@@ -4,13 +4,13 @@ use crate::agent_loop::Iteration;
 use crate::golden::{Record, close, records, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment, Space};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Agent, Axes, Cx, Dqn, DqnExploration, DqnLoss, DqnSettings, DqnValues, Exploration, Input,
     LaneId, LearnFromReplay, Mode, Networks, QDense, QNetwork, ReplaySettings, Replayed, Step,
     Task, Windows,
 };
-use podracer_stdlib::anakin::AgentLoop;
-use podracer_stdlib::nn::{Activation, Linear};
+use podracer_rl::anakin::AgentLoop;
+use podracer_rl::nn::{Activation, Linear};
 
 const SEEDS: usize = 25;
 const LENGTH: usize = 4;

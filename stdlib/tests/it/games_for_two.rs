@@ -5,11 +5,11 @@ use crate::muzero::{input, small, steps};
 use podracer_dsl::prelude::*;
 use podracer_envs::boards::{ConnectFour, Othello, TicTacToe};
 use podracer_envs::{AnyEnvironment, Environment};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Agent, AgentSettings, AlphaZeroSettings, LearnFromReplay, Mode, MuZero, MuZeroNetwork,
     MuZeroSettings, PlanExtras, PlannedStep, Task,
 };
-use podracer_stdlib::returns::TxPair;
+use podracer_rl::returns::TxPair;
 
 /// The task of a game, whose model is the game itself.
 fn task<E: Environment<Observation = Tensor> + Clone>(game: &E) -> Task {

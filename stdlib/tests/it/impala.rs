@@ -4,14 +4,14 @@ use crate::agent_loop::{Iteration, Tape, input, linear as linear_networks, tape}
 use crate::golden::{Named, Of, Record, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     ActorCritic, ActorCriticLoss, Axes, Impala, ImpalaSettings, Input, Memory, Networks,
     RewardClipping, RolloutOf, Torso, TorsoNet,
 };
-use podracer_stdlib::anakin::AgentLoop;
-use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
-use podracer_stdlib::optim::{Sgd, sgd};
-use podracer_stdlib::returns::PgAdvantage;
+use podracer_rl::anakin::AgentLoop;
+use podracer_rl::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
+use podracer_rl::optim::{Sgd, sgd};
+use podracer_rl::returns::PgAdvantage;
 
 fn linear(x: &Named, name: &str) -> Linear {
     Linear { weight: x.get(&format!("{name}.weight")), bias: x.get(&format!("{name}.bias")) }

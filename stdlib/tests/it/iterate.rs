@@ -2,12 +2,12 @@
 
 use crate::agent_loop::{Iteration, online, tape};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, OnlineActorCritic, Rollout,
     RolloutShape,
 };
-use podracer_stdlib::anakin::AgentLoop;
-use podracer_stdlib::optim::Sgd;
+use podracer_rl::anakin::AgentLoop;
+use podracer_rl::optim::Sgd;
 
 /// Acting is the forward pass of the one; the other goes through the rollout's steps once more.
 #[test]

@@ -4,8 +4,8 @@ use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_envs::host::{HostSpec, StepOutcome};
-use podracer_stdlib::agents::{Impala, ImpalaSettings, Networks};
-use podracer_stdlib::sebulba::{ActorFor, ActorLearner};
+use podracer_rl::agents::{Impala, ImpalaSettings, Networks};
+use podracer_rl::sebulba::{ActorFor, ActorLearner};
 
 const LANES: usize = 3;
 const UNROLL: usize = 2;

@@ -2,7 +2,7 @@
 
 use crate::golden::{Named, Of, close, floats, records, run, words};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::nn::*;
+use podracer_rl::nn::*;
 
 #[test]
 fn normalisations_are_those_of_flax() {

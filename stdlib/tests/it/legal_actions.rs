@@ -3,11 +3,11 @@
 use crate::agent_loop::{Iteration, linear};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     A2c, A2cSettings, Impala, ImpalaSettings, Learn, OnlineActorCritic, OnlineSettings, Ppo,
     PpoSettings, Pqn, PqnSettings, Task,
 };
-use podracer_stdlib::anakin::AgentLoop;
+use podracer_rl::anakin::AgentLoop;
 
 /// At each time two of three actions are legal. Counts those taken that are not. If `paired`, an action is that and a switch
 /// that does nothing.

@@ -2,8 +2,8 @@
 
 use crate::golden::{Of, records};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::distributions::{Categorical, Distribution};
-use podracer_stdlib::losses::*;
+use podracer_rl::distributions::{Categorical, Distribution};
+use podracer_rl::losses::*;
 
 #[test]
 fn policy_losses_are_those_of_rlax() {

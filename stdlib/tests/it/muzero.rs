@@ -4,12 +4,12 @@ use crate::golden::{Named, Of, Record, floats, records_in, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::{AnyEnvironment, Catch, Environment, Space};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Agent, AgentSettings, AlphaZero, AlphaZeroSettings, Axes, Cx, Input, LearnFrom,
     LearnFromReplay, Mode, MuZero, MuZeroNetwork, MuZeroSettings, Networks, PlanExtras,
     PlannedStep, PlanningSettings, SearchKind, SearchSettings, Split, Task, TorsoNet, Windows,
 };
-use podracer_stdlib::nn::{Activation, Linear, Mlp};
+use podracer_rl::nn::{Activation, Linear, Mlp};
 
 fn network(x: &Named) -> MuZeroNetwork {
     let mlp = |name: &str| Mlp {

@@ -4,7 +4,7 @@ use crate::golden::run;
 use crate::muzero::{small, steps};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     ActionPlanes, Axes, Cx, LearnFromReplay, ModelKind, MuZero, MuZeroNetwork, MuZeroSettings,
     Networks, Task, Torso, Windows,
 };

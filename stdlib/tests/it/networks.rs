@@ -2,7 +2,7 @@
 
 use crate::golden::{Named, Of, Record, close, floats, records, run, words};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::nn::*;
+use podracer_rl::nn::*;
 
 fn same(record: &Record) -> Padding {
     match record.word("padding").as_deref() {

@@ -2,7 +2,7 @@
 
 use crate::golden::{Of, Record, close, floats, records, run, words};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::nn::*;
+use podracer_rl::nn::*;
 
 #[test]
 fn a_dense_layer_is_that_of_flax() {

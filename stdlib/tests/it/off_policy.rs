@@ -2,8 +2,8 @@
 
 use crate::golden::{Record, close, floats, records, run};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::distributions::{Categorical, MultivariateNormalDiag};
-use podracer_stdlib::losses::*;
+use podracer_rl::distributions::{Categorical, MultivariateNormalDiag};
+use podracer_rl::losses::*;
 
 fn number(record: &Record, name: &str) -> f64 {
     record.number(name).unwrap_or_else(|| panic!("the record has no number {name}"))

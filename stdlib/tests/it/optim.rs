@@ -2,8 +2,8 @@
 
 use crate::golden::{Record, close, floats, records, run};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::Number;
-use podracer_stdlib::optim::*;
+use podracer_rl::Number;
+use podracer_rl::optim::*;
 
 /// Ten steps in a scan, as they run in a training loop, against the recorded updates and parameters.
 fn ten_steps<O: Optimizer>(record: &Record, optimizer: O) {
@@ -323,7 +323,7 @@ fn norms_and_averages_are_those_of_optax() {
 /// The choice goes by the names of fields, however deep: biases of a network, with their own rate.
 #[test]
 fn parameters_are_chosen_by_the_names_of_their_paths() {
-    use podracer_stdlib::nn::{Activation, Initializer, Mlp};
+    use podracer_rl::nn::{Activation, Initializer, Mlp};
     let results = run((), &[], |()| {
         let weights = Initializer::Constant(0.0);
         let mlp = Mlp::init(Key::new(0), &[2, 3, 1], Activation::Tanh, weights, weights);

@@ -3,9 +3,9 @@
 use crate::golden::{close, floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment};
-use podracer_stdlib::Number;
-use podracer_stdlib::agents::{AdamSettings, Axes, Networks, Ppo, PpoSettings};
-use podracer_stdlib::anakin::AgentLoop;
+use podracer_rl::Number;
+use podracer_rl::agents::{AdamSettings, Axes, Networks, Ppo, PpoSettings};
+use podracer_rl::anakin::AgentLoop;
 
 const RATES: [f64; 3] = [0.0, 0.01, 0.1];
 

@@ -2,8 +2,8 @@
 
 use crate::agent_loop::{Iteration, ppo, tape};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::agents::PpoSettings;
-use podracer_stdlib::anakin::AgentLoop;
+use podracer_rl::agents::PpoSettings;
+use podracer_rl::anakin::AgentLoop;
 
 /// Clip and entropy cost in an iteration of a run of eight.
 fn scheduled(settings: &PpoSettings, iteration: i32) -> [f64; 2] {

@@ -4,12 +4,12 @@ use crate::agent_loop::{Iteration, input, tape};
 use crate::golden::{Named, Of, Record, records};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     AgentSettings, Axes, Exploration, Input, Networks, Pqn, PqnNetwork, PqnSettings, RolloutOf,
     Task, TorsoNet,
 };
-use podracer_stdlib::anakin::AgentLoop;
-use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, LayerNorm, Linear, Mlp};
+use podracer_rl::anakin::AgentLoop;
+use podracer_rl::nn::{Activation, Conv2d, ConvNet, LayerNorm, Linear, Mlp};
 
 fn dense(x: &Named, name: &str) -> Linear {
     Linear { weight: x.get(&format!("{name}.kernel")), bias: x.get(&format!("{name}.bias")) }

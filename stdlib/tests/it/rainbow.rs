@@ -3,12 +3,12 @@
 use crate::dqn::{dqn, draw, settings, windows};
 use crate::golden::{Record, close, records_in, run, words};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Axes, Dqn, DqnSettings, LearnFromReplay, Networks, QDense, QNetwork, RewardClipping, Step,
     Windows,
 };
-use podracer_stdlib::nn::NoisyLinear;
-use podracer_stdlib::replay::Sample;
+use podracer_rl::nn::NoisyLinear;
+use podracer_rl::replay::Sample;
 
 const BATCHES: usize = 20;
 /// Windows in the replay.

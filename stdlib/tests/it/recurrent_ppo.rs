@@ -4,14 +4,14 @@ use crate::agent_loop::input;
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Act, ActorCritic, Agent, Axes, Cx, LaneId, Learn, Memory, Mode, Networks, Ppo, PpoSettings,
     Rollout, RolloutOf,
 };
-use podracer_stdlib::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
-use podracer_stdlib::nn::LstmState;
-use podracer_stdlib::optim::{Sgd, sgd};
-use podracer_stdlib::returns::gae_with_ends;
+use podracer_rl::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
+use podracer_rl::nn::LstmState;
+use podracer_rl::optim::{Sgd, sgd};
+use podracer_rl::returns::gae_with_ends;
 
 const STEPS: usize = 5;
 const ENVIRONMENTS: usize = 4;

@@ -2,8 +2,8 @@
 
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::agents::{Axes, RolloutShape};
-use podracer_stdlib::replay::{Priorities, Replay, Stored, SumTree};
+use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::replay::{Priorities, Replay, Stored, SumTree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A step of a lane: the step's number and the lane's.

@@ -3,8 +3,8 @@
 use crate::golden::{floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::Random;
-use podracer_stdlib::agents::{Axes, RolloutShape};
-use podracer_stdlib::replay::{Priorities, Replay};
+use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::replay::{Priorities, Replay};
 use std::collections::BTreeMap;
 
 /// Settings of a replay, and what is drawn from it in a round.
@@ -77,7 +77,7 @@ fn check(case: &Case) {
             // The step's number and the lane's in one.
             let steps = number.broadcast_to([unroll, lanes]) * lanes as i32 + arange(lanes);
             let state = replay.add(state, steps, ());
-            let tree = |state: &podracer_stdlib::replay::Stored<Tensor>| {
+            let tree = |state: &podracer_rl::replay::Stored<Tensor>| {
                 state.priorities.as_ref().expect("it has priorities").tree
             };
             let (added, windows) = (tree(&state), replay.windows(&state));

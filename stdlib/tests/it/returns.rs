@@ -2,7 +2,7 @@
 
 use crate::golden::{Record, close, floats, records, run};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::returns::*;
+use podracer_rl::returns::*;
 
 fn lambda(record: &Record) -> f64 {
     record.number("lambda").expect("lambda")

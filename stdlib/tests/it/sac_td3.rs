@@ -3,13 +3,13 @@
 use crate::golden::{Named, Record, close, records_in, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     AgentSettings, Axes, Cx, Input, LearnFromReplay, Mode, Networks, OffPolicySettings, Optimized,
     ReplaySettings, Sac, SacActions, SacOptimizers, SacParams, SacSettings, SacState, Step, Task,
     Td3, Td3Networks, Td3Params, Td3Settings, Td3State, TorsoMlp, TorsoNet, UnitBox, Windows,
 };
-use podracer_stdlib::nn::{Activation, Ensemble, Linear, Mlp};
-use podracer_stdlib::optim::sgd;
+use podracer_rl::nn::{Activation, Ensemble, Linear, Mlp};
+use podracer_rl::optim::sgd;
 
 /// Names of the inputs that are batches; the others are parameters.
 const BATCH: [&str; 8] = [

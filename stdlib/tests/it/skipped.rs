@@ -4,13 +4,13 @@ use crate::agent_loop::input;
 use crate::golden::{close, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::Number;
-use podracer_stdlib::agents::{
+use podracer_rl::Number;
+use podracer_rl::agents::{
     A2c, A2cSettings, Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks,
     Normalized, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, Rollout,
     RolloutOf, Staleness, Task,
 };
-use podracer_stdlib::optim::{Sgd, sgd};
+use podracer_rl::optim::{Sgd, sgd};
 
 const STEPS: usize = 8;
 /// In the first environment one episode terminates and one is cut off; in the second one ended just before the trajectory,
@@ -223,7 +223,7 @@ fn weights_are_of_mean_one_where_steps_count() {
     let traced = trace((), |()| {
         let count = Array::bools([2, 4], &[true, false, true, true, false, false, false, false]);
         vmap(constant_of(&count), |count| {
-            podracer_stdlib::agents::step_weights(count, &Axes::replicas(1))
+            podracer_rl::agents::step_weights(count, &Axes::replicas(1))
         })
     });
     let weights = traced.expect("it traces").eval(&[]).expect("values");

@@ -4,9 +4,9 @@ use crate::loops::{self, Size, TINY};
 use podracer::anakin::Anakin;
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Catch;
+use podracer_rl::optim::adam;
 use podracer_runtime::setters::*;
 use podracer_runtime::{AnakinState, Array, Checkpoint, Checkpoints, Host, NamedArrays};
-use podracer_stdlib::optim::adam;
 
 const CATCH: Catch = Catch { rows: 3, columns: 3 };
 

@@ -4,9 +4,9 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Size};
 use podracer_dsl::Tensor;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
+use podracer_rl::agents::Learn;
+use podracer_rl::optim::{adam, chain, clip_by_global_norm};
 use podracer_runtime::Array;
-use podracer_stdlib::agents::Learn;
-use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
 
 const SIZE: Size = Size { replicas: 2, environments: 4, unroll: 8, iterations: 3 };
 

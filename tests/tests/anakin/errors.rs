@@ -3,9 +3,9 @@
 use crate::loops::{self, Compiled, Size, TINY};
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Catch;
+use podracer_rl::agents::OnlineActorCritic;
+use podracer_rl::optim::{Sgd, sgd};
 use podracer_runtime::{AnakinProgram, AnakinState, Buffer, ExecuteError};
-use podracer_stdlib::agents::OnlineActorCritic;
-use podracer_stdlib::optim::{Sgd, sgd};
 
 const CATCH: Catch = Catch { rows: 3, columns: 3 };
 

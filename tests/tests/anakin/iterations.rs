@@ -3,8 +3,8 @@
 
 use crate::loops::{self, TINY};
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_stdlib::agents::Learn;
-use podracer_stdlib::optim::adam;
+use podracer_rl::agents::Learn;
+use podracer_rl::optim::adam;
 
 fn check<E: Environment, A: Learn<Observation = E::Observation>>(environment: &E, agent: &A) {
     let program = loops::compiled(&loops::client(1), environment, agent, TINY);

@@ -3,8 +3,8 @@
 use crate::loops::{self, TINY};
 use podracer_dsl::prelude::Tree;
 use podracer_envs::CartPole;
+use podracer_rl::optim::adam;
 use podracer_runtime::{Device, ExecuteError, Placement, RuntimeError};
-use podracer_stdlib::optim::adam;
 use std::collections::BTreeMap;
 
 /// Address of each leaf on each device.

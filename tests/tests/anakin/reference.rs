@@ -2,8 +2,8 @@
 
 use crate::loops::{self, TINY};
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
-use podracer_stdlib::agents::Learn;
-use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
+use podracer_rl::agents::Learn;
+use podracer_rl::optim::{adam, chain, clip_by_global_norm};
 use podracer_tests::compare::difference;
 
 /// One call both ways, from the same state. The tolerance is for what follows from rounding: draws and ends of episodes

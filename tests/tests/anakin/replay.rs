@@ -5,8 +5,8 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Compiled, Size};
 use podracer_dsl::prelude::*;
 use podracer_envs::CartPole;
+use podracer_rl::agents::*;
 use podracer_runtime::{CompileOptions, MemoryStats, ProgramOptions, RuntimeError};
-use podracer_stdlib::agents::*;
 use podracer_tests::skip::{skip, skip_heavy};
 
 /// Q-learning with a matrix of weights, from a replay of a few numbers and of a picture of so many bytes, which makes its store as

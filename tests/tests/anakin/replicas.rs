@@ -3,9 +3,9 @@
 use crate::loops::{self, Size};
 use podracer_dsl::Tensor;
 use podracer_envs::{CartPole, Catch, Environment};
+use podracer_rl::agents::{Learn, Ppo};
+use podracer_rl::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
 use podracer_runtime::{Array, Placement};
-use podracer_stdlib::agents::{Learn, Ppo};
-use podracer_stdlib::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
 use podracer_tests::compare::difference;
 
 const ONE: Size = Size { replicas: 1, environments: 4, unroll: 6, iterations: 1 };

@@ -5,9 +5,9 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Size, TINY};
 use podracer_dsl::prelude::{Path, TensorType, Tree};
 use podracer_envs::{CartPole, Catch, Environment};
+use podracer_rl::agents::Learn;
+use podracer_rl::optim::{adam, sgd};
 use podracer_runtime::{Count, Host, TransferCounts, process_transfers};
-use podracer_stdlib::agents::Learn;
-use podracer_stdlib::optim::{adam, sgd};
 
 /// Copies that fetching these metrics and a log costs: one copy of each replicated leaf, one of each device's part of the others.
 fn cost<R: Tree, S: Tree>(

@@ -11,12 +11,12 @@ use podracer_envs::Space;
 use podracer_envs::host::{
     HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
-use podracer_runtime::setters::*;
-use podracer_runtime::{CentralRun, Origin, ReplayMemory};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
     Window, Windows,
 };
+use podracer_runtime::setters::*;
+use podracer_runtime::{CentralRun, Origin, ReplayMemory};
 
 use super::quick;
 use crate::loops;

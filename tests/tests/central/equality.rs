@@ -5,10 +5,10 @@ use podracer::sebulba::{Sebulba, compiled_environments};
 use podracer_dsl::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{CartPole, Environment};
+use podracer_rl::agents::Learn;
+use podracer_rl::optim::sgd;
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, Client, IterationReport, Origin, ReplayMemory};
-use podracer_stdlib::agents::Learn;
-use podracer_stdlib::optim::sgd;
 
 use super::quick;
 use crate::loops;

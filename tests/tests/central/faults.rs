@@ -8,10 +8,10 @@ use podracer_envs::host::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, WorkerEvent, WorkerId,
     WorkerStep, Workers, WorkersClosed,
 };
+use podracer_rl::agents::Ppo;
+use podracer_rl::optim::{Sgd, sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{CentralRun, Origin};
-use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::optim::{Sgd, sgd};
 
 use super::quick;
 use crate::loops;

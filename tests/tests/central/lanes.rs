@@ -10,11 +10,11 @@ use podracer_envs::Space;
 use podracer_envs::host::{
     HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
-use podracer_runtime::setters::*;
-use podracer_runtime::{CentralMeasures, IterationReport, Origin};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, checked_begin_episode,
 };
+use podracer_runtime::setters::*;
+use podracer_runtime::{CentralMeasures, IterationReport, Origin};
 
 use super::quick;
 use crate::loops;

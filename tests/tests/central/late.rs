@@ -9,9 +9,9 @@ use podracer::central::{CentralInference, local};
 use podracer_envs::host::{
     HostEnvironment, NativeCartPole, Pool, WorkerEvent, WorkerId, Workers, WorkersClosed,
 };
+use podracer_rl::optim::sgd;
 use podracer_runtime::setters::*;
 use podracer_runtime::{CentralRun, Origin};
-use podracer_stdlib::optim::sgd;
 
 use super::quick;
 use crate::loops;

@@ -8,9 +8,9 @@ mod late;
 
 use podracer::central::CentralInference;
 use podracer_dsl::Tensor;
+use podracer_rl::agents::Learn;
 use podracer_runtime::setters::*;
 use podracer_runtime::{ExecutableCache, XlaOptions};
-use podracer_stdlib::agents::Learn;
 
 /// Quickly compiled, and nothing cached.
 fn quick<A: Learn<Observation = Tensor>>(seed: CentralInference<A>) -> CentralInference<A> {

@@ -6,8 +6,8 @@
 
 use super::{run, seed};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::agents::{Axes, RolloutShape};
-use podracer_stdlib::replay::{Priorities, Replay, Stored};
+use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::replay::{Priorities, Replay, Stored};
 use podracer_tests::python;
 use serde_json::json;
 

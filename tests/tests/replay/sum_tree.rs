@@ -3,7 +3,7 @@
 use super::run;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::Random;
-use podracer_stdlib::replay::SumTree;
+use podracer_rl::replay::SumTree;
 
 /// Leaves set, read and searched for in a round.
 const BATCH: usize = 112;

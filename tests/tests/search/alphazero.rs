@@ -5,7 +5,7 @@ use super::trees::Trees;
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
 use podracer_envs::boards::TicTacToe;
-use podracer_stdlib::search::*;
+use podracer_rl::search::*;
 use podracer_tests::{check_all, golden, xla};
 use serde_json::Value;
 

@@ -2,11 +2,11 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Axes, Cx, Encoded, LearnFrom, LearnFromReplay, MuZero, MuZeroSettings, Networks, PlanExtras,
     PlannedStep, Windows,
 };
-use podracer_stdlib::returns::TxPair;
+use podracer_rl::returns::TxPair;
 use podracer_tests::xla;
 
 /// Probability of heads.

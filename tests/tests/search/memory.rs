@@ -2,8 +2,8 @@
 
 use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_dsl::prelude::*;
+use podracer_rl::search::*;
 use podracer_runtime::{CompileOptions, Module, OptionValue};
-use podracer_stdlib::search::*;
 use podracer_tests::xla;
 
 /// Bytes of the trees as `docs/search.md` states them, of a model whose embedding is one number.

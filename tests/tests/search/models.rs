@@ -1,7 +1,7 @@
 //! Random tabular models, those of `tests/golden/make_mctx.py`.
 
 use podracer_dsl::prelude::*;
-use podracer_stdlib::search::*;
+use podracer_rl::search::*;
 
 pub const ROOTS: usize = 2;
 const STATES: usize = 11;

@@ -2,12 +2,12 @@
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::HostEnvironment;
+use podracer_rl::agents::Ppo;
+use podracer_rl::optim::Sgd;
 use podracer_runtime::setters::*;
 use podracer_runtime::{
     Array, Checkpoint, Checkpoints, Client, ExecutableCache, Schedule, SebulbaRun,
 };
-use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::optim::Sgd;
 
 use super::{ENVIRONMENTS, cartpoles, parameters, small, spec, start, with};
 use crate::loops;

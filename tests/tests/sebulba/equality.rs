@@ -5,10 +5,10 @@ use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
+use podracer_rl::agents::{Learn, Normalized};
+use podracer_rl::optim::{adam, sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, Checkpoint};
-use podracer_stdlib::agents::{Learn, Normalized};
-use podracer_stdlib::optim::{adam, sgd};
 use podracer_tests::compare::difference;
 
 use super::quick;

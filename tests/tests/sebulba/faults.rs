@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError};
+use podracer_rl::agents::Ppo;
+use podracer_rl::optim::{Sgd, sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{SebulbaError, SebulbaRun, ThreadFailure};
-use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::optim::{Sgd, sgd};
 
 use super::checkpoints::{resume, saved};
 use super::{ENVIRONMENTS, UNROLL, cartpoles, parameters, quick, small, spec, with};

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use podracer::sebulba::{STORE, Sebulba};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, Random};
-use podracer_runtime::setters::*;
-use podracer_runtime::{Activity, Checkpoint, CheckpointError, Checkpoints, ExecutableCache};
-use podracer_runtime::{IterationReport, ReplayMemory, Schedule, SebulbaRun};
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
     Window, Windows,
 };
+use podracer_runtime::setters::*;
+use podracer_runtime::{Activity, Checkpoint, CheckpointError, Checkpoints, ExecutableCache};
+use podracer_runtime::{IterationReport, ReplayMemory, Schedule, SebulbaRun};
 
 use super::checkpoints::saved;
 use super::{ENVIRONMENTS, cartpoles, parameters, quick, spec, with};

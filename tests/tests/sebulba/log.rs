@@ -5,9 +5,9 @@ use podracer_dsl::Report;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{Environment, MemoryChain, Space, TimeStep};
+use podracer_rl::agents::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout};
 use podracer_runtime::IterationReport;
 use podracer_runtime::setters::*;
-use podracer_stdlib::agents::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout};
 
 use super::quick;
 use crate::loops;
@@ -158,7 +158,7 @@ fn each_learner_device_says_which_it_is() {
 #[test]
 fn programs_that_say_nothing_have_no_further_results() {
     let environment = Chain { inner: MemoryChain::default(), loud: false };
-    let spec = podracer_stdlib::sebulba::HostLoop::new(environment, LANES, UNROLL).spec();
+    let spec = podracer_rl::sebulba::HostLoop::new(environment, LANES, UNROLL).spec();
     let results = |loud: bool| {
         let traced = quick(Sebulba::new(Counter { loud })).trace(&spec).expect("it traces");
         traced.programs().map(|program| program.lowered.module.results.len())

@@ -14,10 +14,10 @@ mod transfers;
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
+use podracer_rl::agents::Ppo;
+use podracer_rl::optim::{Sgd, sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, ExecutableCache, SebulbaRun, XlaOptions};
-use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::optim::{Sgd, sgd};
 
 use crate::loops;
 
@@ -36,7 +36,7 @@ fn spec() -> HostSpec {
 }
 
 /// Quickly compiled, and nothing cached.
-pub fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tensor>>(
+pub fn quick<A: podracer_rl::agents::Learn<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
     sebulba.xla(XlaOptions::unoptimized().to_vec()).cache(ExecutableCache::disabled()).patience(60)

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use podracer::sebulba::Sebulba;
+use podracer_rl::agents::Ppo;
+use podracer_rl::optim::Sgd;
 use podracer_runtime::setters::*;
 use podracer_runtime::{Activity, SebulbaRun};
-use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::optim::Sgd;
 
 use super::checkpoints::{resume, saved};
 use super::{UNROLL, parameters, quick, small, start};

@@ -6,10 +6,10 @@ use podracer_envs::host::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, StepMemory,
 };
 use podracer_envs::{CartPole, Environment};
+use podracer_rl::agents::{Learn, Normalized, Ppo};
+use podracer_rl::optim::{Sgd, sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, IterationReport};
-use podracer_stdlib::agents::{Learn, Normalized, Ppo};
-use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_tests::compare::difference;
 
 use super::{ENVIRONMENTS, cartpoles, quick, spec};

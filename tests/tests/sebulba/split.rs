@@ -2,11 +2,11 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment};
-use podracer_runtime::Array;
-use podracer_stdlib::agents::{
+use podracer_rl::agents::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, LearnFromReplay, Mode, MuZero, PlanExtras, Rollout,
     Split, Windows, scan_mean,
 };
+use podracer_runtime::Array;
 use podracer_tests::compare::difference;
 
 use super::equality::sebulba;

@@ -7,9 +7,9 @@ use podracer_dsl::prelude::DType;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::server::{ServerOptions, Servers};
 use podracer_envs::{Bounds, Space};
+use podracer_rl::agents::{AdamSettings, Networks, Ppo, PpoSettings};
 use podracer_runtime::IterationReport;
 use podracer_runtime::setters::*;
-use podracer_stdlib::agents::{AdamSettings, Networks, Ppo, PpoSettings};
 use serde_json::{Value, json};
 
 use super::{begun, direct, floats, python, seed};

@@ -3,7 +3,7 @@
 
 use podracer::envs::EnvironmentError;
 use podracer::prelude::*;
-use podracer::stdlib::agents::{AdamSettings, PpoSettings};
+use podracer::rl::agents::{AdamSettings, PpoSettings};
 
 /// Three dials, to be set to what is shown in the same step.
 #[derive(Clone)]

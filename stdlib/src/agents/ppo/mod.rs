@@ -111,8 +111,8 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
 ///
 /// ```
 /// use podracer_dsl::prelude::*;
-/// use podracer_stdlib::Number;
-/// use podracer_stdlib::agents::{AgentSettings, PpoSettingsOf, Surrogate};
+/// use podracer_rl::Number;
+/// use podracer_rl::agents::{AgentSettings, PpoSettingsOf, Surrogate};
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
 ///

@@ -2,7 +2,7 @@
 
 use super::{line, root};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::search::*;
+use podracer_rl::search::*;
 use std::ops::Range;
 
 /// A model of three actions whose values all differ, so that no noise decides.

@@ -2,7 +2,7 @@
 
 use super::{line, root};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::search::*;
+use podracer_rl::search::*;
 
 #[track_caller]
 fn search(root: RootFnOutput, simulations: usize, invalid: Option<Tensor>) -> Tensor {

@@ -6,7 +6,7 @@ mod plain;
 mod transforms;
 
 use podracer_dsl::prelude::*;
-use podracer_stdlib::search::*;
+use podracer_rl::search::*;
 
 /// A model of two actions on a line of states: action 1 goes up, for a reward at state 3; the value is unknown, 0.
 fn line(batch: usize) -> impl FnOnce(Key, Tensor, Tensor) -> (RecurrentFnOutput, Tensor) {

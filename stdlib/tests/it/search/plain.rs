@@ -3,7 +3,7 @@
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
 use podracer_envs::boards::{ConnectFour, Opponent, OpponentOfAll, TicTacToe};
-use podracer_stdlib::search::PlainMcts;
+use podracer_rl::search::PlainMcts;
 
 /// The actions that a player takes after these moves, by the keys of 0, 1, ..
 fn chosen<E: Environment>(

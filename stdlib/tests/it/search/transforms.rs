@@ -2,7 +2,7 @@
 
 use super::{line, root};
 use podracer_dsl::prelude::*;
-use podracer_stdlib::search::*;
+use podracer_rl::search::*;
 
 /// Visits of a line's roots, by a key, whose search is one of a root with such a value.
 fn visits(key: Key, value: Tensor) -> Tensor {
