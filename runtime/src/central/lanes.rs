@@ -91,11 +91,12 @@ impl Lanes {
             (0..=self.lanes.len().checked_sub(n)?).map(|first| first..first + n).find(free)?;
         let used = self.lanes[range.clone()].iter().any(|lane| lane.used);
         self.lanes[range.clone()].fill(Lane { taken: true, used: true, ..Lane::default() });
+        let now = Instant::now();
         let held = Held {
             lanes: range.clone(),
             next: 0,
-            turn: Turn::New,
-            since: Instant::now(),
+            turn: self.expected.expect_first(worker, now),
+            since: now,
             pace: Pace::default(),
             missed: false,
         };
@@ -139,7 +140,7 @@ impl Lanes {
                 if waits { ", and an earlier one is not answered yet" } else { "" }
             ));
         }
-        let took = (held.turn != Turn::New).then(|| now.saturating_duration_since(held.since));
+        let took = (sequence > 0).then(|| now.saturating_duration_since(held.since));
         took.into_iter().for_each(|took| held.pace.add(took));
         self.expected.forget(worker, held.turn);
         self.late -= usize::from(held.turn == Turn::Late);
@@ -182,7 +183,7 @@ impl Lanes {
         after: Duration,
     ) -> Vec<(WorkerId, usize, Duration)> {
         let missed = self.workers.iter_mut().filter_map(|(worker, held)| {
-            let silent = matches!(held.turn, Turn::New | Turn::Late) && !held.missed;
+            let silent = held.turn == Turn::Late && !held.missed;
             let silence = now.saturating_duration_since(held.since);
             (silent && silence >= after).then(|| {
                 held.missed = true;
@@ -192,10 +193,9 @@ impl Lanes {
         missed.collect()
     }
 
-    /// The worker that has a lane, if it is silent: it has not stepped yet, or is late.
-    pub(super) fn silent_of(&self, lane: usize) -> Option<WorkerId> {
-        let silent = |held: &Held| matches!(held.turn, Turn::New | Turn::Late);
-        let of_lane = |held: &Held| held.lanes.contains(&lane) && silent(held);
+    /// The worker that has a lane, if it is late.
+    pub(super) fn late_of(&self, lane: usize) -> Option<WorkerId> {
+        let of_lane = |held: &Held| held.lanes.contains(&lane) && held.turn == Turn::Late;
         self.workers.iter().find(|(_, held)| of_lane(held)).map(|(worker, _)| *worker)
     }
 

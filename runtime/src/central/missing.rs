@@ -43,7 +43,7 @@ fn sentence(lanes: &Lanes, fillings: &Fillings, waits: bool) -> Option<String> {
         return None;
     }
     let lacks = |lane: &usize| fillings.oldest_lacks(*lane);
-    if let Some(worker) = (0..all).filter(lacks).find_map(|lane| lanes.silent_of(lane)) {
+    if let Some(worker) = (0..all).filter(lacks).find_map(|lane| lanes.late_of(lane)) {
         return Some(format!(
             "learning waits for worker {}, which does not step: this agent needs an unroll of every lane",
             worker.0

@@ -13,6 +13,9 @@ use super::measure::Latencies;
 
 /// Least time that is waited for a worker: one that the system did not run at once is not late.
 const LEAST: Duration = Duration::from_millis(50);
+/// The time waited for a worker's first step: one of several that begin together is not left behind, and a simulator that takes long to
+/// start keeps nobody waiting.
+const FIRST: Duration = Duration::from_secs(1);
 /// The time waited for a worker, in times that nine of ten of its steps do not exceed. Its rare steps of another kind, such as resets,
 /// do not count.
 const STEPS: f64 = 4.0;
@@ -41,8 +44,6 @@ impl Pace {
 /// A worker's part in the exchange of steps and answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
-    /// It has not stepped yet: nobody waits for its first step, since environments may take long to start.
-    New,
     /// Its step waits for an answer.
     Stepped,
     /// Its next step is expected until this time.
@@ -58,7 +59,15 @@ pub(super) struct Expected(BTreeSet<(Instant, WorkerId)>);
 impl Expected {
     /// Expects the step of a worker with this pace, after an answer at this time.
     pub(super) fn expect(&mut self, worker: WorkerId, pace: &Pace, answered: Instant) -> Turn {
-        let until = answered + pace.patience();
+        self.until(worker, answered + pace.patience())
+    }
+
+    /// Expects the first step of a worker that joined at this time.
+    pub(super) fn expect_first(&mut self, worker: WorkerId, joined: Instant) -> Turn {
+        self.until(worker, joined + FIRST)
+    }
+
+    fn until(&mut self, worker: WorkerId, until: Instant) -> Turn {
         self.0.insert((until, worker));
         Turn::Expected(until)
     }
