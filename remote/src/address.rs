@@ -40,7 +40,8 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// The address as a worker on another machine says it: with this machine's name where it listens at all of its interfaces.
+    /// The address as a worker on another machine says it: with this machine's name where it listens at all of its interfaces,
+    /// or `THIS-MACHINE` if it has none.
     #[must_use]
     pub fn from_elsewhere(&self) -> Address {
         let of_all = match self {
@@ -52,6 +53,8 @@ impl Address {
         match of_all {
             Some(address) => {
                 let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+                let known = !matches!(&*name, "" | "localhost" | "(none)");
+                let name = if known { &*name } else { "THIS-MACHINE" };
                 Address::Tcp(format!("{name}:{}", address.port()))
             }
             None => self.clone(),
@@ -76,7 +79,8 @@ mod tests {
     fn all_interfaces_are_said_by_the_machines_name() {
         for text in ["0.0.0.0:7000", "[::]:7000"] {
             let said = text.parse::<Address>().expect(text).from_elsewhere().to_string();
-            assert!(said.ends_with(":7000") && !said.starts_with(['0', '[']), "{said}");
+            assert!(said.ends_with(":7000") && !said.starts_with(['0', '[', '(']), "{said}");
+            assert!(!said.starts_with("localhost"), "{said}");
         }
         for text in ["127.0.0.1:7000", "unix:a.sock", "learner.example:7000"] {
             assert_eq!(text.parse::<Address>().expect(text).from_elsewhere().to_string(), text);

@@ -128,7 +128,7 @@ pub struct Welcome {
     /// Index of the worker's first environment among all of the run: it has the lanes `first_lane .. first_lane + n`.
     #[prost(uint64, tag = "2")]
     pub first_lane: u64,
-    /// Seed of the run. Environments should draw from the seed and their own lane, so that it does not matter who steps them.
+    /// Seed of the run, any u64. Environments should draw from the seed and their own lane, so that it does not matter who steps them.
     #[prost(uint64, tag = "3")]
     pub seed: u64,
 }
@@ -138,13 +138,15 @@ pub struct Step {
     /// 0 for the first observations; then the number of the actions that were taken, plus 1.
     #[prost(uint64, tag = "1")]
     pub sequence: u64,
-    /// The observations to act on next. \[n, ...\]
+    /// The observations to act on next: finite, and within their space. \[n, ...\]
     #[prost(bytes = "bytes", tag = "2")]
     pub observation: ::prost::bytes::Bytes,
-    /// Rewards of the step, finite; zeros at sequence 0. F32 \[n\]. Protocol 2: also F32 \[1\], if all are equal.
+    /// Rewards of the step, of a magnitude of at most `central.reward_bound` of the run, a million by default; zeros at sequence 0.
+    /// F32 \[n\]. Protocol 2: also F32 \[1\], if all are equal.
     #[prost(bytes = "bytes", tag = "3")]
     pub reward: ::prost::bytes::Bytes,
-    /// 1 if the episode ended by itself in this step, else 0; zeros at sequence 0. Protocol 1: U8 \[n\]. Protocol 2: empty if all are 0;
+    /// 1 if the episode ended by itself in this step, and then `truncated` is 0; else 0; zeros at sequence 0. Protocol 1: U8 \[n\].
+    /// Protocol 2: empty if all are 0;
     /// else bits in ceil(n / 8) bytes, environment i's being bit i % 8, from the lowest, of byte i / 8.
     #[prost(bytes = "bytes", tag = "4")]
     pub terminated: ::prost::bytes::Bytes,

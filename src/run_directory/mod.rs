@@ -120,18 +120,7 @@ impl RunDirectory {
     /// # Errors
     /// Names the file that cannot be read or written.
     pub fn identity(&self) -> Result<String> {
-        let path = self.path.join(IDENTITY);
-        match fs::read_to_string(&path) {
-            Ok(known) if !known.trim().is_empty() => return Ok(known.trim().to_owned()),
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
-            }
-            _ => {}
-        }
-        let drawn = || RandomState::new().build_hasher().finish();
-        let identity = format!("{:016x}{:016x}", drawn(), drawn());
-        write_whole(&path, format!("{identity}\n").as_bytes())?;
-        Ok(identity)
+        identity_in(&self.path)
     }
 
     /// Tells if a folder holds a run.
@@ -424,6 +413,22 @@ fn next_free(experiment: &str, seed: u64) -> Result<PathBuf> {
             Err(error) => return Err(error).with_context(|| failed(&path)),
         }
     }
+}
+
+/// The identity of the run in a folder, which is made if there is none.
+fn identity_in(folder: &Path) -> Result<String> {
+    let path = folder.join(IDENTITY);
+    match fs::read_to_string(&path) {
+        Ok(known) if !known.trim().is_empty() => return Ok(known.trim().to_owned()),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
+        }
+        _ => {}
+    }
+    let drawn = || RandomState::new().build_hasher().finish();
+    let identity = format!("{:016x}{:016x}", drawn(), drawn());
+    write_whole(&path, format!("{identity}\n").as_bytes())?;
+    Ok(identity)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 use super::events::{Event, checksum};
-use super::{Counters, Recorded, RunDirectory, RunProgress, write_whole};
+use super::{Counters, Recorded, RunDirectory, RunProgress, identity_in, write_whole};
 use crate::loading::{Overrides, load};
 use crate::parameters::sha256;
 use crate::settings::{MetricsEvery, Settings, UsageError};
@@ -58,7 +58,11 @@ fn a_run_that_was_moved_is_the_same_run() {
     assert_eq!((identity.len(), run.identity().unwrap()), (32, identity.clone()));
     drop(run);
     fs::rename(&here, &there).unwrap();
-    assert_eq!(fs::read_to_string(there.join("identity.txt")).unwrap().trim(), identity);
+    assert_eq!(identity_in(&there).unwrap(), identity);
+    // A run of before has none.
+    fs::remove_file(there.join("identity.txt")).unwrap();
+    let new = identity_in(&there).unwrap();
+    assert!(new != identity && identity_in(&there).unwrap() == new);
     let other = RunDirectory::create(Some(&here), &settings(), &recorded()).unwrap();
     assert_ne!(other.identity().unwrap(), identity);
 }

@@ -142,3 +142,31 @@ impl Workers for RemoteWorkers {
         self.replies.remove(&worker);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Workers that came and left while the inference thread was elsewhere were kept without a bound.
+    #[test]
+    fn events_that_nobody_takes_up_are_bounded() {
+        let (streams, taken_up) = events(2);
+        let mut workers = RemoteWorkers::new(taken_up);
+        let come_and_go = |worker: u64| {
+            let room = streams.has_room();
+            if room {
+                let worker = WorkerId(worker);
+                let replies = mpsc::channel(REPLIES).0;
+                assert!(streams.send(Event::Joined { worker, environments: 1, replies }));
+                assert!(streams.send(Event::Left { worker, reason: "it said goodbye".to_owned() }));
+            }
+            room
+        };
+        assert_eq!([0, 1, 2].map(come_and_go), [true, true, false]);
+        let mut next = || workers.next(Instant::now());
+        assert!(matches!(next(), Ok(Some(WorkerEvent::Joined { .. }))));
+        assert!(!come_and_go(3), "it has not left yet");
+        assert!(matches!(next(), Ok(Some(WorkerEvent::Left { .. }))));
+        assert!(come_and_go(4));
+    }
+}

@@ -163,7 +163,7 @@ pub fn work(
         over.store(true, Ordering::Release);
     };
     // Batches go round the hosts, from one that is drawn: processes of one batch each would all begin with the first.
-    let drawn = RandomState::new().build_hasher().finish() as usize % options.addresses.len();
+    let drawn = drawn_host(options.addresses.len());
     thread::scope(|scope| {
         for index in 0..batches {
             let bound = |batch: usize| batch * environments / batches;
@@ -188,6 +188,11 @@ pub fn work(
     });
     let first = first_error.into_inner().unwrap_or_else(PoisonError::into_inner);
     first.map_or(Ok(()), Err)
+}
+
+/// The index of one of so many hosts, drawn anew by each process.
+fn drawn_host(hosts: usize) -> usize {
+    RandomState::new().build_hasher().finish() as usize % hosts
 }
 
 impl Batch<'_> {
@@ -323,5 +328,18 @@ impl Batch<'_> {
         *made = Some(run.clone());
         self.status.sessions.fetch_add(1, Ordering::Relaxed);
         Ok(session(client, stepper, (&run, protocol), self).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The batch of each process that had one began with the first host.
+    #[test]
+    fn workers_of_one_batch_each_are_spread_over_the_hosts() {
+        let mut begun = [0; 3];
+        (0..300).for_each(|_| begun[drawn_host(3)] += 1);
+        assert!(begun.iter().all(|&workers| workers > 50), "{begun:?}");
     }
 }
