@@ -197,6 +197,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`UsageError`] for a name that no environment has, and for settings that it does not take.
+    #[cfg(feature = "central")]
     pub(crate) fn named(
         &self,
         name: &str,

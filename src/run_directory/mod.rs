@@ -18,6 +18,7 @@ mod series;
 mod thinning;
 
 use std::fs;
+#[cfg(any(feature = "central", test))]
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -119,6 +120,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Names the file that cannot be read or written.
+    #[cfg(feature = "central")]
     pub fn identity(&self) -> Result<String> {
         identity_in(&self.path)
     }
@@ -416,6 +418,7 @@ fn next_free(experiment: &str, seed: u64) -> Result<PathBuf> {
 }
 
 /// The identity of the run in a folder, which is made if there is none.
+#[cfg(any(feature = "central", test))]
 fn identity_in(folder: &Path) -> Result<String> {
     let path = folder.join(IDENTITY);
     match fs::read_to_string(&path) {

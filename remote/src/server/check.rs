@@ -66,11 +66,10 @@ impl StepCheck {
                 ));
             }
         }
-        // Not less or equal: NaN is neither.
         let most = if sequence == 0 { 0.0 } else { self.reward_bound };
         let rewards = step.reward.chunks_exact(4).map(float);
         if let Some((environment, reward)) =
-            rewards.enumerate().find(|(_, reward)| !(reward.abs() <= most))
+            rewards.enumerate().find(|(_, reward)| reward.is_nan() || reward.abs() > most)
         {
             let expected = match sequence {
                 0 => "step 0 begins the episodes, and its rewards must be 0".to_owned(),
