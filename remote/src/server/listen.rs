@@ -59,6 +59,8 @@ impl Listener {
         match address {
             Address::Tcp(host) => {
                 let listener = std::net::TcpListener::bind(host)?;
+                // The standard library's queue has 128 places.
+                listen(&listener, BACKLOG)?;
                 listener.set_nonblocking(true)?;
                 Ok(Listener::Tcp(TcpListener::from_std(listener)?))
             }
@@ -215,4 +217,26 @@ fn private_socket(path: &Path) -> io::Result<std::os::fd::OwnedFd> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     listen(&socket, BACKLOG)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    /// The queue of a port had 128 places: those who came in a burst kept everybody else out for seconds.
+    #[tokio::test]
+    async fn a_burst_of_connections_to_a_port_is_queued() {
+        let address = Address::Tcp("127.0.0.1:0".to_owned());
+        let listener = Listener::bind(&address).expect("any port is free");
+        let Address::Tcp(port) = listener.address().expect("it listens") else {
+            panic!("it is no Unix socket");
+        };
+        let port = port.parse().expect("an address");
+        // Nobody accepts them.
+        let dial = |_| TcpStream::connect_timeout(&port, Duration::from_secs(1));
+        let burst: io::Result<Vec<_>> = (0..300).map(dial).collect();
+        assert!(burst.is_ok(), "{burst:?}");
+    }
 }
