@@ -149,6 +149,11 @@ impl Inference {
         let status = &shared.statuses[self.index];
         let look = Instant::now() + LOOK;
         let mut idle = false;
+        // Whose step came while this thread acted or waited for the learner is not late.
+        for _ in 0..self.spec.environments {
+            let Some(event) = self.workers.next(Instant::now())? else { break };
+            self.take_up(working, event)?;
+        }
         loop {
             let (ready, since) = working.ready();
             let now = Instant::now();
