@@ -105,10 +105,10 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let lanes = first.results().clone();
         let per_lane = |dtype| Spec(TensorType::new(dtype, [n]));
         let words = Spec(TensorType::new(DType::U32, [2]));
-        let masks = environments.masks_actions().then(|| Spec(spec.legal_actions_type()));
+        let outcome = spec.outcome();
         let seen: Spec<Seen> = Spec(SeenOf {
-            observation: Spec(spec.observation_type()),
-            legal_actions: Spec(masks),
+            observation: outcome.observation.clone(),
+            legal_actions: outcome.legal_actions.clone(),
             reward: per_lane(DType::F32),
             done: per_lane(DType::Bool),
             words,
@@ -170,17 +170,18 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
             let observation =
                 Array::from_bytes(spec.observation_type(), memory.observation().to_vec())?;
-            let masks = environments.legal_actions()?;
-            let masks = masks
-                .map(|masks| Array::from_bytes(spec.legal_actions_type(), masks))
-                .transpose()?;
+            let masks = spec.masks.then(|| {
+                Array::from_bytes(spec.legal_actions_type(), memory.legal_actions().to_vec())
+            });
             let arrays = [
                 ("observation", observation),
                 ("reward", Array::from_slice([n], memory.reward())?),
                 ("done", Array::from_slice([n], &done)?),
                 ("words", Array::key(draws.bits())),
             ];
-            let arrays = arrays.into_iter().chain(masks.map(|masks| ("legal_actions[0]", masks)));
+            let arrays = arrays
+                .into_iter()
+                .chain(masks.transpose()?.map(|masks| ("legal_actions[0]", masks)));
             let seen = self.act.upload(Host::from_named(&self.seen, arrays)?)?;
             let (action, next) = self.act.run((&state, lanes, seen))?.split();
             lanes = next;
@@ -329,11 +330,34 @@ mod tests {
     }
 
     /// Environments that keep to themselves which actions are legal.
-    struct Silent(Box<dyn HostEnvironment>);
+    struct Silent {
+        game: Box<dyn HostEnvironment>,
+        spec: HostSpec,
+        masks: Vec<u8>,
+    }
+
+    impl Silent {
+        fn new(game: Box<dyn HostEnvironment>) -> Self {
+            let masks = vec![0; game.spec().legal_actions_type().bytes()];
+            Silent { spec: HostSpec { masks: false, ..game.spec().clone() }, game, masks }
+        }
+    }
+
+    /// The memory of a step together with memory for masks.
+    fn with_masks<'a>(step: &'a mut HostStep<'_>, masks: &'a mut [u8]) -> HostStep<'a> {
+        HostStep {
+            observation: step.observation,
+            next_observation: step.next_observation,
+            reward: step.reward,
+            terminated: step.terminated,
+            truncated: step.truncated,
+            legal_actions: masks,
+        }
+    }
 
     impl HostEnvironment for Silent {
         fn spec(&self) -> &HostSpec {
-            self.0.spec()
+            &self.spec
         }
         fn reset(
             &mut self,
@@ -341,13 +365,13 @@ mod tests {
             first: usize,
             step: &mut HostStep<'_>,
         ) -> Result<(), HostError> {
-            self.0.reset(seed, first, step)
+            self.game.reset(seed, first, &mut with_masks(step, &mut self.masks))
         }
         fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
-            self.0.send(actions)
+            self.game.send(actions)
         }
         fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
-            self.0.receive(step)
+            self.game.receive(&mut with_masks(step, &mut self.masks))
         }
     }
 
@@ -379,7 +403,7 @@ mod tests {
             let game = compiled_environments(&client, 0, game.clone(), 2, 1).expect("it compiles");
             let mut game: Box<dyn HostEnvironment> = Box::new(game);
             if silent {
-                game = Box::new(Silent(game));
+                game = Box::new(Silent::new(game));
             }
             let interrupt = AtomicBool::new(false);
             play(&agent, &checkpoint, &mut *game, &order, (&client, 0), &interrupt)

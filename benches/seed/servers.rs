@@ -33,6 +33,7 @@ pub fn spec(shape: &[usize], environments: usize) -> HostSpec {
         action: Space::discrete(6),
         truncates: false,
         skips: false,
+        masks: false,
     }
 }
 

@@ -192,6 +192,16 @@ impl Space {
         self.ty().shape.to_vec()
     }
 
+    /// Number of values of each element of discrete values; none for numbers and pixels.
+    #[must_use]
+    pub fn counts(&self) -> &[usize] {
+        match self {
+            Space::Discrete { n } => std::slice::from_ref(n),
+            Space::MultiDiscrete { counts, .. } => counts,
+            Space::Box { .. } | Space::Pixels { .. } => &[],
+        }
+    }
+
     /// Number of elements of a value.
     pub fn elements(&self) -> usize {
         self.shape().iter().product()

@@ -31,7 +31,10 @@ pub use description::RunDescription;
 pub use tls::{Security, SecurityError};
 
 /// The newest protocol, in `Run`. A learner speaks all from 1 on, and a worker says in `Hello` which one it speaks.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The first protocol in which rewards and flags are [packed].
 const PACKED: u32 = 2;
+
+/// The first protocol that has masks of legal actions.
+const MASKED: u32 = 3;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-/// Flags as bits, the first environment's the lowest of the first byte; empty if none is set.
+/// Flags as bits, the first the lowest of the first byte; empty if none is set.
 pub(crate) fn pack_flags(flags: &[u8]) -> Bytes {
     if flags.iter().all(|flag| *flag == 0) {
         return Bytes::new();
@@ -13,7 +13,7 @@ pub(crate) fn pack_flags(flags: &[u8]) -> Bytes {
     flags.chunks(8).map(bits).collect()
 }
 
-/// The flags of `n` environments, each 0 or 1.
+/// `n` flags, each 0 or 1.
 ///
 /// # Errors
 /// The rest of a sentence that begins with the field's name.
@@ -24,13 +24,13 @@ pub(crate) fn unpack_flags(bits: &Bytes, n: usize) -> Result<Bytes, String> {
     let expected = n.div_ceil(8);
     if bits.len() != expected {
         return Err(format!(
-            "must have {expected} bytes, a bit for each of {n} environments, or none, and has {}",
+            "must have {expected} bytes, a bit for each of {n} flags, or none, and has {}",
             bits.len()
         ));
     }
     let beyond = bits.last().is_some_and(|last| !n.is_multiple_of(8) && last >> (n % 8) > 0);
     if beyond {
-        return Err(format!("has a bit for more than {n} environments"));
+        return Err(format!("has a bit for more than {n} flags"));
     }
     Ok((0..n).map(|i| bits[i / 8] >> (i % 8) & 1).collect())
 }
@@ -93,8 +93,8 @@ mod tests {
     fn wrong_lengths_and_bits_are_told() {
         let flags = |bits: &'static [u8], n| unpack_flags(&Bytes::from_static(bits), n);
         let told = flags(&[1, 0], 8).unwrap_err();
-        assert_eq!(told, "must have 1 bytes, a bit for each of 8 environments, or none, and has 2");
-        assert_eq!(flags(&[4], 2).unwrap_err(), "has a bit for more than 2 environments");
+        assert_eq!(told, "must have 1 bytes, a bit for each of 8 flags, or none, and has 2");
+        assert_eq!(flags(&[4], 2).unwrap_err(), "has a bit for more than 2 flags");
         let told = unpack_rewards(&Bytes::from_static(&[0; 5]), 2).unwrap_err();
         assert!(told.starts_with("must have 8 bytes for 2 environments, or 4"), "{told}");
     }

@@ -4,14 +4,14 @@
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DescribeRequest {
-    /// The newest protocol that the worker speaks: 2 in this file.
+    /// The newest protocol that the worker speaks: 3 in this file.
     #[prost(uint32, tag = "1")]
     pub protocol: u32,
 }
 /// The run: what is being trained, and on what.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Run {
-    /// The newest protocol that the learner speaks: 2. It speaks those before it, too.
+    /// The newest protocol that the learner speaks: 3. It speaks those before it, too.
     #[prost(uint32, tag = "1")]
     pub protocol: u32,
     /// The run: the same after the learner was stopped and went on, another for another run.
@@ -48,6 +48,9 @@ pub struct Spaces {
     /// observation of the next one.
     #[prost(bool, tag = "4")]
     pub skips: bool,
+    /// If true, steps have `Step.legal_actions`: the actions are discrete, and some may not be taken in some states. Since protocol 3.
+    #[prost(bool, tag = "5")]
+    pub masks: bool,
 }
 /// The values of one environment's observation or action. One of them takes `size(dtype) * product(shape)` bytes.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -157,6 +160,11 @@ pub struct Step {
     /// Of k environments with a flag, \[k, ...\]. Empty if the environments never truncate.
     #[prost(bytes = "bytes", tag = "6")]
     pub final_observations: ::prost::bytes::Bytes,
+    /// If `Spaces.masks`: bits \[n, a\], 1 for each action that is legal next, in ceil(n * a / 8) bytes, bit i being bit i % 8, from the
+    /// lowest, of byte i / 8. DISCRETE: a = `counts\[0\]`. MULTI_DISCRETE: a is the sum of `counts`, element 0's values first. Each
+    /// environment, and each of its elements, has a legal action. Empty if the environments have no masks.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub legal_actions: ::prost::bytes::Bytes,
 }
 /// The actions that the environments take next.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -15,6 +15,7 @@ pub(crate) fn spaces_to_wire(spec: &HostSpec) -> proto::Spaces {
         action: Some(to_wire(&spec.action)),
         truncates: spec.truncates,
         skips: spec.skips,
+        masks: spec.masks,
     }
 }
 
@@ -58,12 +59,18 @@ pub(crate) fn spaces_from_wire(
         let space = space.as_ref().ok_or_else(|| format!("there is no {which} space"))?;
         from_wire(space).map_err(|problem| format!("the {which} space: {problem}"))
     };
+    let observation = space("observation", &spaces.observation)?;
+    let action = space("action", &spaces.action)?;
+    if spaces.masks && action.counts().is_empty() {
+        return Err("`masks` are for discrete actions".to_owned());
+    }
     Ok(HostSpec {
         environments,
-        observation: space("observation", &spaces.observation)?,
-        action: space("action", &spaces.action)?,
+        observation,
+        action,
         truncates: spaces.truncates,
         skips: spaces.skips,
+        masks: spaces.masks,
     })
 }
 
@@ -156,9 +163,11 @@ pub(crate) fn compare(run: &HostSpec, worker: &proto::Spaces) -> Result<(), Stri
             ));
         }
     }
-    for (which, run, worker) in
-        [("truncates", run.truncates, given.truncates), ("skips", run.skips, given.skips)]
-    {
+    for (which, run, worker) in [
+        ("truncates", run.truncates, given.truncates),
+        ("skips", run.skips, given.skips),
+        ("masks", run.masks, given.masks),
+    ] {
         if run != worker {
             return Err(format!("`{which}` is {run} for the run and {worker} for the worker"));
         }
@@ -194,6 +203,7 @@ mod tests {
             action: Space::discrete(3),
             truncates: true,
             skips: false,
+            masks: false,
         }
     }
 
@@ -232,6 +242,7 @@ mod tests {
         check("`truncates` is true for the run and false for the worker", &|spec| {
             spec.truncates = false
         });
+        check("`masks` is false for the run and true for the worker", &|spec| spec.masks = true);
         let mut silent = spaces_to_wire(&spec());
         if let Some(space) = &mut silent.observation {
             (space.low, space.high) = (vec![], vec![]);

@@ -17,8 +17,6 @@ pub struct CompiledEnvironments {
     step: Executable,
     /// The environments, on the device.
     state: Vec<Buffer>,
-    /// Position of the masks of legal actions among the leaves of the state, if it has any.
-    legal_actions: Option<usize>,
     /// The step that was sent.
     under_way: Option<Vec<Buffer>>,
     /// Types of the reports of `check` and `debug_print` in `step`; `outcome` leaves of the results are before them.
@@ -28,13 +26,10 @@ pub struct CompiledEnvironments {
     reports: Vec<Report>,
 }
 
-/// The leaf of the state with the masks of legal actions, an `Option` that is `Some`.
-const LEGAL_ACTIONS: &str = "legal_actions[0]";
-
 impl CompiledEnvironments {
-    /// Compiles the two functions for the device that `options` name. `begin` makes the environments and their first
-    /// observations from the run's key and the global index of the first one; `step` takes a batch of actions. The field
-    /// `legal_actions` of the state, an `Option<Tensor>`, has the masks of its legal actions.
+    /// Compiles the two functions for the device that `options` name. `begin` makes the environments, their first
+    /// observations and their first masks of legal actions, if they have any, from the run's key and the global index of the
+    /// first one; `step` takes a batch of actions.
     ///
     /// # Errors
     /// [`SebulbaError::Trace`] with the mistakes of the functions, [`SebulbaError::Options`] where they are not what `spec`
@@ -44,29 +39,27 @@ impl CompiledEnvironments {
         client: &Client,
         options: &ProgramOptions,
         spec: HostSpec,
-        begin: impl FnOnce(Key, Tensor) -> (S, Tensor),
+        begin: impl FnOnce(Key, Tensor) -> (S, Tensor, Option<Tensor>),
         step: impl FnOnce(S, Tensor) -> (S, StepOutcome),
     ) -> Result<Self, SebulbaError> {
         let begin = trace((u32_spec([2]), i32_spec([])), |(key, first)| {
             begin(Key::from_words(key), first)
         })?;
-        let (state, observation) = &**begin.results();
+        let (state, observation, legal_actions) = &**begin.results();
         let action = Spec::<Tensor>(spec.action_type());
         let step = trace((state, &action), |(state, action)| collect(|| step(state, action)))?;
         let (stepped, log) = &**step.results();
         let (stepped, outcome) = &**stepped;
         let expected = spec.outcome();
-        if **observation != spec.observation_type() || *outcome != expected || stepped != state {
+        let shows =
+            **observation == spec.observation_type() && *legal_actions == expected.legal_actions;
+        if !shows || *outcome != expected || stepped != state {
             return Err(SebulbaError::Options(format!(
-                "environments of {spec:?} show {observation}, and step from {state} to {stepped} with {outcome}: \
+                "environments of {spec:?} show {observation} with masks {legal_actions}, and step from {state} to {stepped} with {outcome}: \
                  expected {expected}"
             )));
         }
         begin.warnings().iter().chain(step.warnings()).for_each(warnings::tell);
-        let masks = (LEGAL_ACTIONS, spec.legal_actions_type());
-        let leaves = state.leaves();
-        let legal_actions =
-            leaves.iter().position(|(path, ty)| (&*path.to_string(), ty) == (masks.0, &masks.1));
         let compile = |name, lowered: crate::Lowered| {
             let compiled = options.cache.compile(client, &lowered.module, &options.compile);
             compiled.map(|(executable, _)| {
@@ -79,7 +72,6 @@ impl CompiledEnvironments {
             step: compile("step", lower("environments_step", &step, 1)?)?,
             spec,
             state: Vec::new(),
-            legal_actions,
             under_way: None,
             log: Spec::clone(log),
             outcome: outcome.leaves().len(),
@@ -102,10 +94,8 @@ fn run(program: &Executable, arguments: Vec<Argument<'_>>) -> Result<Vec<Buffer>
 }
 
 /// Copies a result into the caller's memory.
-fn fetch(buffer: Option<&Buffer>, into: &mut [u8]) -> Result<(), HostError> {
-    if let Some(buffer) = buffer {
-        into.copy_from_slice(buffer.to_host().map_err(HostError::failed)?.bytes());
-    }
+fn fetch(buffer: &Buffer, into: &mut [u8]) -> Result<(), HostError> {
+    into.copy_from_slice(buffer.to_host().map_err(HostError::failed)?.bytes());
     Ok(())
 }
 
@@ -121,7 +111,13 @@ impl HostEnvironment for CompiledEnvironments {
         let key = upload(0, Array::key(seed))?;
         let first = upload(1, Array::scalar(first as i32))?;
         let mut results = run(&self.begin, vec![key.into(), first.into()])?;
-        fetch(results.pop().as_ref(), step.observation)?;
+        let shown = results.split_off(self.step.arguments().len() - 1);
+        let legal_actions = self.spec.masks.then_some(&mut *step.legal_actions);
+        for (leaf, into) in
+            shown.iter().zip([&mut *step.observation].into_iter().chain(legal_actions))
+        {
+            fetch(leaf, into)?;
+        }
         step.begin();
         self.state = results;
         Ok(())
@@ -149,32 +145,18 @@ impl HostEnvironment for CompiledEnvironments {
         let log = outcome.split_off(self.outcome);
         self.reports.extend(read_log(&self.log, &log).map_err(HostError::failed)?);
         let mut rewards = vec![0; 4 * step.reward.len()];
-        let into = [
-            &mut *step.observation,
-            &mut rewards,
-            &mut *step.terminated,
-            &mut *step.truncated,
-            &mut *step.next_observation,
-        ];
-        let mut leaves = outcome.iter();
-        for into in into {
-            fetch(leaves.next(), into)?;
+        let always =
+            [&mut *step.observation, &mut rewards, &mut *step.terminated, &mut *step.truncated];
+        let next_observation = self.spec.truncates.then_some(&mut *step.next_observation);
+        let legal_actions = self.spec.masks.then_some(&mut *step.legal_actions);
+        let into = always.into_iter().chain(next_observation).chain(legal_actions);
+        for (leaf, into) in outcome.iter().zip(into) {
+            fetch(leaf, into)?;
         }
         for (reward, bytes) in step.reward.iter_mut().zip(rewards.as_chunks::<4>().0) {
             *reward = f32::from_le_bytes(*bytes);
         }
         Ok(())
-    }
-
-    fn masks_actions(&self) -> bool {
-        self.legal_actions.is_some()
-    }
-
-    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
-        self.expect_rest()?;
-        let Some(leaf) = self.legal_actions else { return Ok(None) };
-        let masks = self.state.get(leaf).ok_or(HostError::Order("`reset` comes first"))?;
-        Ok(Some(masks.to_host().map_err(HostError::failed)?.bytes().to_vec()))
     }
 
     fn reports(&mut self) -> Vec<Report> {

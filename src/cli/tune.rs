@@ -202,15 +202,17 @@ impl Common<'_> {
     }
 }
 
-/// The axes that are tried by default: the sizes of `[sebulba]`; lanes and devices of `[anakin]`.
+/// The axes that are tried by default: the sizes of `[sebulba]` and `[central]`, and how many devices act, the others being those that
+/// learn; lanes and devices of `[anakin]`.
 fn usual(settings: &Settings) -> Vec<Axis> {
     let axis = |name: &str, values: &[usize]| {
         let values = values.iter().map(ToString::to_string);
         (name.to_owned(), values.collect())
     };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
     if let TrainingLoop::Central(central) = &settings.training_loop {
         let (environments, workers) = (central.environments, central.workers);
-        return vec![
+        let axes = vec![
             axis("central.environments", &[environments, 2 * environments]),
             axis("central.workers", &[workers.div_ceil(2), workers]),
             axis(
@@ -218,16 +220,17 @@ fn usual(settings: &Settings) -> Vec<Axis> {
                 &[environments.div_ceil(4), environments.div_ceil(2), environments],
             ),
         ];
+        return axes.into_iter().chain(acting(settings, cores, "central.actors")).collect();
     }
     if let TrainingLoop::Sebulba(sebulba) = &settings.training_loop {
         let (environments, unroll) = (sebulba.environments, sebulba.host.unroll);
-        return vec![
+        let axes = vec![
             axis("sebulba.environments", &[environments, 2 * environments]),
             axis("sebulba.threads", &[1, 2, 4]),
             axis("sebulba.unroll", &[unroll.div_ceil(2), unroll]),
         ];
+        return axes.into_iter().chain(acting(settings, cores, "sebulba.actors")).collect();
     }
-    let cores = thread::available_parallelism().map_or(1, usize::from);
     let devices = if cores > 1 { vec![1, cores] } else { vec![1] };
     let environments = settings.training_loop.environments();
     vec![
@@ -236,7 +239,21 @@ fn usual(settings: &Settings) -> Vec<Axis> {
     ]
 }
 
-/// Parses `KEY=VALUE,VALUE`.
+/// The numbers of devices that act, if there is a choice: a quarter of the run's devices, a half and three quarters. The others learn,
+/// unless the settings say which do.
+fn acting(settings: &Settings, cores: usize, key: &str) -> Option<Axis> {
+    let named = &settings.train.devices;
+    let devices = named.resolve(cores.max(named.named()), "cpu").unwrap_or_default();
+    let mut counts: Vec<usize> =
+        (1..4).map(|quarters| (quarters * devices.len() / 4).max(1)).collect();
+    counts.dedup();
+    counts.retain(|&count| count < devices.len());
+    let values: Vec<String> =
+        counts.iter().map(|&count| format!("{:?}", &devices[..count])).collect();
+    (values.len() > 1).then(|| (key.to_owned(), values))
+}
+
+/// Parses `KEY=VALUE,VALUE`. Commas within brackets are of a value.
 fn axis(text: &str) -> Result<Axis> {
     let problem = || {
         UsageError::new(format!(
@@ -244,7 +261,12 @@ fn axis(text: &str) -> Result<Axis> {
         ))
     };
     let (key, values) = text.split_once('=').ok_or_else(problem)?;
-    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    let mut open = 0_i32;
+    let between = |c: char| {
+        open += i32::from(c == '[') - i32::from(c == ']');
+        c == ',' && open <= 0
+    };
+    let values: Vec<String> = values.split(between).map(|value| value.trim().to_owned()).collect();
     if key.is_empty() || values.iter().any(String::is_empty) {
         return Err(problem().into());
     }
@@ -284,5 +306,39 @@ fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool)
             anyhow::bail!("no iteration within {} s", PATIENCE.as_secs());
         }
         thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn devices_that_act_and_learn_are_shared_out_in_several_ways() {
+        let tried = |experiment: &str, devices: &str| {
+            let set = vec![format!("train.devices={devices}")];
+            let overrides = Overrides { set, ..Overrides::default() };
+            let settings =
+                Registry::built_in().load(experiment, &overrides).expect("it is built in");
+            let axes = usual(&settings);
+            let (key, values) = axes.last().expect("there are some").clone();
+            key.ends_with(".actors").then_some(values)
+        };
+        let eight = tried("cartpole-central-ppo", "8").expect("there is a choice");
+        assert_eq!(eight, ["[0, 1]", "[0, 1, 2, 3]", "[0, 1, 2, 3, 4, 5]"]);
+        let three = tried("cartpole-sebulba-ppo", "[1, 4, 5]").expect("there is a choice");
+        assert_eq!(three, ["[1]", "[1, 4]"]);
+        assert_eq!(tried("cartpole-central-ppo", "2"), None, "one acts and one learns");
+        assert_eq!(tried("cartpole-ppo", "8"), None);
+    }
+
+    #[test]
+    fn a_list_is_one_value() {
+        let (key, values) = axis("central.actors=[0], [0, 1],[0,1,2]").expect("three lists");
+        assert_eq!(
+            (&key[..], &values[..]),
+            ("central.actors", &["[0]", "[0, 1]", "[0,1,2]"].map(String::from)[..])
+        );
     }
 }

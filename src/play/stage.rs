@@ -9,7 +9,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::host::server::Servers;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
 use podracer_envs::{Environment, Space, TimeStep, check_environment};
-use podracer_rl::sebulba::HostLoop;
+use podracer_rl::host_loop::HostLoop;
 use podracer_runtime::{Client, CompiledEnvironments};
 
 use super::Picture;
@@ -221,12 +221,6 @@ impl HostEnvironment for Drawn {
         self.environments.receive(step)?;
         self.show(step.terminated.contains(&1) || step.truncated.contains(&1))
     }
-    fn masks_actions(&self) -> bool {
-        self.environments.masks_actions()
-    }
-    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
-        self.environments.legal_actions()
-    }
 }
 
 /// An environment whose server draws its pictures.
@@ -302,12 +296,6 @@ impl HostEnvironment for Watched {
         self.environments.receive(step)?;
         self.show(step);
         Ok(())
-    }
-    fn masks_actions(&self) -> bool {
-        self.environments.masks_actions()
-    }
-    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
-        self.environments.legal_actions()
     }
 }
 

@@ -122,11 +122,13 @@ impl Versus {
     /// Asks until the answer is a legal move.
     fn ask(&mut self, notation: &Notation) -> Result<i32, HostError> {
         let actions = notation.actions;
-        let masks = self.game.legal_actions()?.unwrap_or_else(|| vec![1; actions]);
-        let legal: Vec<String> = (0..actions)
-            .filter(|&action| masks.get(action) == Some(&1))
-            .map(|action| notation.name(action))
-            .collect();
+        let allowed = match self.memory.legal_actions() {
+            [] => vec![true; actions],
+            masks => masks.iter().map(|mask| *mask == 1).collect(),
+        };
+        let allowed = |action: usize| allowed.get(action) == Some(&true);
+        let legal: Vec<String> =
+            (0..actions).filter(|&a| allowed(a)).map(|action| notation.name(action)).collect();
         loop {
             self.print("your move: ")?;
             let mut line = String::new();
@@ -147,7 +149,7 @@ impl Versus {
                 return Err(HostError::failed("the person left"));
             }
             match (0..actions).find(|&action| notation.name(action) == answer) {
-                Some(action) if masks.get(action) == Some(&1) => return Ok(action as i32),
+                Some(action) if allowed(action) => return Ok(action as i32),
                 Some(_) => {
                     self.print(&format!("{answer} is not allowed now: {}\n", legal.join(" ")))?;
                 }
@@ -206,6 +208,7 @@ impl Versus {
     fn show(&self, step: &mut HostStep<'_>) {
         step.observation.copy_from_slice(self.memory.observation());
         step.next_observation.copy_from_slice(self.memory.next_observation());
+        step.legal_actions.copy_from_slice(self.memory.legal_actions());
     }
 }
 
@@ -240,14 +243,6 @@ impl HostEnvironment for Versus {
         step.reward[0] = reward;
         (step.terminated[0], step.truncated[0]) = (terminated.into(), truncated.into());
         Ok(())
-    }
-
-    fn masks_actions(&self) -> bool {
-        self.game.masks_actions()
-    }
-
-    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
-        self.game.legal_actions()
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_envs::Environment;
 use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
-use podracer_rl::sebulba::HostLoop;
+use podracer_rl::host_loop::HostLoop;
 use podracer_runtime::{Client, ClientOptions};
 
 use crate::sebulba::compiled_environments;

@@ -39,6 +39,8 @@ struct Remote {
     truncates: bool,
     /// True if a step may do nothing but begin the next episode.
     skips: bool,
+    /// True if steps say which of the discrete actions are legal.
+    masks: bool,
 }
 
 impl Remote {
@@ -52,12 +54,21 @@ impl Remote {
                 false => format!("environment.{name} = {text:?}: {problem}"),
             })
         };
+        let observation = space("observation", &self.observation)?;
+        let action = space("action", &self.action)?;
+        if self.masks && action.counts().is_empty() {
+            return Err(format!(
+                "environment.masks = true is for discrete actions: environment.action is {:?}",
+                self.action
+            ));
+        }
         Ok(HostSpec {
             environments,
-            observation: space("observation", &self.observation)?,
-            action: space("action", &self.action)?,
+            observation,
+            action,
             truncates: self.truncates,
             skips: self.skips,
+            masks: self.masks,
         })
     }
 }

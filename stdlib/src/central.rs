@@ -19,6 +19,8 @@ pub struct Unrolls<M: Tree, X: Tree> {
     pub start: RolloutStart<M>,
     /// The observations to act on next. `[R, ..]`
     pub last_observation: Tensor,
+    /// The masks of the actions that are legal next, of environments that have some. bool `[R, n]`
+    pub last_legal_actions: Option<Tensor>,
     /// The steps of the rollouts. `[R, T, ..]`
     pub steps: Steps<X>,
 }
@@ -59,6 +61,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         Unrolls {
             start: tree_map(&state.start, |leaf| leaf.zeros_like()),
             last_observation: outcome.observation,
+            last_legal_actions: outcome.legal_actions,
             steps: tree_map(&state.steps, |leaf| zeros(leaf.dtype(), swapped(leaf.shape()))),
         }
     }
@@ -82,6 +85,11 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         Unrolls {
             start: unrolls.start.zip_with(&start, into_rows),
             last_observation: into_rows(unrolls.last_observation, outcome.observation),
+            last_legal_actions: Tree::zip_with(
+                &unrolls.last_legal_actions,
+                &outcome.legal_actions,
+                into_rows,
+            ),
             steps: unrolls.steps.zip_with(&steps, |all, some| into_rows(all, some.swap_axes(0, 1))),
         }
     }
@@ -89,9 +97,9 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     /// Divides rollouts that were taken out over the learner devices: a shard each.
     #[track_caller]
     pub fn shards(&self, unrolls: UnrollsFor<A>) -> Vec<ShardFor<A>> {
-        let Unrolls { start, last_observation, steps } = unrolls;
+        let Unrolls { start, last_observation, last_legal_actions, steps } = unrolls;
         let steps = tree_map(&steps, |leaf| leaf.swap_axes(0, 1));
-        self.divided(&TrajectoryShard { start, last_observation, steps })
+        self.divided(&TrajectoryShard { start, last_observation, last_legal_actions, steps })
     }
 }
 

@@ -12,6 +12,7 @@ pub mod anakin;
 pub mod central;
 pub mod distributions;
 mod expect;
+pub mod host_loop;
 pub mod host_replay;
 mod lanes;
 pub mod learning;

@@ -14,7 +14,6 @@ use crate::agents::{
 use crate::lanes::{Feedback, KEYS, Learner, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostSpec, StepOutcome};
-use podracer_envs::{AutoReset, Environment};
 
 /// State that an actor thread keeps on its device, for `N` lanes and rollouts of `T` steps.
 #[derive(Tree, Clone)]
@@ -66,6 +65,7 @@ pub struct Steps<X: Tree> {
     pub terminated: Tensor,
     pub truncated: Tensor,
     pub next_observation: Option<Tensor>,
+    pub legal_actions: Option<Tensor>,
     pub extras: X,
 }
 
@@ -76,6 +76,8 @@ pub struct TrajectoryShard<M: Tree, X: Tree> {
     pub start: RolloutStart<M>,
     /// The observation to act on next. `[N, ..]`
     pub last_observation: Tensor,
+    /// The masks of the actions that are legal next, of environments that have some. bool `[N, n]`
+    pub last_legal_actions: Option<Tensor>,
     /// The steps of the rollout. `[T, N, ..]`
     pub steps: Steps<X>,
 }
@@ -158,7 +160,9 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let params = self.agent.params(&self.agent.init(params_key));
         let shown = self.environments.observation_type();
         let observation = zeros(shown.dtype, shown.shape.clone());
-        let input = feedback.input(observation, None);
+        let masks = self.environments.legal_actions_type();
+        let legal_actions = self.environments.masks.then(|| ones(masks.dtype, masks.shape));
+        let input = feedback.input(observation, legal_actions);
         let Act { action, extras, .. } =
             self.act_once(&params, memory.clone(), input, carry.keys, carry.time);
         let per_lane = |dtype| zeros(dtype, [self.lanes()]);
@@ -169,6 +173,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             terminated: per_lane(BOOL),
             truncated: per_lane(BOOL),
             next_observation: self.environments.truncates.then_some(observation),
+            legal_actions,
             extras,
         };
         let steps = tree_map(&steps, |leaf| {
@@ -218,11 +223,12 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
                 ((tree_select(time.eq(0), &now, &start), now), select(over, next, keys))
             });
         let (start, RolloutStart { memory, feedback, .. }) = start;
-        let input = feedback.input(outcome.observation, None);
+        let input = feedback.input(outcome.observation, outcome.legal_actions);
         let Act { action, memory, extras } = self.act_once(params, memory, input, keys, time);
         let steps = Steps {
             observation: put(steps.observation, outcome.observation, time, lanes),
             action: put(steps.action, action, time, lanes),
+            legal_actions: put_tree(&steps.legal_actions, &outcome.legal_actions, time, lanes),
             extras: put_tree(&steps.extras, &extras, time, lanes),
             ..steps
         };
@@ -247,6 +253,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let shard = TrajectoryShard {
             start: state.start,
             last_observation: outcome.observation,
+            last_legal_actions: outcome.legal_actions,
             steps: close(state.steps, last, &outcome, None),
         };
         self.divided(&shard)
@@ -281,9 +288,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
 
     /// The rollout of a shard, from which an agent learns.
     pub(crate) fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
-        let TrajectoryShard { start, last_observation, steps } = shard;
-        let Steps { observation, action, reward, terminated, truncated, next_observation, extras } =
-            steps;
+        let TrajectoryShard { start, last_observation, last_legal_actions, steps } = shard;
+        let Steps { observation, action, reward, terminated, truncated, .. } = steps;
         let after = vmap((action, reward, terminated | truncated), |step| {
             vmap(step, |(action, reward, done)| Feedback::after(action, reward, done))
         });
@@ -292,17 +298,17 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         });
         let next = tree_map(&after, |leaf| leaf.index(-1));
         RolloutOf {
-            input: shifted.input(observation, None),
+            input: shifted.input(observation, steps.legal_actions),
             action,
             reward,
             terminated,
             truncated,
             skipped: self.environments.skips.then(|| terminated & truncated),
-            next_observation,
-            next_input: next.input(last_observation, None),
+            next_observation: steps.next_observation,
+            next_input: next.input(last_observation, last_legal_actions),
             taken_over: start.taken_over,
             memory: start.memory,
-            extras,
+            extras: steps.extras,
         }
     }
 
@@ -326,14 +332,14 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
 
 /// The key of the next rollout: the first of the keys that [`crate::anakin`] splits an iteration's key into.
 #[track_caller]
-fn next_key(key: &Key) -> Key {
+pub(crate) fn next_key(key: &Key) -> Key {
     key.fold_in(0)
 }
 
 /// One of a step's keys (0 to act, 1 to step, 2 to begin an episode), which follow the first of the keys that
 /// [`crate::anakin`] splits an iteration's key into. Each is computed by itself, where the step is.
 #[track_caller]
-fn step_key(key: &Key, time: Tensor, which: usize) -> Key {
+pub(crate) fn step_key(key: &Key, time: Tensor, which: usize) -> Key {
     key.fold_in(time * KEYS as i32 + (1 + which as i32))
 }
 
@@ -343,6 +349,7 @@ impl<M: Tree, X: Tree> TrajectoryShard<M, X> {
         TrajectoryShard {
             start: tree_map(&self.start, |leaf| f(leaf, 0)),
             last_observation: f(self.last_observation, 0),
+            last_legal_actions: self.last_legal_actions.map(|leaf| f(leaf, 0)),
             steps: tree_map(&self.steps, |leaf| f(leaf, 1)),
         }
     }
@@ -364,6 +371,9 @@ fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectorySha
         last_observation: first
             .last_observation
             .zip_all(rest.iter().map(|shard| &shard.last_observation), joined(0)),
+        last_legal_actions: first
+            .last_legal_actions
+            .zip_all(rest.iter().map(|shard| &shard.last_legal_actions), joined(0)),
         steps: first.steps.zip_all(rest.iter().map(|shard| &shard.steps), joined(1)),
     }
 }
@@ -401,94 +411,4 @@ fn put(steps: Tensor, step: Tensor, time: Tensor, lanes: Option<Tensor>) -> Tens
     let rows = steps.reshape([&[all], &shape[2..]].concat());
     let places = select(lanes.lt(n), time.maximum(0) * n + lanes, all as i32);
     rows.set(places, step).reshape(shape)
-}
-
-/// A batch of environments of the DSL, for a program that steps them on the host.
-#[derive(Clone)]
-pub struct HostLoop<E: Environment<Observation = Tensor>> {
-    environment: AutoReset<E>,
-    environments: usize,
-    unroll: usize,
-}
-
-/// The environments of a [`HostLoop`].
-#[derive(Tree, Clone)]
-pub struct HostLanes<S: Tree> {
-    /// Their states. `[N, ...]`
-    pub environment: S,
-    /// The words of the keys that all keys of the present rollout come from. u32 `[N, 2]`
-    pub keys: Tensor,
-    /// Number of the next step in the rollout, from 0. i32 `[]`
-    pub time: Tensor,
-    /// The masks of legal actions in these states, bool `[N, n]`, of environments that have some.
-    pub legal_actions: Option<Tensor>,
-}
-
-impl<E: Environment<Observation = Tensor>> HostLoop<E> {
-    /// A batch of so many environments, which draw the keys that Anakin draws for rollouts of `unroll` steps.
-    pub fn new(environment: E, environments: usize, unroll: usize) -> Self {
-        HostLoop { environment: environment.auto_reset(), environments, unroll }
-    }
-
-    /// Number and spaces of the environments.
-    pub fn spec(&self) -> HostSpec {
-        HostSpec {
-            environments: self.environments,
-            observation: self.environment.observation_space(),
-            action: self.environment.action_space(),
-            truncates: self.environment.truncates(),
-            skips: false,
-        }
-    }
-
-    /// The environments and their first observations, from the run's key and the global index of the first. i32 `[]`
-    #[track_caller]
-    pub fn begin(&self, key: Key, first: Tensor) -> (HostLanes<E::State>, Tensor) {
-        let [_, _, lanes_key] = run_keys(key);
-        let indices = arange(self.environments) + first;
-        let (environment, keys) = vmap((indices, whole(lanes_key)), |(index, key)| {
-            let [environment_key, key] = lane_keys(key, index);
-            (self.environment.initial_state(environment_key), key.words())
-        });
-        let observation = vmap(environment.clone(), |state| self.environment.observe(state));
-        let legal_actions = self.legal_actions(&environment);
-        let lanes = HostLanes { environment, keys, time: scalar(0), legal_actions };
-        (lanes, observation)
-    }
-
-    #[track_caller]
-    fn legal_actions(&self, states: &E::State) -> Option<Tensor> {
-        vmap(states.clone(), |state| self.environment.legal_actions(&state))
-    }
-
-    /// Steps all environments once.
-    #[track_caller]
-    pub fn step(
-        &self,
-        lanes: HostLanes<E::State>,
-        action: Tensor,
-    ) -> (HostLanes<E::State>, StepOutcome) {
-        let HostLanes { environment, keys, time, .. } = lanes;
-        let last = time.eq(self.unroll as i32 - 1);
-        let lanes = (environment, Keys::from_words(keys), action);
-        let (environment, keys, outcome) = vmap(lanes, |(state, key, action)| {
-            let [step_key, reset_key] = [1, 2].map(|which| step_key(&key, time, which));
-            let (state, timestep) =
-                self.environment.step_with_keys(state, action, step_key, reset_key);
-            let shown = self.environment.truncates().then_some(timestep.observation);
-            let outcome = StepOutcome {
-                observation: self.environment.observe(state.clone()),
-                reward: timestep.reward,
-                terminated: timestep.terminated,
-                truncated: timestep.truncated,
-                next_observation: shown,
-            };
-            let keys = select(last, next_key(&key).words(), key.words());
-            (state, keys, outcome)
-        });
-        let time = select(last, 0, time + 1);
-        let legal_actions = self.legal_actions(&environment);
-        let lanes = HostLanes { environment, keys, time, legal_actions };
-        (lanes, outcome)
-    }
 }

@@ -1,5 +1,6 @@
 //! Environments that the learner does not know: workers bring them along.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -82,6 +83,49 @@ fn spaces_that_are_not_told_or_make_no_sense_are_mistakes() {
     let folder = tempfile::tempdir().expect("a folder");
     let train = text(&train.current_dir(&folder).assert().failure().get_output().stderr);
     assert!(train.contains("train with `podracer serve`"), "{train}");
+}
+
+/// Workers did not say which actions are legal, and agents took any.
+#[test]
+fn a_worker_says_which_actions_are_legal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let game = [
+        "--set",
+        "environment.name=\"tic-tac-toe-against\"",
+        "--set",
+        "environment.opponent=\"random\"",
+    ];
+    let size = ["--steps", "4096", "--json"];
+    let told = |output: &[u8]| -> serde_json::Value {
+        serde_json::from_slice(output).expect("one line of JSON")
+    };
+    let one = ["--set", "central.workers=1"];
+    let train = [&["train", "cartpole-central-ppo"][..], &one, &game, &size].concat();
+    let expected =
+        told(&podracer(&train).current_dir(&folder).assert().success().get_output().stdout);
+
+    let serve = ["serve", "cartpole-central-ppo", "--listen", "unix:a.sock", "--run-dir", "run"];
+    let remote = [
+        "environment.name=\"remote\"",
+        "environment.observation=\"box([3, 3, 2], 0, 1)\"",
+        "environment.action=\"discrete(9)\"",
+        "environment.masks=true",
+    ];
+    let mut serve = command(&serve);
+    serve.args(size).args(remote.iter().flat_map(|set| ["--set", set]));
+    let mut serve = serve
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let work = ["work", "--connect", "unix:a.sock", "--environments", "16", "--batches", "1"];
+    let work = [&work[..], &["--environment", "tic-tac-toe-against"], &game[2..]].concat();
+    podracer(&work).current_dir(&folder).assert().success();
+    assert!(soon_over(&mut serve).success());
+    let mut output = Vec::new();
+    serve.stdout.take().expect("it is piped").read_to_end(&mut output).expect("it is read");
+    assert_eq!(told(&output)["params_sha256"], expected["params_sha256"]);
 }
 
 /// The run directory was made first, and the corrected command found it there.

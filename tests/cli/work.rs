@@ -31,6 +31,7 @@ fn learner(
             action: Space::discrete(2),
             truncates: true,
             skips: false,
+            masks: false,
         },
         unroll: 8,
     };

@@ -148,7 +148,7 @@ fn work(
         }
         restarts.fetch_add(environments.restarts() - known, Ordering::Relaxed);
         known = environments.restarts();
-        let step = WorkerStep::copied(&mut memory);
+        let step = WorkerStep::copied(&memory);
         if events.send(Ok(WorkerEvent::Stepped { worker, sequence, step })).is_err() {
             break;
         }
@@ -188,7 +188,7 @@ mod tests {
             let event = workers.next(soon()).unwrap().unwrap();
             let WorkerEvent::Stepped { worker, sequence, step } = event else { panic!() };
             assert_eq!((worker, sequence), (WorkerId(6), expected));
-            assert_eq!(step, WorkerStep::copied(&mut memory));
+            assert_eq!(step, WorkerStep::copied(&memory));
             let actions = Bytes::from(vec![1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
             pool.step(&actions, &mut memory.step()).unwrap();
             workers.answer(worker, sequence, actions, 0);
@@ -213,6 +213,6 @@ mod tests {
     #[test]
     fn without_truncation_there_is_no_next_observation() {
         let spec = HostSpec { truncates: false, ..pools(1)[0].spec().clone() };
-        assert_eq!(WorkerStep::copied(&mut StepMemory::new(&spec)).next_observation, None);
+        assert_eq!(WorkerStep::copied(&StepMemory::new(&spec)).next_observation, None);
     }
 }

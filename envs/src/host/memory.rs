@@ -16,6 +16,8 @@ pub struct HostStep<'a> {
     pub terminated: &'a mut [u8],
     /// End flags: 1 if the episode was cut off, else 0; 1 together with `terminated` in a reset-only step. `[N]`
     pub truncated: &'a mut [u8],
+    /// Masks of the actions that are legal next: 1 for each that is, else 0. `[N, n]`; empty if the environment has no masks.
+    pub legal_actions: &'a mut [u8],
 }
 
 impl HostStep<'_> {
@@ -33,6 +35,7 @@ impl HostStep<'_> {
             ("the rewards", 4 * n, 4 * self.reward.len()),
             ("`terminated`", n, self.terminated.len()),
             ("`truncated`", n, self.truncated.len()),
+            ("the masks of legal actions", masks(spec), self.legal_actions.len()),
         ] {
             if expected != got {
                 return Err(HostError::Length { what, expected, got });
@@ -44,6 +47,8 @@ impl HostStep<'_> {
     /// The memory of some of the environments.
     pub(super) fn part(&mut self, environments: std::ops::Range<usize>) -> HostStep<'_> {
         let size = self.observation.len() / self.reward.len();
+        let actions = self.legal_actions.len() / self.reward.len();
+        let legal = environments.start * actions..environments.end * actions;
         let bytes = environments.start * size..environments.end * size;
         let shown = if self.next_observation.is_empty() { 0..0 } else { bytes.clone() };
         HostStep {
@@ -52,10 +57,11 @@ impl HostStep<'_> {
             reward: &mut self.reward[environments.clone()],
             terminated: &mut self.terminated[environments.clone()],
             truncated: &mut self.truncated[environments],
+            legal_actions: &mut self.legal_actions[legal],
         }
     }
 
-    /// Completes a reset after `observation` is written: no rewards, no ends, and the same `next_observation`.
+    /// Completes a reset after `observation` and `legal_actions` are written: no rewards, no ends, and the same `next_observation`.
     pub fn begin(&mut self) {
         self.reward.fill(0.0);
         self.terminated.fill(0);
@@ -73,8 +79,14 @@ pub struct StepMemory {
     next_observation: Vec<u8>,
     reward: Vec<f32>,
     reward_bytes: Vec<u8>,
-    terminated: Vec<u8>,
-    truncated: Vec<u8>,
+    pub(super) terminated: Vec<u8>,
+    pub(super) truncated: Vec<u8>,
+    legal_actions: Vec<u8>,
+}
+
+/// Bytes of the masks of a batch.
+fn masks(spec: &HostSpec) -> usize {
+    if spec.masks { spec.legal_actions_type().bytes() } else { 0 }
 }
 
 impl StepMemory {
@@ -89,6 +101,7 @@ impl StepMemory {
             reward_bytes: vec![0; 4 * n],
             terminated: vec![0; n],
             truncated: vec![0; n],
+            legal_actions: vec![0; masks(spec)],
         }
     }
 
@@ -100,6 +113,7 @@ impl StepMemory {
             reward: &mut self.reward,
             terminated: &mut self.terminated,
             truncated: &mut self.truncated,
+            legal_actions: &mut self.legal_actions,
         }
     }
 
@@ -108,14 +122,15 @@ impl StepMemory {
     /// # Panics
     /// If the lengths differ.
     pub fn fill<'a>(&mut self, leaves: impl IntoIterator<Item = &'a [u8]>) {
-        let into = [
+        let always = [
             &mut self.observation,
             &mut self.reward_bytes,
             &mut self.terminated,
             &mut self.truncated,
-            &mut self.next_observation,
         ];
-        for (into, leaf) in into.into_iter().zip(leaves) {
+        let sometimes = [&mut self.next_observation, &mut self.legal_actions];
+        let sometimes = sometimes.into_iter().filter(|leaf| !leaf.is_empty());
+        for (into, leaf) in always.into_iter().chain(sometimes).zip(leaves) {
             into.copy_from_slice(leaf);
         }
         let rewards = self.reward_bytes.as_chunks::<4>().0;
@@ -134,6 +149,12 @@ impl StepMemory {
     #[must_use]
     pub fn next_observation(&self) -> &[u8] {
         &self.next_observation
+    }
+
+    /// Masks of the actions that are legal next, `[N, n]`; empty if the environment has no masks.
+    #[must_use]
+    pub fn legal_actions(&self) -> &[u8] {
+        &self.legal_actions
     }
 
     /// Rewards of the step, `[N]`.
@@ -159,9 +180,9 @@ impl StepMemory {
         for (bytes, reward) in self.reward_bytes.chunks_exact_mut(4).zip(&self.reward) {
             bytes.copy_from_slice(&reward.to_le_bytes());
         }
-        let shown = (!self.next_observation.is_empty()).then_some(&self.next_observation[..]);
+        let sometimes = [&self.next_observation[..], &self.legal_actions];
         [&self.observation[..], &self.reward_bytes, &self.terminated, &self.truncated]
             .into_iter()
-            .chain(shown)
+            .chain(sometimes.into_iter().filter(|leaf| !leaf.is_empty()))
     }
 }

@@ -72,19 +72,6 @@ pub trait HostEnvironment: Send {
         self.receive(step)
     }
 
-    /// True if [`HostEnvironment::legal_actions`] gives masks. It never changes.
-    fn masks_actions(&self) -> bool {
-        false
-    }
-
-    /// The masks of legal actions in the present states, the bytes of [`HostSpec::legal_actions_type`]; `None` without masks.
-    ///
-    /// # Errors
-    /// [`HostError::Order`] before the first reset, and between `send` and `receive`.
-    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
-        Ok(None)
-    }
-
     /// Number of times that a part of the batch was started again after a fault, with fresh episodes.
     fn restarts(&self) -> usize {
         0
@@ -129,6 +116,8 @@ pub struct HostSpec {
     /// True if episodes begin in a reset-only step, after the step that ended the last episode and has its last
     /// observation. A reset-only step counts among the steps of a run, and belongs to no episode.
     pub skips: bool,
+    /// True if steps have masks of the actions that are legal next, [`HostSpec::legal_actions_type`].
+    pub masks: bool,
 }
 
 impl HostSpec {
@@ -138,16 +127,11 @@ impl HostSpec {
         self.action.ty().stacked(self.environments)
     }
 
-    /// The type of the masks of legal actions of a batch, bool `[N, n]`: `n` values of a discrete action, or of all elements of a
+    /// The type of the masks of legal actions of a batch that has some, bool `[N, n]`: `n` values of a discrete action, or of all elements of a
     /// multi-discrete one together.
     #[must_use]
     pub fn legal_actions_type(&self) -> TensorType {
-        let values = match &self.action {
-            Space::Discrete { n } => *n,
-            Space::MultiDiscrete { counts, .. } => counts.iter().sum(),
-            Space::Box { .. } | Space::Pixels { .. } => 0,
-        };
-        TensorType::new(DType::Bool, [self.environments, values])
+        TensorType::new(DType::Bool, [self.environments, self.action.counts().iter().sum()])
     }
 
     /// The type of a batch of observations, `[N, ...]`.
@@ -165,11 +149,11 @@ impl HostSpec {
         if actions.len() != expected {
             return Err(HostError::Length { what: "the actions", expected, got: actions.len() });
         }
-        let (counts, several) = match &self.action {
-            Space::Discrete { n } => (std::slice::from_ref(n), false),
-            Space::MultiDiscrete { counts, .. } => (&counts[..], true),
-            Space::Box { .. } | Space::Pixels { .. } => return Ok(()),
-        };
+        let counts = self.action.counts();
+        if counts.is_empty() {
+            return Ok(());
+        }
+        let several = matches!(self.action, Space::MultiDiscrete { .. });
         let given = actions.chunks_exact(4).map(discrete).zip(counts.iter().cycle());
         for (position, (action, &actions)) in given.enumerate() {
             if !usize::try_from(action).is_ok_and(|action| action < actions) {
@@ -194,6 +178,7 @@ impl HostSpec {
             terminated: Spec(per_environment(DType::Bool)),
             truncated: Spec(per_environment(DType::Bool)),
             next_observation: Spec(self.truncates.then(|| Spec(self.observation_type()))),
+            legal_actions: Spec(self.masks.then(|| Spec(self.legal_actions_type()))),
         })
     }
 }
@@ -212,6 +197,9 @@ pub struct StepOutcome {
     /// Observations after the step and before any reset, an episode's last one included, `[N, ...]`; `None` if the
     /// environment never truncates.
     pub next_observation: Option<Tensor>,
+    /// True for the actions that are legal next. bool `[N, n]`, of the `n` that [`HostSpec::legal_actions_type`] says; `None` if the
+    /// environment has no masks ([`HostSpec::masks`]).
+    pub legal_actions: Option<Tensor>,
 }
 
 /// Failures of a batch of environments.

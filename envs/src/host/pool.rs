@@ -69,6 +69,7 @@ impl<E: NativeEnvironment> Pool<E> {
             action: prototype.action_space(),
             truncates: prototype.truncates(),
             skips: false,
+            masks: false,
         };
         let part = |index: usize| {
             let bound = |part: usize| part * environments / parts;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::StepMemory;
+use super::{HostSpec, StepMemory};
 
 /// The workers of one inference thread.
 ///
@@ -91,21 +91,54 @@ pub struct WorkerStep {
     pub truncated: Bytes,
     /// Observations before any reset, `[n, ..]`; `None` if the environments never truncate.
     pub next_observation: Option<Bytes>,
+    /// 1 for each action that is legal next, else 0. bool `[n, ..]`; `None` if the environments have no masks.
+    pub legal_actions: Option<Bytes>,
 }
 
 impl WorkerStep {
     /// A copy of a step in memory.
     #[must_use]
-    pub fn copied(memory: &mut StepMemory) -> Self {
-        let mut leaves = memory.leaves().map(Bytes::copy_from_slice);
-        let mut next = || leaves.next().unwrap_or_default();
+    pub fn copied(memory: &StepMemory) -> Self {
+        let copied = Bytes::copy_from_slice;
+        let sometimes = |leaf: &[u8]| (!leaf.is_empty()).then(|| copied(leaf));
         WorkerStep {
-            observation: next(),
-            reward: next(),
-            terminated: next(),
-            truncated: next(),
-            next_observation: leaves.next(),
+            observation: copied(memory.observation()),
+            reward: memory.reward().iter().flat_map(|reward| reward.to_le_bytes()).collect(),
+            terminated: copied(&memory.terminated),
+            truncated: copied(&memory.truncated),
+            next_observation: sometimes(memory.next_observation()),
+            legal_actions: sometimes(memory.legal_actions()),
         }
+    }
+
+    /// Checks that the step has the arrays of a batch of this spec, and their lengths.
+    ///
+    /// # Errors
+    /// A sentence with the first that it has not.
+    pub fn check(&self, spec: &HostSpec) -> Result<(), String> {
+        let (n, observation) = (spec.environments, spec.observation_type().bytes());
+        let next_observation = spec.truncates.then_some(observation);
+        let legal_actions = spec.masks.then(|| spec.legal_actions_type().bytes());
+        for (what, expected, got) in [
+            ("observation", Some(observation), Some(&self.observation)),
+            ("reward", Some(4 * n), Some(&self.reward)),
+            ("terminated", Some(n), Some(&self.terminated)),
+            ("truncated", Some(n), Some(&self.truncated)),
+            ("next_observation", next_observation, self.next_observation.as_ref()),
+            ("legal_actions", legal_actions, self.legal_actions.as_ref()),
+        ] {
+            match (expected, got.map(Bytes::len)) {
+                (expected, got) if expected == got => (),
+                (Some(expected), Some(got)) => {
+                    return Err(format!(
+                        "`{what}` must have {expected} bytes for {n} environments and has {got}"
+                    ));
+                }
+                (Some(_), None) => return Err(format!("`{what}` is missing")),
+                (None, _) => return Err(format!("`{what}` is not of these environments")),
+            }
+        }
+        Ok(())
     }
 
     /// The bytes of each leaf of [`StepOutcome`](super::StepOutcome), in its order.
@@ -113,6 +146,7 @@ impl WorkerStep {
         [&self.observation, &self.reward, &self.terminated, &self.truncated]
             .into_iter()
             .chain(&self.next_observation)
+            .chain(&self.legal_actions)
             .map(|leaf| &leaf[..])
     }
 }
@@ -121,3 +155,42 @@ impl WorkerStep {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("no worker can come any more: {0}")]
 pub struct WorkersClosed(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Space;
+
+    #[test]
+    fn a_step_of_other_arrays_is_refused() {
+        let spec = |environments| HostSpec {
+            environments,
+            observation: Space::discrete(2),
+            action: Space::multi_discrete([2, 3]),
+            truncates: false,
+            skips: false,
+            masks: true,
+        };
+        let step = WorkerStep {
+            observation: vec![0; 12].into(),
+            reward: vec![0; 12].into(),
+            terminated: vec![0; 3].into(),
+            truncated: vec![0; 3].into(),
+            next_observation: None,
+            legal_actions: Some(vec![1; 15].into()),
+        };
+        assert_eq!(step.check(&spec(3)), Ok(()));
+        let refused = |step: &WorkerStep, environments| {
+            step.check(&spec(environments)).expect_err("it is of another spec")
+        };
+        let problem = refused(&step, 2);
+        assert_eq!(problem, "`observation` must have 8 bytes for 2 environments and has 12");
+        let short = WorkerStep { legal_actions: Some(vec![1; 14].into()), ..step.clone() };
+        let problem = refused(&short, 3);
+        assert_eq!(problem, "`legal_actions` must have 15 bytes for 3 environments and has 14");
+        let more = WorkerStep { next_observation: Some(Bytes::new()), ..step.clone() };
+        assert_eq!(refused(&more, 3), "`next_observation` is not of these environments");
+        let less = WorkerStep { legal_actions: None, ..step };
+        assert_eq!(refused(&less, 3), "`legal_actions` is missing");
+    }
+}

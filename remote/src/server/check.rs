@@ -48,24 +48,12 @@ impl StepCheck {
     /// # Errors
     /// A sentence with the first mistake.
     pub(super) fn step(&self, step: proto::Step, sequence: u64) -> Result<WorkerStep, String> {
-        let n = self.spec.environments;
         if step.sequence != sequence {
             return Err(format!("expected step {sequence}, got step {}", step.sequence));
         }
-        let step = if self.packed { self.unpacked(step)? } else { step };
-        for (what, expected, got) in [
-            ("observation", n * self.size, &step.observation),
-            ("reward", 4 * n, &step.reward),
-            ("terminated", n, &step.terminated),
-            ("truncated", n, &step.truncated),
-        ] {
-            if got.len() != expected {
-                return Err(format!(
-                    "step {sequence}: `{what}` must have {expected} bytes for {n} environments and has {}",
-                    got.len()
-                ));
-            }
-        }
+        let last = step.final_observations.clone();
+        let mut step =
+            self.arrays(step).map_err(|problem| format!("step {sequence}: {problem}"))?;
         let most = if sequence == 0 { 0.0 } else { self.reward_bound };
         let rewards = step.reward.chunks_exact(4).map(float);
         if let Some((environment, reward)) =
@@ -81,43 +69,79 @@ impl StepCheck {
         }
         let ended = self.flags(&step, sequence)?;
         let shown = if self.spec.truncates { ended * self.size } else { 0 };
-        if step.final_observations.len() != shown {
+        if last.len() != shown {
             return Err(format!(
                 "step {sequence}: `final_observations` must have {shown} bytes for {ended} environments that ended and has {}",
-                step.final_observations.len()
+                last.len()
             ));
         }
         for (what, observations) in
-            [("observation", &step.observation), ("final_observations", &step.final_observations)]
+            [("observation", &step.observation), ("final_observations", &last)]
         {
             self.values(observations).map_err(|(environment, problem)| {
                 format!("step {sequence}: `{what}`, row {environment}: {problem}")
             })?;
         }
-        let next_observation = self.spec.truncates.then(|| self.next_observation(&step, ended));
-        Ok(WorkerStep {
-            observation: step.observation,
-            reward: step.reward,
-            terminated: step.terminated,
-            truncated: step.truncated,
-            next_observation,
-        })
+        self.has_legal_actions(&step).map_err(|problem| format!("step {sequence}: {problem}"))?;
+        if ended > 0 && self.spec.truncates {
+            step.next_observation = Some(self.next_observation(&step, &last));
+        }
+        Ok(step)
     }
 
-    /// The step as it is without packing.
-    fn unpacked(&self, step: proto::Step) -> Result<proto::Step, String> {
-        let (n, sequence) = (self.spec.environments, step.sequence);
+    /// The arrays of a step in which nothing has ended, unpacked, with their lengths checked.
+    fn arrays(&self, step: proto::Step) -> Result<WorkerStep, String> {
+        let n = self.spec.environments;
         let named = |what: &str, unpacked: Result<Bytes, String>| {
-            unpacked.map_err(|problem| format!("step {sequence}: `{what}` {problem}"))
+            unpacked.map_err(|problem| format!("`{what}` {problem}"))
         };
-        let reward = named("reward", unpack_rewards(&step.reward, n))?;
-        let terminated = named("terminated", unpack_flags(&step.terminated, n))?;
-        let truncated = named("truncated", unpack_flags(&step.truncated, n))?;
-        Ok(proto::Step { reward, terminated, truncated, ..step })
+        let (mut reward, mut terminated, mut truncated) =
+            (step.reward, step.terminated, step.truncated);
+        if self.packed {
+            reward = named("reward", unpack_rewards(&reward, n))?;
+            terminated = named("terminated", unpack_flags(&terminated, n))?;
+            truncated = named("truncated", unpack_flags(&truncated, n))?;
+        }
+        let bits = step.legal_actions;
+        let legal_actions = match self.spec.masks {
+            true => {
+                let flags = unpack_flags(&bits, self.spec.legal_actions_type().bytes());
+                Some(named("legal_actions", flags)?)
+            }
+            false if bits.is_empty() => None,
+            false => return Err("`legal_actions` come, and `Spaces.masks` is false".to_owned()),
+        };
+        let step = WorkerStep {
+            next_observation: self.spec.truncates.then(|| step.observation.clone()),
+            observation: step.observation,
+            reward,
+            terminated,
+            truncated,
+            legal_actions,
+        };
+        step.check(&self.spec).map(|()| step)
+    }
+
+    /// Checks that each environment, and each element of its action, has a legal one.
+    fn has_legal_actions(&self, step: &WorkerStep) -> Result<(), String> {
+        let Some(masks) = &step.legal_actions else { return Ok(()) };
+        let mut masks = &masks[..];
+        for environment in 0..self.spec.environments {
+            for (element, &count) in self.spec.action.counts().iter().enumerate() {
+                let (mask, rest) = masks.split_at(count);
+                if !mask.contains(&1) {
+                    return Err(format!(
+                        "environment {environment} has no legal action: none of the {count} values of element {element}"
+                    ));
+                }
+                masks = rest;
+            }
+        }
+        Ok(())
     }
 
     /// Checks the flags, and counts the environments that have one.
-    fn flags(&self, step: &proto::Step, sequence: u64) -> Result<usize, String> {
+    fn flags(&self, step: &WorkerStep, sequence: u64) -> Result<usize, String> {
         let mut ended = 0;
         let flags = step.terminated.iter().zip(&step.truncated).enumerate();
         for (environment, (&terminated, &truncated)) in flags {
@@ -194,16 +218,13 @@ impl StepCheck {
         }
     }
 
-    /// The observations before any reset: those to act on next, but for the environments that ended.
-    fn next_observation(&self, step: &proto::Step, ended: usize) -> Bytes {
-        if ended == 0 {
-            return step.observation.clone();
-        }
+    /// The observations before any reset: those to act on next, but for the environments that ended, whose `last` these are.
+    fn next_observation(&self, step: &WorkerStep, last: &[u8]) -> Bytes {
         let mut next = BytesMut::from(&step.observation[..]);
         let flags = step.terminated.iter().zip(&step.truncated).map(|(a, b)| a | b);
         let rows = next.chunks_exact_mut(self.size.max(1)).zip(flags);
         let rows = rows.filter(|(_, ended)| *ended != 0).map(|(row, _)| row);
-        for (row, last) in rows.zip(step.final_observations.chunks_exact(self.size.max(1))) {
+        for (row, last) in rows.zip(last.chunks_exact(self.size.max(1))) {
             row.copy_from_slice(last);
         }
         next.freeze()
@@ -245,6 +266,7 @@ mod tests {
             action: Space::discrete(2),
             truncates: true,
             skips: false,
+            masks: false,
         }
     }
 
@@ -256,6 +278,7 @@ mod tests {
             terminated: Bytes::from_static(&[0, 0]),
             truncated: Bytes::from_static(&[0, 1]),
             final_observations: floats(&[7.0]),
+            legal_actions: Bytes::new(),
         }
     }
 
@@ -333,6 +356,35 @@ mod tests {
             let problem = said(&any, &[0.0; 2], [0.0, reward]).expect_err("it is too much");
             assert!(problem.contains("the reward of environment 1 is"), "{problem}");
         }
+    }
+
+    #[test]
+    fn masks_have_a_legal_action_for_each_environment() {
+        let spec = HostSpec { action: Space::multi_discrete([2, 1]), masks: true, ..spec() };
+        let read = |bits: &'static [u8]| {
+            let step = proto::Step { legal_actions: Bytes::from_static(bits), ..step() };
+            let read = StepCheck::new(spec.clone(), 1e6).step(step, 3);
+            read.map(|step| step.legal_actions.unwrap_or_default().to_vec())
+        };
+        assert_eq!(read(&[0b11_0110]), Ok(vec![0, 1, 1, 0, 1, 1]));
+        for (bits, expected) in [
+            (
+                &[0b01_1110][..],
+                "environment 1 has no legal action: none of the 1 values of element 1",
+            ),
+            (&[], "environment 0 has no legal action: none of the 2 values of element 0"),
+            (&[0b100_0000], "`legal_actions` has a bit for more than 6 flags"),
+            (
+                &[0, 0],
+                "`legal_actions` must have 1 bytes, a bit for each of 6 flags, or none, and has 2",
+            ),
+        ] {
+            assert_eq!(read(bits), Err(format!("step 3: {expected}")));
+        }
+        let unasked = proto::Step { legal_actions: Bytes::from_static(&[1]), ..step() };
+        let told = StepCheck::new(HostSpec { masks: false, ..spec.clone() }, 1e6).step(unasked, 3);
+        let expected = "step 3: `legal_actions` come, and `Spaces.masks` is false";
+        assert_eq!(told, Err(expected.to_owned()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::proto::seed_client::SeedClient;
 use crate::proto::to_worker::Message as LearnerMessage;
 use crate::proto::{Actions, FromWorker, Hello, Step, ToWorker};
 use crate::spaces::spaces_to_wire;
-use crate::{PACKED, RunDescription};
+use crate::{MASKED, PACKED, RunDescription};
 
 /// Steps that take longer run on a thread of their own, so that pings are answered meanwhile.
 const LONG_STEP: Duration = Duration::from_millis(5);
@@ -42,6 +42,7 @@ pub(super) struct Stepper {
     reward: Vec<f32>,
     terminated: Bytes,
     truncated: Bytes,
+    legal_actions: Vec<u8>,
     /// Time that the last step took.
     took: Duration,
 }
@@ -62,6 +63,7 @@ impl Stepper {
             reward: vec![0.0; n],
             terminated: zeros(n),
             truncated: zeros(n),
+            legal_actions: vec![0; if spec.masks { spec.legal_actions_type().bytes() } else { 0 }],
             environment,
             // The first step resets the environments, which may take long.
             took: LONG_STEP,
@@ -84,6 +86,7 @@ impl Stepper {
             reward: &mut self.reward,
             terminated: &mut terminated,
             truncated: &mut truncated,
+            legal_actions: &mut self.legal_actions,
         };
         let done = match next {
             Next::Begin { seed, first_lane } => {
@@ -130,6 +133,7 @@ impl Stepper {
             terminated,
             truncated,
             final_observations: final_observations.freeze(),
+            legal_actions: pack_flags(&self.legal_actions),
         }
     }
 }
@@ -150,6 +154,12 @@ pub(super) async fn session(
     let Some(spec) = stepper.as_ref().map(|stepper| stepper.environment.spec().clone()) else {
         return End::Broken(Status::internal("there are no environments"));
     };
+    if spec.masks && protocol < MASKED {
+        return End::Failed(HostError::failed(format!(
+            "the environments have masks of legal actions, and the learner speaks protocol {protocol}, which has none: use podracer \
+             of the same version on both sides"
+        )));
+    }
     let (say, said) = mpsc::channel(2);
     let hello = Hello {
         protocol,

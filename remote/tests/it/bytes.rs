@@ -54,7 +54,14 @@ impl HostEnvironment for Still {
 fn bytes_of_a_step(environments: usize, observation: Space, pays: bool) -> f64 {
     let place = Place::new();
     let action = Space::discrete(6);
-    let spec = HostSpec { environments, observation, action, truncates: !pays, skips: false };
+    let spec = HostSpec {
+        environments,
+        observation,
+        action,
+        truncates: !pays,
+        skips: false,
+        masks: false,
+    };
     let learner = Learner::start(&place.options(), run_of("still", spec.clone()), zeros, false);
     let options = WorkerOptions {
         addresses: vec![place.address()],

@@ -36,8 +36,8 @@ fn workers_that_do_not_fit_are_refused() {
     let final_one = Code::FailedPrecondition;
     check(
         final_one,
-        "the worker speaks protocol 3 and this learner protocols 1 to 2: use the same version on both sides",
-        Hello { protocol: 3, ..hello(1) },
+        "the worker speaks protocol 4 and this learner protocols 1 to 3: use the same version on both sides",
+        Hello { protocol: 4, ..hello(1) },
     );
     check(
         final_one,

@@ -418,6 +418,7 @@ pub fn cartpole_spaces() -> podracer_remote::proto::Spaces {
         action: Some(Space { counts: vec![2], ..space(SpaceKind::Discrete, DType::I32) }),
         truncates: true,
         skips: false,
+        masks: false,
     }
 }
 
@@ -432,5 +433,6 @@ pub fn step(environments: u32, sequence: u64) -> Step {
         terminated: zeros(n),
         truncated: zeros(n),
         final_observations: Bytes::new(),
+        legal_actions: Bytes::new(),
     }
 }

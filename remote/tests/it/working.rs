@@ -24,6 +24,7 @@ fn locally(first: usize, n: usize, steps: usize) -> Vec<WorkerStep> {
             terminated: terminated.clone(),
             truncated: truncated.clone(),
             next_observation: Some(next.clone()),
+            legal_actions: None,
         };
         let actions = lean(&step, n).expect("it always answers");
         all.push(step);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Instant;
 
-use podracer_envs::host::{HostSpec, WorkerId, WorkerStep};
+use podracer_envs::host::{WorkerId, WorkerStep};
 
 /// A step that waits for its answer.
 pub(super) struct Waiting {
@@ -24,26 +24,6 @@ pub(super) struct Entry {
     /// Index of the environment in its worker.
     environment: usize,
     pub(super) lane: usize,
-}
-
-impl Waiting {
-    /// Checks that the step has the lengths of so many environments of this spec.
-    pub(super) fn check(step: &WorkerStep, n: usize, spec: &HostSpec) -> Result<(), String> {
-        let of_worker = HostSpec { environments: n, ..spec.clone() };
-        let (expected, got) = (of_worker.outcome().types(), step.leaves().count());
-        if expected.len() != got {
-            return Err(format!("its step has {got} arrays and {} were expected", expected.len()));
-        }
-        let mut leaves = expected.iter().zip(step.leaves());
-        match leaves.find(|(ty, bytes)| ty.bytes() != bytes.len()) {
-            Some((ty, bytes)) => Err(format!(
-                "its step has {} bytes where {ty} was expected, {} bytes",
-                bytes.len(),
-                ty.bytes()
-            )),
-            None => Ok(()),
-        }
-    }
 }
 
 /// All environments of some steps.
@@ -99,8 +79,6 @@ pub(super) fn numbers(
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
 
     fn waiting(worker: u64, lanes: Range<usize>) -> Waiting {
@@ -112,6 +90,7 @@ mod tests {
             terminated: vec![0; n].into(),
             truncated: vec![1; n].into(),
             next_observation: None,
+            legal_actions: None,
         };
         let arrived = Instant::now();
         Waiting { worker: WorkerId(worker), sequence: 0, step, lanes, arrived }
@@ -137,29 +116,5 @@ mod tests {
         assert!(whole.iter().all(|leaf| matches!(leaf, Cow::Borrowed(_))));
         assert_eq!(whole[0][..], [0, 0, 1, 1, 2, 2]);
         assert!(matches!(leaves(&batch, &all[2..4], 3)[0], Cow::Owned(_)));
-    }
-
-    #[test]
-    fn a_step_of_another_size_is_refused() {
-        let spec = podracer_envs::host::HostSpec {
-            environments: 8,
-            observation: podracer_envs::Space::Discrete { n: 2 },
-            action: podracer_envs::Space::Discrete { n: 2 },
-            truncates: false,
-            skips: false,
-        };
-        let step_of = |n: usize| WorkerStep {
-            observation: Bytes::from(vec![0; 4 * n]),
-            reward: Bytes::from(vec![0; 4 * n]),
-            terminated: Bytes::from(vec![0; n]),
-            truncated: Bytes::from(vec![0; n]),
-            next_observation: None,
-        };
-        Waiting::check(&step_of(3), 3, &spec).unwrap();
-        let problem = Waiting::check(&step_of(3), 2, &spec).unwrap_err();
-        assert_eq!(problem, "its step has 12 bytes where i32[2] was expected, 8 bytes");
-        let more = WorkerStep { next_observation: Some(Bytes::new()), ..step_of(3) };
-        let problem = Waiting::check(&more, 3, &spec).unwrap_err();
-        assert_eq!(problem, "its step has 5 arrays and 4 were expected");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use podracer_envs::host::{WorkerEvent, WorkerId};
+use podracer_envs::host::{HostSpec, WorkerEvent, WorkerId};
 
 use super::batch::Waiting;
 use super::inference::{Inference, only};
@@ -32,7 +32,9 @@ impl Inference {
                 let checked = working.lanes.stepped(worker, sequence, arrived);
                 let checked = checked.and_then(|stepped| {
                     self.note_step(worker, &stepped);
-                    Waiting::check(&step, stepped.environments, &self.spec)
+                    let environments = stepped.environments;
+                    step.check(&HostSpec { environments, ..self.spec.clone() })
+                        .map_err(|problem| format!("its step is wrong: {problem}"))
                 });
                 match (checked, working.lanes.lanes_of(worker)) {
                     (Ok(()), Some(lanes)) => {

@@ -27,6 +27,7 @@ fn actor() -> ActorLearner<Impala> {
             action,
             truncates: true,
             skips: false,
+            masks: false,
         },
         threads: 1,
         unroll: UNROLL,
@@ -54,6 +55,7 @@ fn outcome(lanes: &[usize], step: usize) -> StepOutcome {
         terminated: each(&|lane| f64::from(u8::from((lane, step) == (1, 2)))).gt(0.5),
         truncated: zeros(BOOL, [lanes.len()]),
         next_observation: Some(observation + 1.0),
+        legal_actions: None,
     }
 }
 

@@ -78,7 +78,7 @@ fn hello() -> Hello {
     let observation = Space { shape: vec![4], ..space(SpaceKind::Box, DType::F32) };
     let action = Space { counts: vec![2], ..space(SpaceKind::Discrete, DType::I32) };
     let (observation, action) = (Some(observation), Some(action));
-    let spaces = Some(Spaces { observation, action, truncates: true, skips: false });
+    let spaces = Some(Spaces { observation, action, truncates: true, skips: false, masks: false });
     let name = "a client that does wrong".to_owned();
     Hello { protocol: 1, environments: N as u32, spaces, run: String::new(), name }
 }
@@ -92,6 +92,7 @@ fn step(sequence: u64) -> Step {
         terminated: zeros(N),
         truncated: zeros(N),
         final_observations: zeros(0),
+        legal_actions: zeros(0),
     }
 }
 

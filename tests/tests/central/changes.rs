@@ -119,6 +119,7 @@ impl Changing {
             terminated: vec![0; n].into(),
             truncated: vec![0; n].into(),
             next_observation: None,
+            legal_actions: None,
         };
         self.events.push_back(WorkerEvent::Stepped { worker, sequence, step });
     }
@@ -162,6 +163,7 @@ fn spec() -> HostSpec {
         action: Space::discrete(2),
         truncates: false,
         skips: false,
+        masks: false,
     }
 }
 

@@ -3,6 +3,7 @@
 use podracer::central::{CentralInference, local};
 use podracer::sebulba::{Sebulba, compiled_environments};
 use podracer_dsl::Tensor;
+use podracer_envs::boards::TicTacToe;
 use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{CartPole, Environment};
 use podracer_rl::agents::Learn;
@@ -132,6 +133,14 @@ fn r2d2_on_two_inference_devices() {
 fn r2d2_with_its_replay_on_the_host() {
     let environment = cartpole();
     check(&environment, &loops::r2d2(&environment, sgd(0.02)), (&[0], &[2]), true);
+}
+
+/// Workers did not say which actions are legal.
+#[test]
+fn actions_that_are_not_legal() {
+    let environment = TicTacToe::default();
+    check(&environment, &loops::ppo(&environment, sgd(0.5)), (&[0], &[2]), false);
+    check(&environment, &loops::r2d2(&environment, sgd(0.02)), (&[0, 3], &[2]), false);
 }
 
 #[test]

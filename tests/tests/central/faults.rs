@@ -121,8 +121,11 @@ fn goes_on(wrong: fn(u64, &mut u64, &mut WorkerStep), expected: &str) {
 
 #[test]
 fn a_worker_whose_steps_have_the_wrong_size_is_sent_away() {
-    goes_on(|_, _, step| step.reward = Bytes::new(), "0 bytes where f32[2] was expected, 8 bytes");
-    goes_on(|_, _, step| step.next_observation = None, "4 arrays and 5 were expected");
+    goes_on(
+        |_, _, step| step.reward = Bytes::new(),
+        "`reward` must have 8 bytes for 2 environments and has 0",
+    );
+    goes_on(|_, _, step| step.next_observation = None, "`next_observation` is missing");
 }
 
 #[test]

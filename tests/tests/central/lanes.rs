@@ -104,6 +104,7 @@ fn spec() -> HostSpec {
         action: Space::Discrete { n: NUMBERS as usize },
         truncates: false,
         skips: false,
+        masks: false,
     }
 }
 
@@ -199,6 +200,7 @@ impl Scripted {
             terminated: ends.into(),
             truncated: vec![0; n].into(),
             next_observation: None,
+            legal_actions: None,
         };
         self.workers.insert(worker, (lanes, sequence));
         self.events.push_back(WorkerEvent::Stepped { worker, sequence, step });

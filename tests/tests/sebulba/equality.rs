@@ -3,6 +3,7 @@
 use podracer::sebulba::{Sebulba, compiled_environments};
 use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{eval_shape, key};
+use podracer_envs::boards::TicTacToe;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
 use podracer_rl::agents::{Learn, Normalized};
@@ -157,6 +158,15 @@ fn v_trace_with_two_learner_devices() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = loops::impala(&environment, None, sgd(0.02));
     check(&environment, &agent, (2, 1));
+}
+
+/// Agents in Sebulba were not told which actions are legal, and took others than in Anakin.
+#[test]
+fn actions_that_are_not_legal_with_and_without_a_replay() {
+    let environment = TicTacToe::default();
+    check(&environment, &loops::ppo(&environment, sgd(0.5)), (1, 2));
+    check(&environment, &loops::pqn(&environment, sgd(0.05)), (2, 1));
+    check(&environment, &loops::dqn(&environment), (1, 2));
 }
 
 /// Actions are random in the first iteration and drawn from the policy then; episodes are truncated within the trajectories.

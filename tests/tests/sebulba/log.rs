@@ -158,7 +158,7 @@ fn each_learner_device_says_which_it_is() {
 #[test]
 fn programs_that_say_nothing_have_no_further_results() {
     let environment = Chain { inner: MemoryChain::default(), loud: false };
-    let spec = podracer_rl::sebulba::HostLoop::new(environment, LANES, UNROLL).spec();
+    let spec = podracer_rl::host_loop::HostLoop::new(environment, LANES, UNROLL).spec();
     let results = |loud: bool| {
         let traced = quick(Sebulba::new(Counter { loud })).trace(&spec).expect("it traces");
         traced.programs().map(|program| program.lowered.module.results.len())

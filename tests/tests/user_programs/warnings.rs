@@ -94,7 +94,7 @@ fn the_library_has_no_warnings() {
         let online = loops::online(&environment, sgd(0.1));
         let traced = Anakin::new(environment.clone(), online).environments(4).unroll(4).trace();
         assert_eq!(traced.expect("no mistake").warnings().count(), 0);
-        let spec = podracer_rl::sebulba::HostLoop::new(environment.clone(), 4, 4).spec();
+        let spec = podracer_rl::host_loop::HostLoop::new(environment.clone(), 4, 4).spec();
         let agent: Ppo<_> = loops::ppo(&environment, sgd(0.1));
         let programs = Sebulba::new(agent).trace(&spec).expect("no mistake");
         assert_eq!(programs.warnings(), []);

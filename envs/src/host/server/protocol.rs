@@ -171,6 +171,7 @@ pub(super) fn read_hello(line: &str, environments: usize) -> Result<Introduction
         action: hello.action.into_space().map_err(complain)?,
         truncates: hello.truncates,
         skips: hello.skips,
+        masks: false,
     };
     let picture = match hello.picture {
         PictureMessage::Size([height, width]) => {
@@ -363,6 +364,7 @@ mod tests {
                 action: Space::unbounded([2]),
                 truncates,
                 skips: false,
+                masks: false,
             };
             let layout = Layout::of(&spec, picture);
             let mut fields = vec![(layout.action, 40)];
