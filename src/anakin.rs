@@ -118,19 +118,13 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         (&self.environment, self.settings.environments)
     }
 
-    /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
-    pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
-        builder::xla_options(platform, self.settings.environments, self.devices > 1)
+    /// The shape of the loop.
+    pub(crate) fn settings(&self) -> &AnakinSettings {
+        &self.settings
     }
 
-    /// Traces the loop.
-    ///
-    /// # Errors
-    /// [`UsageError`] for a shape that makes no loop; [`TraceErrors`](podracer_dsl::prelude::TraceErrors), all the
-    /// mistakes of environment and agent with the user's lines.
-    #[track_caller]
-    pub fn trace(&self) -> Result<TracedAnakin<E, A>> {
-        let here = Loc::caller();
+    /// Checks shape, environment and agent.
+    pub(crate) fn check(&self) -> Result<()> {
         builder::at_least_one(&[
             ("environments", self.settings.environments),
             ("unroll", self.settings.unroll),
@@ -152,13 +146,31 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             ))
             .into());
         }
-        let agent_loop = AgentLoop::new(
-            self.environment.clone(),
-            self.agent.clone(),
-            environments / devices,
-            self.settings.unroll,
-        )
-        .spread(Axes::replicas(devices));
+        Ok(())
+    }
+
+    /// The loop of one of so many devices, which are these axes.
+    pub(crate) fn on_axes(&self, devices: usize, axes: Axes) -> AgentLoop<E, A> {
+        let (environment, agent) = (self.environment.clone(), self.agent.clone());
+        let lanes = self.settings.environments / devices;
+        AgentLoop::new(environment, agent, lanes, self.settings.unroll).spread(axes)
+    }
+
+    /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
+    pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        builder::xla_options(platform, self.settings.environments, self.devices > 1)
+    }
+
+    /// Traces the loop.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a shape that makes no loop; [`TraceErrors`](podracer_dsl::prelude::TraceErrors), all the
+    /// mistakes of environment and agent with the user's lines.
+    #[track_caller]
+    pub fn trace(&self) -> Result<TracedAnakin<E, A>> {
+        let here = Loc::caller();
+        self.check()?;
+        let agent_loop = self.on_axes(self.devices, Axes::replicas(self.devices));
         let init = |key| {
             let _scope = self.scope.then(|| called_from("Anakin", here));
             agent_loop.init(key)
@@ -169,7 +181,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         };
         Ok(AnakinLoop::trace(
             &self.name,
-            devices,
+            self.devices,
             self.settings.iterations_per_call,
             init,
             iterate,
@@ -290,16 +302,9 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// was launched.
     pub fn run(&self, state: TrainingState<E, A>) -> Result<Called<E, A>> {
         let (state, metrics) = self.program.run(state)?;
-        let episodes = EpisodeSeries::read(&metrics.sharded, self.iterations_per_call)?;
-        let all: Ended = episodes.ended.iter().copied().sum();
-        let metrics = TrainingMetrics {
-            agent: metrics.replicated.clone(),
-            episode_return: all.return_sum / all.episodes as f64,
-            episode_length: episodes.lengths.iter().sum::<f64>() / all.episodes as f64,
-            episodes: all.episodes,
-            series: episodes,
-            reports: metrics.reports,
-        };
+        let (agent, episodes) = (metrics.replicated.clone(), metrics.sharded.clone());
+        let metrics =
+            TrainingMetrics::read(agent, &episodes, self.iterations_per_call, metrics.reports)?;
         Ok((state, metrics))
     }
 
@@ -413,6 +418,25 @@ pub struct TrainingMetrics<M: Tree> {
 }
 
 impl<M: Tree> TrainingMetrics<M> {
+    /// The metrics of the iterations of one call.
+    pub(crate) fn read(
+        agent: Host<M>,
+        episodes: &Host<Episodes>,
+        iterations: usize,
+        reports: Vec<Report>,
+    ) -> Result<Self, RuntimeError> {
+        let series = EpisodeSeries::read(episodes, iterations)?;
+        let all: Ended = series.ended.iter().copied().sum();
+        Ok(TrainingMetrics {
+            agent,
+            episode_return: all.return_sum / all.episodes as f64,
+            episode_length: series.lengths.iter().sum::<f64>() / all.episodes as f64,
+            episodes: all.episodes,
+            reports,
+            series,
+        })
+    }
+
     /// Named series with one value per iteration: the agent's metrics, and mean return and length of the episodes that ended
     /// in each iteration (`episode_return`, `episode_length`; NaN where none did).
     ///

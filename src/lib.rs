@@ -44,6 +44,7 @@ pub mod loading;
 pub mod parameters;
 #[cfg(feature = "cli")]
 mod play;
+pub mod population;
 #[cfg(feature = "cli")]
 mod program_name;
 #[cfg(feature = "cli")]

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, Warning, collect, pmean,
-    scan, tree_map, u32 as u32_spec,
+    ArgumentSpec, Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, Warning,
+    collect, pmean, scan, tree_map, u32 as u32_spec,
 };
 use podracer_dsl::{Report, trace_replicated};
 
@@ -33,11 +33,12 @@ type Called<R, S, M, E> = (AnakinState<R, S>, LoopMetrics<M, E>);
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
-/// `R` and `S` are the replicated and the sharded part of the state, `M` and `E` those of an iteration's metrics.
-pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree> {
+/// `R` and `S` are the replicated and the sharded part of the state, `M` and `E` those of an iteration's metrics, and `I` is what a run
+/// begins from: its key, unless more than one run is in the loop.
+pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree = Tensor> {
     name: String,
     replicas: usize,
-    init: Traced<(Tensor,), Placed<R, S>>,
+    init: Traced<(I,), Placed<R, S>>,
     run: Traced<In<R, S>, Out<R, S, M, E>>,
 }
 
@@ -59,8 +60,26 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         init: impl FnOnce(Key) -> Placed<R, S>,
         iterate: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
     ) -> Result<Self, TraceErrors> {
-        let init =
-            trace_replicated(replicas, (u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
+        let init = |words| init(Key::from_words(words));
+        Self::trace_from(name, replicas, iterations_per_call, u32_spec([2]), init, iterate)
+    }
+}
+
+impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
+    /// [`AnakinLoop::trace`] of a loop that begins from anything, which every replica has as a whole.
+    ///
+    /// # Errors
+    /// As [`AnakinLoop::trace`].
+    #[track_caller]
+    pub fn trace_from<X: ArgumentSpec<Tree = I>>(
+        name: &str,
+        replicas: usize,
+        iterations_per_call: usize,
+        start: X,
+        init: impl FnOnce(I) -> Placed<R, S>,
+        iterate: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
+    ) -> Result<Self, TraceErrors> {
+        let init = trace_replicated(replicas, (start,), |(start,)| init(start))?;
         let state: Spec<Placed<R, S>> = init.results().clone();
         let run = trace_replicated(replicas, (state,), |(state,)| {
             let ((state, metrics), log) =
@@ -78,9 +97,9 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         })
     }
 
-    /// The function from the run's key to the state at its start, traced.
+    /// The function to the state at the start of a run, traced.
     #[must_use]
-    pub fn traced_init(&self) -> &Traced<(Tensor,), Placed<R, S>> {
+    pub fn traced_init(&self) -> &Traced<(I,), Placed<R, S>> {
         &self.init
     }
 
@@ -127,7 +146,10 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     ///
     /// # Errors
     /// Those of [`AnakinLoop::compile`].
-    pub fn compile_on(&self, client: &Client) -> Result<AnakinProgram<R, S, M, E>, RuntimeError> {
+    pub fn compile_on(
+        &self,
+        client: &Client,
+    ) -> Result<AnakinProgram<R, S, M, E, I>, RuntimeError> {
         let compile = CompileOptions { replicas: self.replicas, ..CompileOptions::default() };
         self.compile(client, &ProgramOptions { compile, ..ProgramOptions::default() })
     }
@@ -140,7 +162,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         &self,
         client: &Client,
         options: &ProgramOptions,
-    ) -> Result<AnakinProgram<R, S, M, E>, RuntimeError> {
+    ) -> Result<AnakinProgram<R, S, M, E, I>, RuntimeError> {
         let placed = |replicated: usize, sharded: usize| {
             let mut placements = vec![Placement::Replicated; replicated];
             placements.resize(replicated + sharded, Placement::Sharded);
@@ -183,8 +205,8 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
 }
 
 /// The compiled loop.
-pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree> {
-    init: Program<(Tensor,), Placed<R, S>>,
+pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree = Tensor> {
+    init: Program<(I,), Placed<R, S>>,
     run: Program<In<R, S>, Out<R, S, M, E>>,
     log: Spec<Log>,
     replicas: usize,
@@ -219,8 +241,18 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn init(&self, seed: u64) -> Result<AnakinState<R, S>, RuntimeError> {
-        let bits = self.init.upload(Array::key(seed))?;
-        Ok(self.init.run((bits,))?)
+        self.begin(Array::key(seed))
+    }
+}
+
+impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
+    /// The first state of a run that begins from this.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Xla`].
+    pub fn begin(&self, start: impl Into<Host<I>>) -> Result<AnakinState<R, S>, RuntimeError> {
+        let start = self.init.upload(start)?;
+        Ok(self.init.run((start,))?)
     }
 
     /// Restores the state whose arrays [`Device::named_arrays`] gave, from the part of a checkpoint. On the same kind of

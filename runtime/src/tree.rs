@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use podracer_compiler::TensorType;
-use podracer_dsl::prelude::{Kind, Path, Spec, Tree};
+use podracer_dsl::prelude::{Kind, Path, Spec, Tree, Types};
 
 use crate::{Array, ArrayError, Buffer, Element, RuntimeError};
 
@@ -208,7 +208,32 @@ where
     }
 }
 
+/// The tree without leaves.
+impl From<()> for Host<()> {
+    fn from((): ()) -> Self {
+        Host(())
+    }
+}
+
+impl<A: Tree, B: Tree> From<(Host<A>, Host<B>)> for Host<(A, B)> {
+    fn from(pair: (Host<A>, Host<B>)) -> Self {
+        Host(pair)
+    }
+}
+
 impl<T: Tree> Host<T> {
+    /// The types of the leaves.
+    #[must_use]
+    pub fn spec(&self) -> Spec<T> {
+        Spec(T::convert::<OnHost, Types>(&self.0, &mut |leaf| leaf.ty().clone()))
+    }
+
+    /// The tree with each leaf replaced by `f` of it.
+    #[must_use]
+    pub fn map(&self, mut f: impl FnMut(&Array) -> Array) -> Host<T> {
+        Host(T::convert::<OnHost, OnHost>(&self.0, &mut f))
+    }
+
     /// Makes a tree of arrays by their key paths in `spec`, in any order: what [`Device::named_arrays`] gives, or names
     /// written down, such as `layers[0].weight`. A tree of a single leaf can be made with `Host::from(array)` too.
     ///
@@ -273,7 +298,7 @@ impl<T: Tree> Host<T> {
 
 impl<T: Tree> Clone for Host<T> {
     fn clone(&self) -> Self {
-        Host(T::convert::<OnHost, OnHost>(&self.0, &mut Array::clone))
+        self.map(Array::clone)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod losses;
 pub mod nn;
 mod number;
 pub mod optim;
+pub mod population;
 mod ravel;
 pub mod replay;
 pub mod returns;

@@ -12,6 +12,7 @@ mod golden_ops;
 mod gradients;
 mod loops;
 mod pages;
+mod population;
 mod portable;
 mod programs;
 mod public_items;
