@@ -104,4 +104,6 @@ mod pages {
     struct Tutorial;
     #[doc = include_str!("../docs/change-ppo.md")]
     struct ChangePpo;
+    #[doc = include_str!("../docs/populations.md")]
+    struct Populations;
 }

@@ -114,14 +114,7 @@ impl<M: Tree, F> Population<M, F> {
     /// Checks the rows of the data, and gives their spec.
     fn rows(&self) -> Result<Spec<M>> {
         let members = self.members();
-        builder::at_least_one(&[("seeds", members), ("devices", self.devices)])?;
-        if !members.is_multiple_of(self.devices) {
-            return Err(UsageError::new(format!(
-                "{members} members do not divide over {} devices: their number must be a multiple of {0}",
-                self.devices
-            ))
-            .into());
-        }
+        check_shares(members, self.devices)?;
         let spec = self.data.spec();
         for (path, ty) in spec.leaves() {
             if ty.shape.first() != Some(&members) {
@@ -307,6 +300,19 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
         Ok(checkpoints)
     }
 
+    /// The agent of a member, on the host.
+    ///
+    /// # Errors
+    /// Errors of the runtime.
+    pub fn agent(
+        &self,
+        state: &PopulationState<M, E, A>,
+        member: usize,
+    ) -> Result<Host<A::State>, RuntimeError> {
+        let all = state.sharded.state.replicated.agent.to_host()?;
+        Ok(all.map(|leaf| picked(leaf, 1, [member].into_iter(), &[])))
+    }
+
     /// A checkpoint of the whole population after so many iterations.
     ///
     /// # Errors
@@ -350,6 +356,17 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
     pub fn program(&self) -> &PopulationProgram<M, E, A> {
         &self.program
     }
+}
+
+/// Checks that devices can share out so many members.
+pub(crate) fn check_shares(members: usize, devices: usize) -> Result<(), UsageError> {
+    builder::at_least_one(&[("seeds", members), ("devices", devices)])?;
+    if members.is_multiple_of(devices) {
+        return Ok(());
+    }
+    Err(UsageError::new(format!(
+        "{members} members do not divide over {devices} devices: their number must be a multiple of {devices}"
+    )))
 }
 
 /// Some rows of an array whose first axes, so many, are taken for one; they get a `shape` of their own.

@@ -1,5 +1,19 @@
 //! Statistics of a few numbers, such as the returns of several seeds.
 
+use podracer_envs::host::Random;
+use serde::Serialize;
+
+/// Times that the numbers of a bootstrap are drawn anew.
+const DRAWS: usize = 2_000;
+
+/// A statistic of some numbers, with its 95% interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Estimate {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
 /// The mean; `None` of no numbers.
 pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
@@ -12,6 +26,31 @@ pub(crate) fn variance(sample: &[f64]) -> Option<f64> {
     Some(squares.sum::<f64>() / (sample.len() - 1) as f64)
 }
 
+/// The interquartile mean, without a quarter of the numbers at either end, rounded down (Agarwal et al. 2021, as in rliable); `None` of no
+/// numbers.
+pub(crate) fn interquartile_mean(numbers: &[f64]) -> Option<f64> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let cut = sorted.len() / 4;
+    mean(&sorted[cut..sorted.len() - cut])
+}
+
+/// A statistic with the 95% interval of the percentile bootstrap: as many numbers are drawn with replacement, 2,000 times, the same for the
+/// same numbers. `None` of no numbers.
+pub(crate) fn estimate(numbers: &[f64], statistic: fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
+    let value = statistic(numbers)?;
+    let mut random = Random::from_state(0);
+    let mut draw = |_| {
+        let drawn: Vec<f64> =
+            numbers.iter().map(|_| numbers[random.below(numbers.len())]).collect();
+        statistic(&drawn).unwrap_or(f64::NAN)
+    };
+    let mut drawn: Vec<f64> = (0..DRAWS).map(&mut draw).collect();
+    drawn.sort_by(f64::total_cmp);
+    let at = |share: f64| drawn[((DRAWS - 1) as f64 * share).round() as usize];
+    Some(Estimate { value, low: at(0.025), high: at(0.975) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,5 +60,30 @@ mod tests {
         assert_eq!((mean(&[]), variance(&[])), (None, None));
         assert_eq!((mean(&[3.0]), variance(&[3.0])), (Some(3.0), None));
         assert_eq!((mean(&[1.0, 2.0, 3.0]), variance(&[1.0, 2.0, 3.0])), (Some(2.0), Some(1.0)));
+    }
+
+    /// The values of `scipy.stats.trim_mean(runs, 0.25)`, which rliable takes.
+    #[test]
+    fn quarters_at_the_ends_are_left_out() {
+        assert_eq!(interquartile_mean(&[1.0, 2.0, 3.0, 100.0]), Some(2.5));
+        assert_eq!(interquartile_mean(&[5.0, 1.0, 2.0, 3.0, 100.0]), Some(10.0 / 3.0));
+        assert_eq!(interquartile_mean(&[7.0, 1.0, 4.0]), Some(4.0));
+        let sixteen: Vec<f64> = (0..16).map(|i| f64::from(i * i)).collect();
+        assert_eq!(interquartile_mean(&sixteen), Some(61.5));
+    }
+
+    #[test]
+    fn intervals_have_the_width_of_the_theory() {
+        let runs: Vec<f64> = (0..100).map(|i| f64::from(i % 10)).collect();
+        let Estimate { value, low, high } = estimate(&runs, mean).expect("there are runs");
+        // The deviation of the mean of 100 draws from 0 to 9 is 0.287, and 1.96 of it are 0.563.
+        assert_eq!(value, 4.5);
+        assert!((low - 3.937).abs() < 0.06 && (high - 5.063).abs() < 0.06, "{low} {high}");
+        assert_eq!(estimate(&runs, mean), estimate(&runs, mean), "no interval is drawn twice");
+        assert_eq!(
+            estimate(&[3.0; 4], interquartile_mean),
+            Some(Estimate { value: 3.0, low: 3.0, high: 3.0 })
+        );
+        assert_eq!(estimate(&[], mean), None);
     }
 }

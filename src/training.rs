@@ -43,6 +43,11 @@ pub trait Training: Programs + Plays {
     /// Why they cannot be made again, and what to do, as a sentence.
     fn repeats(&self) -> Result<&dyn Repeats, String>;
 
+    /// The training with many seeds as one program; `None` for a loop that is more than one.
+    fn populates(&self) -> Option<&dyn Populates> {
+        None
+    }
+
     /// The training with workers elsewhere; `None` for a loop that infers for nobody.
     fn serves(&self) -> Option<&dyn Serves> {
         None
@@ -113,6 +118,16 @@ pub trait Repeats {
     /// # Errors
     /// As [`Training::start`].
     fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>>;
+}
+
+/// A training of which many runs can be one program.
+pub trait Populates {
+    /// [`Training::start`] of a run for each seed, from the initial state. They advance together: after a call of one, each of the
+    /// others makes one. The devices share out the runs.
+    ///
+    /// # Errors
+    /// As [`Training::start`], and a number of seeds that does not divide over the devices.
+    fn populate(&self, start: Start<'_>, seeds: &[u64]) -> Result<Vec<Box<dyn Run>>>;
 }
 
 /// A training that can infer for workers elsewhere.

@@ -48,9 +48,14 @@ fn main() -> Result<()> {
         .unroll(128)
         .iterations_per_call(16);
     let most = options.devices.iter().copied().max().unwrap_or(1);
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(most), ..ClientOptions::default() })?;
+    let client =
+        Client::cpu(ClientOptions { cpu_devices: Some(most), ..ClientOptions::default() })?;
     let uncached = |anakin: &Anakin<_, _>, replicas| ProgramOptions {
-        compile: CompileOptions { replicas, xla: Anakin::xla_options(anakin, "cpu"), ..CompileOptions::default() },
+        compile: CompileOptions {
+            replicas,
+            xla: Anakin::xla_options(anakin, "cpu"),
+            ..CompileOptions::default()
+        },
         cache: ExecutableCache::disabled(),
         ..ProgramOptions::default()
     };
@@ -62,19 +67,27 @@ fn main() -> Result<()> {
     for &members in &options.members {
         let population = Population::new(0..members, (), |()| anakin.clone());
         let began = Instant::now();
-        population.compile_with(&client, &ProgramOptions { cache: ExecutableCache::disabled(), ..ProgramOptions::default() })?;
+        population.compile_with(
+            &client,
+            &ProgramOptions { cache: ExecutableCache::disabled(), ..ProgramOptions::default() },
+        )?;
         println!("| {members} | {:.2} |", began.elapsed().as_secs_f64());
     }
 
     let calls = options.steps.div_ceil(alone.steps_per_call() as usize);
     let steps = (calls as u64 * alone.steps_per_call() * options.seeds) as f64;
-    println!("\n{} seeds of {} environments, {calls} calls each", options.seeds, options.environments);
+    println!(
+        "\n{} seeds of {} environments, {calls} calls each",
+        options.seeds, options.environments
+    );
     println!("| | steps/s in all, best | median | times one after the other |\n|---|---|---|---|");
     let mut populations = Vec::new();
     for &devices in &options.devices {
-        let population = Population::new(0..options.seeds, (), |()| anakin.clone()).devices(devices);
+        let population =
+            Population::new(0..options.seeds, (), |()| anakin.clone()).devices(devices);
         let cache = ExecutableCache::disabled();
-        let program = population.compile_with(&client, &ProgramOptions { cache, ..ProgramOptions::default() })?;
+        let program = population
+            .compile_with(&client, &ProgramOptions { cache, ..ProgramOptions::default() })?;
         populations.push((devices, program, Vec::new()));
     }
     let mut one_by_one = Vec::new();
@@ -100,7 +113,10 @@ fn main() -> Result<()> {
     println!("| one after the other | {best:.0} | {median:.0} | 1 |");
     for (devices, _, speeds) in &mut populations {
         let (best_of_it, of_it) = summary(speeds);
-        println!("| one program on {devices} device(s) | {best_of_it:.0} | {of_it:.0} | {:.2} |", of_it / median);
+        println!(
+            "| one program on {devices} device(s) | {best_of_it:.0} | {of_it:.0} | {:.2} |",
+            of_it / median
+        );
     }
     Ok(())
 }

@@ -249,15 +249,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn upload<T: Tree>(&self, tree: impl Into<Host<T>>) -> Result<Device<T>, RuntimeError> {
-        let (tree, devices) = (tree.into(), self.executable.devices());
-        let mut failed = None;
-        let on_device = T::convert::<OnHost, OnDevice>(&tree.0, &mut |leaf| {
-            DeviceArray::replicate(leaf, devices).unwrap_or_else(|error| {
-                failed.get_or_insert(error);
-                DeviceArray { buffers: Vec::new(), placement: Placement::Replicated }
-            })
-        });
-        failed.map_or(Ok(Device(on_device)), Err)
+        tree.into().on_devices(self.executable.devices())
     }
 
     /// Restores results of this program on its devices, whose arrays [`Device::named_arrays`] gave, from the part of a

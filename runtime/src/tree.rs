@@ -228,6 +228,21 @@ impl<T: Tree> Host<T> {
         Spec(T::convert::<OnHost, Types>(&self.0, &mut |leaf| leaf.ty().clone()))
     }
 
+    /// Puts the tree on devices, the whole of it on each.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Xla`].
+    pub fn on_devices(&self, devices: &[crate::pjrt::Device]) -> Result<Device<T>, RuntimeError> {
+        let mut failed = None;
+        let on_devices = T::convert::<OnHost, OnDevice>(&self.0, &mut |leaf| {
+            DeviceArray::replicate(leaf, devices).unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                DeviceArray { buffers: Vec::new(), placement: Placement::Replicated }
+            })
+        });
+        failed.map_or(Ok(Device(on_devices)), Err)
+    }
+
     /// The tree with each leaf replaced by `f` of it.
     #[must_use]
     pub fn map(&self, mut f: impl FnMut(&Array) -> Array) -> Host<T> {

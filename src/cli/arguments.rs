@@ -127,6 +127,9 @@ pub(super) struct TrainArguments {
     /// Seed of all randomness
     #[arg(long, allow_negative_numbers = true, value_parser = number())]
     pub(super) seed: Option<u64>,
+    /// Train so many runs as one program, with as many seeds from --seed on, and a run directory each
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("seed"))]
+    pub(super) seeds: Option<NonZero<usize>>,
     /// Environment steps in all: 300000, 300k, 2.5M or 1e6
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,

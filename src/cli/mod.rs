@@ -28,6 +28,7 @@ mod play;
 #[cfg(feature = "plots")]
 mod plot;
 mod plugins;
+mod population;
 mod progress;
 mod resume;
 mod runs;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -24,12 +25,13 @@ use crate::settings::{OnNan, Settings, TrainSettings};
 use crate::training::{CallMetrics, Elsewhere, Evaluator, Run, Start, Training};
 
 /// A training with its devices open.
+#[derive(Clone)]
 pub(super) struct Ready {
     /// Settings, complete: with XLA's options, and the devices that act and learn.
     pub(super) settings: Settings,
     pub(super) recorded: Recorded,
     pub(super) client: Client,
-    pub(super) training: Box<dyn Training>,
+    pub(super) training: Rc<dyn Training>,
     /// Devices of the training, by index.
     pub(super) devices: Vec<usize>,
     pub(super) xla: Vec<(String, OptionValue)>,
@@ -46,7 +48,7 @@ impl Ready {
         let platform = client.platform().to_owned();
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
         decide(&mut settings, &mut devices, program.registry, console)?;
-        let training = (program.build)(&settings)?;
+        let training: Rc<dyn Training> = (program.build)(&settings)?.into();
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
         settings.xla = xla.iter().cloned().collect();
         Ok(Ready {
@@ -185,6 +187,23 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// A training that begins.
+    pub(super) fn beginning(ready: Ready, directory: RunDirectory, started: Instant) -> Self {
+        Session {
+            ready,
+            directory,
+            counters: Counters::default(),
+            points: Vec::new(),
+            from: None,
+            json: false,
+            started,
+            warned_of_nan: false,
+            exporter: None,
+            elsewhere: None,
+            completes: None,
+        }
+    }
+
     /// Trains to the end, or until `interrupt` is set. Returns the exit code.
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
         let settings = &self.ready.settings;
@@ -229,11 +248,8 @@ impl Session {
                 console.warn(&warning);
                 warned_of_length = true;
             }
-            self.tell(&*run, &call, before, console)?;
-            if let Some(evaluations) = &mut evaluations {
-                let to = (&self.ready, &mut self.directory);
-                evaluations.after_call(before, &mut *run, &mut totals, to, interrupt)?;
-            }
+            let at = (before, &mut totals);
+            self.after_call(&mut *run, &call, at, evaluations.as_mut(), (console, interrupt))?;
             progress.advance(
                 console,
                 totals.counters.env_steps,
@@ -241,28 +257,6 @@ impl Session {
                 totals.counters.mean_return,
                 &totals.note,
             );
-            let heeded = self.ready.settings.train.on_nan != OnNan::Ignore;
-            let not_finite = call.not_finite().filter(|_| heeded && !self.warned_of_nan);
-            if let Some((metric, iteration)) = not_finite {
-                let symptom = format!("{metric} is not finite in iteration {}", before + iteration);
-                if self.check_finite(&*run, &symptom, console)? {
-                    console.warn(&format!("{symptom}, and the parameters are finite"));
-                }
-                self.warned_of_nan = true;
-            }
-            let TrainSettings { checkpoint_every, store_every, .. } = self.ready.settings.train;
-            let due = |every: Option<u64>, since| {
-                every.is_some_and(|every| totals.counters.iterations - since >= every)
-            };
-            let store = due(store_every, self.directory.resumable().unwrap_or(0));
-            if store || due(checkpoint_every, self.directory.checkpointed()) {
-                self.checkpoint(
-                    &mut *run,
-                    totals.counters,
-                    store || store_every.is_none(),
-                    console,
-                )?;
-            }
         }
         progress.finish();
         if totals.counters.calls >= plan.calls
@@ -272,21 +266,63 @@ impl Session {
         }
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
         let times = run.times();
-        if self.directory.resumable() != Some(totals.counters.iterations) {
-            self.checkpoint(&mut *run, totals.counters, true, console)?;
-        }
-        self.conclude(&mut *run, &totals, times, resumed, console)
+        let json = self.json;
+        let outcome = self.conclude(&mut *run, &totals, times, resumed, console)?;
+        console.print(&if json {
+            serde_json::to_string(&outcome)? + "\n"
+        } else {
+            summary(&outcome, &totals.points)
+        })?;
+        Ok(if outcome.interrupted { INTERRUPTED } else { 0 })
     }
 
-    /// Writes and prints the result. Returns the exit code.
-    fn conclude(
-        self,
+    /// What comes after a call that is recorded: the words of its programs, an evaluation, a look for numbers that are not finite, a
+    /// checkpoint. `before` are the iterations before it.
+    pub(super) fn after_call(
+        &mut self,
+        run: &mut dyn Run,
+        call: &CallMetrics,
+        (before, totals): (u64, &mut RunTotals),
+        evaluations: Option<&mut Evaluations>,
+        (console, interrupt): (&mut Console<'_>, &AtomicBool),
+    ) -> Result<()> {
+        self.tell(run, call, before, console)?;
+        if let Some(evaluations) = evaluations {
+            let to = (&self.ready, &mut self.directory);
+            evaluations.after_call(before, run, totals, to, interrupt)?;
+        }
+        let heeded = self.ready.settings.train.on_nan != OnNan::Ignore;
+        let not_finite = call.not_finite().filter(|_| heeded && !self.warned_of_nan);
+        if let Some((metric, iteration)) = not_finite {
+            let symptom = format!("{metric} is not finite in iteration {}", before + iteration);
+            if self.check_finite(run, &symptom, console)? {
+                console.warn(&format!("{symptom}, and the parameters are finite"));
+            }
+            self.warned_of_nan = true;
+        }
+        let TrainSettings { checkpoint_every, store_every, .. } = self.ready.settings.train;
+        let due = |every: Option<u64>, since| {
+            every.is_some_and(|every| totals.counters.iterations - since >= every)
+        };
+        let store = due(store_every, self.directory.resumable().unwrap_or(0));
+        if store || due(checkpoint_every, self.directory.checkpointed()) {
+            self.checkpoint(run, totals.counters, store || store_every.is_none(), console)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the last checkpoint and the result.
+    pub(super) fn conclude(
+        mut self,
         run: &mut dyn Run,
         totals: &RunTotals,
         times: Vec<(String, f64)>,
         resumed: Option<u64>,
         console: &mut Console<'_>,
-    ) -> Result<u8> {
+    ) -> Result<Outcome> {
+        if self.directory.resumable() != Some(totals.counters.iterations) {
+            self.checkpoint(run, totals.counters, true, console)?;
+        }
         let plan = self.ready.settings.plan();
         let interrupted = totals.counters.calls < plan.calls;
         let mut evaluation = if interrupted { Vec::new() } else { run.evaluate()? };
@@ -331,12 +367,7 @@ impl Session {
                 run = outcome.run_dir
             ));
         }
-        console.print(&if self.json {
-            serde_json::to_string(&outcome)? + "\n"
-        } else {
-            summary(&outcome, &totals.points)
-        })?;
-        Ok(if interrupted { INTERRUPTED } else { 0 })
+        Ok(outcome)
     }
 
     fn start(&mut self) -> Result<Box<dyn Run>> {

@@ -59,17 +59,26 @@ impl RunTotals {
         directory: &mut RunDirectory,
         interrupt: &AtomicBool,
     ) -> Result<CallMetrics> {
-        let since = std::mem::take(&mut self.evaluating[1]);
-        self.evaluating[0] += since;
         let began = Instant::now();
         let call = run.advance_until(interrupt).with_context(|| {
             let iterations = self.counters.iterations;
             format!("the training failed after {iterations} iterations ({})", directory.way_back())
         })?;
-        if call.iterations == 0 {
-            return Ok(call);
+        if call.iterations > 0 {
+            self.record(&call, (began, Instant::now()), directory)?;
         }
-        let ended = Instant::now();
+        Ok(call)
+    }
+
+    /// Records a call that was made from one moment to another.
+    pub(super) fn record(
+        &mut self,
+        call: &CallMetrics,
+        (began, ended): (Instant, Instant),
+        directory: &mut RunDirectory,
+    ) -> Result<()> {
+        let since = std::mem::take(&mut self.evaluating[1]);
+        self.evaluating[0] += since;
         let seconds = (ended - began).as_secs_f64();
         let before = (self.counters.iterations, self.counters.env_steps);
         self.counters.env_steps += call.env_steps;
@@ -92,8 +101,7 @@ impl RunTotals {
             env_steps,
             seconds_since_start: (ended - self.started).as_secs_f64(),
         });
-        directory.record(&call, before, seconds)?;
-        Ok(call)
+        directory.record(call, before, seconds)
     }
 
     /// Takes the time of an evaluation out of the training's.

@@ -8,9 +8,9 @@ use anyhow::Result;
 use super::arguments::TrainArguments;
 use super::exporter::Exporter;
 use super::session::{Ready, Session};
-use super::{Console, Program};
+use super::{Console, Program, population};
 use crate::loading::Overrides;
-use crate::run_directory::{Counters, RunDirectory};
+use crate::run_directory::RunDirectory;
 use crate::settings::Settings;
 
 pub(super) fn train(
@@ -21,6 +21,16 @@ pub(super) fn train(
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     let settings = settings(args, program)?;
+    if let Some(seeds) = args.seeds {
+        return population::train(
+            args,
+            seeds.get() as u64,
+            settings,
+            started,
+            (console, interrupt),
+            program,
+        );
+    }
     begin(args, settings, started, console, program)?.run(console, interrupt)
 }
 
@@ -48,16 +58,8 @@ pub(super) fn begin(
     let run = args.run_dir.as_deref();
     let directory = RunDirectory::create(run, &ready.settings, &ready.recorded)?;
     Ok(Session {
-        ready,
-        directory,
-        counters: Counters::default(),
-        points: Vec::new(),
-        from: None,
         json: args.json,
-        started,
-        warned_of_nan: false,
         exporter: Exporter::of(args.metrics.as_deref(), console)?,
-        elsewhere: None,
-        completes: None,
+        ..Session::beginning(ready, directory, started)
     })
 }

@@ -19,8 +19,8 @@ use crate::export::Portable;
 use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::sebulba::compiled_environments;
 use crate::training::{
-    CallMetrics, Evaluate, Explanation, LoopModule, Plays, Programs, Repeats, Run, Stage, Start,
-    Suspect, Training,
+    CallMetrics, Evaluate, Explanation, LoopModule, Plays, Populates, Programs, Repeats, Run,
+    Stage, Start, Suspect, Training,
 };
 
 /// An agent in an environment, and what is measured at the end.
@@ -93,6 +93,10 @@ impl Training for AnakinTraining {
 
     fn repeats(&self) -> Result<&dyn Repeats, String> {
         Ok(self)
+    }
+
+    fn populates(&self) -> Option<&dyn Populates> {
+        Some(self)
     }
 }
 

@@ -3,6 +3,7 @@
 mod anakin;
 mod central;
 mod explain;
+mod population;
 mod programs;
 mod recent;
 mod sebulba;

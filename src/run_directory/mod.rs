@@ -94,7 +94,7 @@ impl RunDirectory {
     pub fn create(path: Option<&Path>, settings: &Settings, recorded: &Recorded) -> Result<Self> {
         let path = match path {
             Some(path) => given(path)?,
-            None => next_free(&settings.experiment, settings.train.seed)?,
+            None => next_free(&format!("{}-{}", settings.experiment, settings.train.seed))?,
         };
         write_settings(&path, settings, recorded)?;
         Ok(Self {
@@ -401,13 +401,13 @@ fn given(path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-fn next_free(experiment: &str, seed: u64) -> Result<PathBuf> {
+fn next_free(name: &str) -> Result<PathBuf> {
     let runs = Path::new("runs");
     let failed = |path: &Path| format!("cannot make the run directory `{}`", path.display());
     fs::create_dir_all(runs).with_context(|| failed(runs))?;
     let mut number = 1u64;
     loop {
-        let path = runs.join(format!("{experiment}-{seed}-{number}"));
+        let path = runs.join(format!("{name}-{number}"));
         // Making the folder is what claims the number: another process may look for one too.
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
@@ -415,6 +415,17 @@ fn next_free(experiment: &str, seed: u64) -> Result<PathBuf> {
             Err(error) => return Err(error).with_context(|| failed(&path)),
         }
     }
+}
+
+/// A folder for the run directories of several runs: `path`, or the next free `runs/<name>-<n>`.
+///
+/// # Errors
+/// Where the folder cannot be made.
+pub fn group(path: Option<&Path>, name: &str) -> Result<PathBuf> {
+    let Some(path) = path else { return next_free(name) };
+    let failed = || format!("cannot make the folder `{}`", path.display());
+    fs::create_dir_all(path).with_context(failed)?;
+    Ok(path.to_owned())
 }
 
 /// The identity of the run in a folder, which is made if there is none.

@@ -9,6 +9,7 @@ mod memory;
 mod nan;
 mod new;
 mod play;
+mod population;
 mod remote;
 mod resume;
 mod servers;

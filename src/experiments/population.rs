@@ -1,0 +1,169 @@
+//! Many runs of an agent in an environment as one program, for the command line: a [`Run`] for each seed, all of which advance together.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use podracer_envs::AnyEnvironment;
+use podracer_rl::agents::AnyAgent;
+use podracer_runtime::{
+    Array, Checkpoint, Client, CompileOptions, ExecutableCache, Host, ProgramOptions,
+};
+use toml::Table;
+
+use super::anakin::AnakinTraining;
+use super::recent::RecentReturns;
+use crate::anakin;
+use crate::population::{CompiledPopulation, Population, PopulationState};
+use crate::registry::Evaluation as EnvironmentEvaluation;
+use crate::training::{CallMetrics, Populates, Run, Start};
+
+/// The program of all runs, and what it gave that runs have not taken yet.
+struct Shared {
+    program: CompiledPopulation<(), AnyEnvironment, AnyAgent>,
+    /// Position and path of each parameter among the leaves of an agent's state.
+    parameters: Vec<(usize, String)>,
+    /// Absent only after a call that failed.
+    state: Option<PopulationState<(), AnyEnvironment, AnyAgent>>,
+    iterations: u64,
+    /// Calls that a member has not taken.
+    waiting: Vec<VecDeque<CallMetrics>>,
+    recent: Vec<RecentReturns>,
+    /// The checkpoints of all members after the last call, once one was asked for.
+    checkpoints: Vec<Checkpoint<'static>>,
+    compile_seconds: f64,
+}
+
+/// A member as a run.
+struct MemberRun {
+    shared: Rc<RefCell<Shared>>,
+    member: usize,
+    agent: AnyAgent,
+    client: Client,
+    device: usize,
+    evaluation: Option<(EnvironmentEvaluation, Table)>,
+}
+
+impl Populates for AnakinTraining {
+    fn populate(&self, start: Start<'_>, seeds: &[u64]) -> Result<Vec<Box<dyn Run>>> {
+        let Start { client, devices, xla, .. } = start;
+        let began = Instant::now();
+        let compile = CompileOptions {
+            replicas: devices.len(),
+            device_assignment: Some(devices.to_vec()),
+            xla: xla.to_vec(),
+        };
+        let simplify = self.simplify.clone();
+        let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
+        let make = |()| self.anakin.clone();
+        let population = Population::new(seeds.to_vec(), (), make).devices(devices.len());
+        let program = population.compile_with(client, &options)?;
+        let compile_seconds = began.elapsed().as_secs_f64();
+        let shared = Shared {
+            state: Some(program.init()?),
+            parameters: self.anakin.positions(&self.anakin.clone().devices(1).trace()?)?,
+            program,
+            iterations: 0,
+            waiting: seeds.iter().map(|_| VecDeque::new()).collect(),
+            recent: seeds.iter().map(|_| RecentReturns::default()).collect(),
+            checkpoints: Vec::new(),
+            compile_seconds,
+        };
+        let shared = Rc::new(RefCell::new(shared));
+        let member = |member| -> Box<dyn Run> {
+            Box::new(MemberRun {
+                shared: Rc::clone(&shared),
+                member,
+                agent: self.anakin.agent().clone(),
+                client: client.clone(),
+                device: devices[0],
+                evaluation: self.evaluation.clone(),
+            })
+        };
+        Ok((0..seeds.len()).map(member).collect())
+    }
+}
+
+impl Shared {
+    fn state(&self) -> Result<&PopulationState<(), AnyEnvironment, AnyAgent>> {
+        self.state.as_ref().context("the runs ended with an error before")
+    }
+
+    /// Makes the next call of all members.
+    fn advance(&mut self) -> Result<()> {
+        let state = self.state.take().context("the runs ended with an error before")?;
+        let (state, members) = self.program.run(state)?;
+        self.state = Some(state);
+        let iterations = self.program.iterations_per_call() as u64;
+        self.iterations += iterations;
+        self.checkpoints.clear();
+        let env_steps = self.program.steps_per_call() / members.len() as u64;
+        let of_members = members.into_iter().zip(&mut self.recent).zip(&mut self.waiting);
+        for ((metrics, recent), waiting) in of_members {
+            waiting.push_back(CallMetrics {
+                env_steps,
+                iterations,
+                per_iteration: metrics.per_iteration()?,
+                recent: recent.with(metrics.ended()),
+                episodes: metrics.episodes,
+                reports: metrics.reports,
+                ..CallMetrics::default()
+            });
+        }
+        Ok(())
+    }
+
+    /// The checkpoint of a member after the last call.
+    fn checkpoint(&mut self, member: usize) -> Result<Checkpoint<'static>> {
+        if self.checkpoints.is_empty() {
+            self.checkpoints = self.program.members(self.state()?, self.iterations)?;
+            for (checkpoint, recent) in self.checkpoints.iter_mut().zip(&self.recent) {
+                recent.save(checkpoint)?;
+            }
+        }
+        Ok(self.checkpoints[member].clone())
+    }
+}
+
+impl Run for MemberRun {
+    fn compile_seconds(&self) -> f64 {
+        self.shared.borrow().compile_seconds
+    }
+
+    /// The first member to advance makes the call of all.
+    fn advance(&mut self) -> Result<CallMetrics> {
+        let mut shared = self.shared.borrow_mut();
+        if shared.waiting[self.member].is_empty() {
+            shared.advance()?;
+        }
+        let call = shared.waiting[self.member].pop_front();
+        let ahead = shared.waiting.iter().any(|waiting| waiting.len() > 1);
+        ensure!(!ahead, "the members of a population advance together");
+        call.context("a call gives metrics of every member")
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
+        self.shared.borrow_mut().checkpoint(self.member)
+    }
+
+    fn store(&self) -> &'static str {
+        anakin::STORE
+    }
+
+    fn parameters(&self) -> Result<Vec<(String, Array)>> {
+        let shared = self.shared.borrow();
+        let leaves = shared.program.agent(shared.state()?, self.member)?.into_leaves();
+        let picked = shared.parameters.iter();
+        Ok(picked.map(|(leaf, path)| (path.clone(), leaves[*leaf].clone())).collect())
+    }
+
+    fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
+        let Some((evaluation, table)) = &self.evaluation else { return Ok(Vec::new()) };
+        let shared = self.shared.borrow();
+        let agent: Host<_> = shared.program.agent(shared.state()?, self.member)?;
+        let state = agent.on_devices(&[self.client.device(self.device)?.clone()])?;
+        evaluation(table, &self.agent, &self.client, &state)
+    }
+}
