@@ -16,7 +16,7 @@ use crate::files::write_whole;
 use crate::format::{aligned, count, plural};
 use crate::population::check_shares;
 use crate::run_directory::{Counters, RunDirectory, group};
-use crate::settings::{Settings, UsageError};
+use crate::settings::{Devices, Settings, UsageError};
 use crate::statistics::{Estimate, estimate, interquartile_mean, mean};
 use crate::training::Run;
 
@@ -65,7 +65,21 @@ pub(super) fn train(
     if args.metrics.is_some() {
         bail!(UsageError::new("--metrics is for one run, and --seeds trains several"));
     }
-    let ready = Ready::new(settings, console, program)?;
+    if number > MOST {
+        bail!(UsageError::new(format!("--seeds {number}: expected at most {MOST}")));
+    }
+    // Members share out all devices, and are runs of the settings' own.
+    let mut shared = settings.clone();
+    if args.experiment.devices.is_none() {
+        shared.train.devices = Devices::All;
+    }
+    let mut ready = Ready::new(shared, console, program)?;
+    if args.experiment.devices.is_none() {
+        let share = |count: &usize| number.is_multiple_of(*count as u64);
+        let most = (1..=ready.devices.len()).rev().find(share).unwrap_or(1);
+        ready.devices.truncate(most);
+    }
+    check_shares(number as usize, ready.devices.len())?;
     let Some(populates) = ready.training.populates() else {
         bail!(UsageError::new(format!(
             "--seeds trains several runs as one program, which a loop with environments on the host ([{}]) is not: train them one after the \
@@ -73,16 +87,13 @@ pub(super) fn train(
             ready.settings.training_loop.section()
         )));
     };
-    let settings = &ready.settings;
-    if number > MOST {
-        bail!(UsageError::new(format!("--seeds {number}: expected at most {MOST}")));
-    }
-    check_shares(number as usize, ready.devices.len())?;
+    let rule = ready.training.xla_options(&ready.recorded.platform, 1);
+    let settings = Settings { xla: settings.xla_options(rule).into_iter().collect(), ..settings };
     let seeds: Vec<u64> = (0..number).map(|i| settings.train.seed.wrapping_add(i)).collect();
     let name = format!("{}-{number}seeds", settings.experiment);
     let folder = group(args.run_dir.as_deref(), &name)?;
     let directory = |seed: &u64| {
-        let mut ready = ready.clone();
+        let mut ready = Ready { settings: settings.clone(), ..ready.clone() };
         ready.settings.train.seed = *seed;
         let path = folder.join(format!("seed-{seed}"));
         let directory = RunDirectory::create(Some(&path), &ready.settings, &ready.recorded)?;
