@@ -108,6 +108,11 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         Anakin { scope: false, ..self }
     }
 
+    /// The same loop with another agent of the kind.
+    pub(crate) fn with_agent(self, agent: A) -> Self {
+        Anakin { agent, ..self }
+    }
+
     /// The agent of the loop.
     pub fn agent(&self) -> &A {
         &self.agent

@@ -122,12 +122,32 @@ pub trait Repeats {
 
 /// A training of which many runs can be one program.
 pub trait Populates {
+    /// Checks that runs of one program may differ in these settings.
+    ///
+    /// # Errors
+    /// A setting that is no number which a program takes as data.
+    fn check(&self, columns: &[Column]) -> Result<()>;
+
     /// [`Training::start`] of a run for each seed, from the initial state. They advance together: after a call of one, each of the
-    /// others makes one. The devices share out the runs.
+    /// others makes one. The devices share out the runs, which differ in the settings of `columns`.
     ///
     /// # Errors
     /// As [`Training::start`], and a number of seeds that does not divide over the devices.
-    fn populate(&self, start: Start<'_>, seeds: &[u64]) -> Result<Vec<Box<dyn Run>>>;
+    fn populate(
+        &self,
+        start: Start<'_>,
+        seeds: &[u64],
+        columns: &[Column],
+    ) -> Result<Vec<Box<dyn Run>>>;
+}
+
+/// A setting in which runs of one program differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The setting, such as `agent.learning_rate`.
+    pub key: String,
+    /// Its value in each run.
+    pub values: Vec<f64>,
 }
 
 /// A training that can infer for workers elsewhere.

@@ -10,7 +10,7 @@ use podracer_compiler::stablehlo::{ArgumentSpec, Donation, ModuleSpec, stablehlo
 use podracer_compiler::{TensorType, simplify as passes};
 use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 
-use crate::tree::{self, Device, DeviceArray, Host, OnDevice, OnHost, Placement};
+use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
 use crate::warnings;
 use crate::{
     Argument, Array, Checkpoint, CheckpointError, Client, CompileOptions, Executable,

@@ -74,6 +74,8 @@ pub(super) enum Command {
     },
     /// Train with different settings for some seconds each, and say which are fastest
     Tune(TuneArguments),
+    /// Train with several values of some settings, and several seeds of each, as one program
+    Sweep(SweepArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
         /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba`, `central` or `metrics`
@@ -353,6 +355,28 @@ pub(super) struct TuneArguments {
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Print the report as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct SweepArguments {
+    /// Of the settings that --set changes, those with several values are swept: `1e-4,1e-3`, `lin:0..1:5` or `log:1e-4..1e-2:8`
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArguments,
+    /// The first seed of each combination
+    #[arg(long, allow_negative_numbers = true, value_parser = number())]
+    pub(super) seed: Option<u64>,
+    /// Seeds of each combination
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = at_least_one("seed"))]
+    pub(super) seeds: NonZero<usize>,
+    /// Environment steps of each run: 300000, 300k, 2.5M or 1e6
+    #[arg(long, allow_negative_numbers = true, value_parser = steps)]
+    pub(super) steps: Option<u64>,
+    /// The folder of all run directories [default: the next free runs/<EXPERIMENT>-sweep-<n>]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) run_dir: Option<PathBuf>,
+    /// Print the results as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -8,6 +8,7 @@
 //!   training.
 
 mod arguments;
+mod axes;
 mod calls;
 mod check;
 mod console;
@@ -37,6 +38,7 @@ mod serve;
 mod session;
 mod signals;
 mod summary;
+mod sweep;
 mod target;
 mod totals;
 mod train;
@@ -134,6 +136,7 @@ pub fn run(
         Command::Export(args) => export::export(&args, console, program),
         Command::Check(args) => check::check(&args, console, program),
         Command::Tune(args) => tune::tune(&args, program.registry, console, interrupt),
+        Command::Sweep(args) => sweep::sweep(&args, started, (console, interrupt), program),
         Command::Opt { file, pass, print } => opt::opt(&file, &pass, print, console),
         Command::Diff { left, right } => opt::diff(&left, &right, console),
         Command::Describe { name, json } => {

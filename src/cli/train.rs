@@ -22,10 +22,10 @@ pub(super) fn train(
 ) -> Result<u8> {
     let settings = settings(args, program)?;
     if let Some(seeds) = args.seeds {
-        return population::train(
+        return population::seeds(
             args,
-            seeds.get() as u64,
-            settings,
+            seeds.get(),
+            &settings,
             started,
             (console, interrupt),
             program,

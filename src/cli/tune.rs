@@ -17,6 +17,7 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::arguments::{ExperimentArguments, TuneArguments};
+use super::axes::{Axis, axis, combinations};
 use super::{Console, FAILURE, INTERRUPTED, program_name, signals};
 use crate::files::write_whole;
 use crate::format::count;
@@ -33,9 +34,6 @@ struct Common<'a> {
     set: Vec<String>,
     trust: bool,
 }
-
-/// A setting and the values to try, as `--set` would have them.
-type Axis = (String, Vec<String>);
 
 /// A training with some settings.
 #[derive(Clone, Debug, Serialize)]
@@ -253,39 +251,6 @@ fn acting(settings: &Settings, cores: usize, key: &str) -> Option<Axis> {
     (values.len() > 1).then(|| (key.to_owned(), values))
 }
 
-/// Parses `KEY=VALUE,VALUE`. Commas within brackets are of a value.
-fn axis(text: &str) -> Result<Axis> {
-    let problem = || {
-        UsageError::new(format!(
-            "--try {text}: expected KEY=VALUE,VALUE such as sebulba.threads=1,2,4"
-        ))
-    };
-    let (key, values) = text.split_once('=').ok_or_else(problem)?;
-    let mut open = 0_i32;
-    let between = |c: char| {
-        open += i32::from(c == '[') - i32::from(c == ']');
-        c == ',' && open <= 0
-    };
-    let values: Vec<String> = values.split(between).map(|value| value.trim().to_owned()).collect();
-    if key.is_empty() || values.iter().any(String::is_empty) {
-        return Err(problem().into());
-    }
-    Ok((key.trim().to_owned(), values))
-}
-
-/// One value of each axis, in every way; the last axis changes fastest.
-fn combinations(axes: &[Axis]) -> Vec<Vec<String>> {
-    axes.iter().fold(vec![Vec::new()], |chosen, (key, values)| {
-        let with = |chosen: &Vec<String>| {
-            let next = values
-                .iter()
-                .map(|value| [chosen.clone(), vec![format!("{key}={value}")]].concat());
-            next.collect::<Vec<_>>()
-        };
-        chosen.iter().flat_map(with).collect()
-    })
-}
-
 /// Waits until a trial has made its first call and trained for `seconds` more, and asks it to stop.
 fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool) -> Result<()> {
     let metrics = folder.join(METRICS);
@@ -331,14 +296,5 @@ mod tests {
         assert_eq!(three, ["[1]", "[1, 4]"]);
         assert_eq!(tried("cartpole-central-ppo", "2"), None, "one acts and one learns");
         assert_eq!(tried("cartpole-ppo", "8"), None);
-    }
-
-    #[test]
-    fn a_list_is_one_value() {
-        let (key, values) = axis("central.actors=[0], [0, 1],[0,1,2]").expect("three lists");
-        assert_eq!(
-            (&key[..], &values[..]),
-            ("central.actors", &["[0]", "[0, 1]", "[0,1,2]"].map(String::from)[..])
-        );
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_envs::AnyEnvironment;
 use podracer_envs::host::HostEnvironment;
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::agents::{AnyAgent, Task};
 use podracer_runtime::{
     Array, Checkpoint, Client, CompileOptions, ExecutableCache, OptionValue, ProgramOptions,
 };
@@ -16,7 +16,7 @@ use super::explain;
 use super::recent::RecentReturns;
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
 use crate::export::Portable;
-use crate::registry::Evaluation as EnvironmentEvaluation;
+use crate::registry::{AgentEntry, Evaluation as EnvironmentEvaluation};
 use crate::sebulba::compiled_environments;
 use crate::training::{
     CallMetrics, Evaluate, Explanation, LoopModule, Plays, Populates, Programs, Repeats, Run,
@@ -30,6 +30,10 @@ pub(super) struct AnakinTraining {
     pub(super) simplify: Simplify,
     /// The environment's measure of a trained agent, and the environment's settings.
     pub(super) evaluation: Option<(EnvironmentEvaluation, Table)>,
+    /// The agent as the registry has it, and the task and settings that it is made of.
+    pub(super) entry: AgentEntry,
+    pub(super) task: Task,
+    pub(super) table: Table,
 }
 
 impl Programs for AnakinTraining {

@@ -18,7 +18,7 @@ use podracer_rl::agents::{AnyAgent, Learn, Task};
 
 use crate::anakin::Anakin;
 use crate::central::CentralInference;
-use crate::registry::{Batches, EnvironmentEntry, Registry};
+use crate::registry::{AgentEntry, Batches, EnvironmentEntry, Registry};
 use crate::sebulba::Sebulba;
 use crate::settings::{HostLoopSettings, ReplayMemory, Settings, TrainingLoop, UsageError};
 use crate::training::Training;
@@ -75,13 +75,17 @@ impl Registry {
                 let environment = self.environment_of(settings)?;
                 let in_dsl = environment.in_dsl(table)?;
                 let spaces = (in_dsl.observation_space(), in_dsl.action_space());
-                let agent = self.agent_of(settings, spaces, Some(in_dsl.clone()))?;
+                let (entry, task) = self.task_of(settings, spaces, Some(in_dsl.clone()))?;
+                let agent = entry.agent(&settings.agent, &task)?;
                 let anakin = Anakin::with(in_dsl, agent, anakin.clone());
                 let evaluation = environment.evaluation();
                 Box::new(AnakinTraining {
                     anakin: anakin.for_library().named(experiment),
                     simplify,
                     evaluation: evaluation.map(|evaluation| (evaluation, table.clone())),
+                    entry: entry.clone(),
+                    task,
+                    table: settings.agent.clone(),
                 })
             }
             TrainingLoop::Sebulba(sebulba) => {
@@ -112,11 +116,22 @@ impl Registry {
         (observation, action): (Space, Space),
         model: Option<AnyEnvironment>,
     ) -> Result<AnyAgent, UsageError> {
+        let (entry, task) = self.task_of(settings, (observation, action), model)?;
+        entry.agent(&settings.agent, &task)
+    }
+
+    /// The entry of the agent, and its task.
+    fn task_of(
+        &self,
+        settings: &Settings,
+        (observation, action): (Space, Space),
+        model: Option<AnyEnvironment>,
+    ) -> Result<(&AgentEntry, Task), UsageError> {
         let kind = settings.agent_kind();
         let unknown = || UsageError::new(format!("there is no agent `{kind}`"));
         let iterations = settings.plan().iterations as usize;
         let task = Task { observation, action, iterations, model };
-        self.agent(kind).ok_or_else(unknown)?.agent(&settings.agent, &task)
+        Ok((self.agent(kind).ok_or_else(unknown)?, task))
     }
 
     /// The agent, the environments that step together, and the frames of a step, for a loop with environments on the host.

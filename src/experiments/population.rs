@@ -6,27 +6,30 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use podracer_dsl::prelude::{DType, Spec, Tensor, TensorType, eval_shape};
 use podracer_envs::AnyEnvironment;
 use podracer_rl::agents::AnyAgent;
+use podracer_rl::{column, with_row};
 use podracer_runtime::{
     Array, Checkpoint, Client, CompileOptions, ExecutableCache, Host, ProgramOptions,
 };
-use toml::Table;
+use toml::{Table, Value};
 
 use super::anakin::AnakinTraining;
 use super::recent::RecentReturns;
 use crate::anakin;
 use crate::population::{CompiledPopulation, Population, PopulationState};
 use crate::registry::Evaluation as EnvironmentEvaluation;
-use crate::training::{CallMetrics, Populates, Run, Start};
+use crate::settings::UsageError;
+use crate::training::{CallMetrics, Column, Populates, Run, Start};
 
 /// The program of all runs, and what it gave that runs have not taken yet.
 struct Shared {
-    program: CompiledPopulation<(), AnyEnvironment, AnyAgent>,
+    program: CompiledPopulation<Option<Tensor>, AnyEnvironment, AnyAgent>,
     /// Position and path of each parameter among the leaves of an agent's state.
     parameters: Vec<(usize, String)>,
     /// Absent only after a call that failed.
-    state: Option<PopulationState<(), AnyEnvironment, AnyAgent>>,
+    state: Option<PopulationState<Option<Tensor>, AnyEnvironment, AnyAgent>>,
     iterations: u64,
     /// Calls that a member has not taken.
     waiting: Vec<VecDeque<CallMetrics>>,
@@ -47,7 +50,27 @@ struct MemberRun {
 }
 
 impl Populates for AnakinTraining {
-    fn populate(&self, start: Start<'_>, seeds: &[u64]) -> Result<Vec<Box<dyn Run>>> {
+    fn check(&self, columns: &[Column]) -> Result<()> {
+        let table = self.table_of(columns)?;
+        let mut made = Ok(());
+        let row = Spec::<Tensor>(TensorType::new(DType::F32, [columns.len()]));
+        eval_shape((row,), |(row,)| {
+            made = with_row(row, || self.entry.agent(&table, &self.task).map(drop));
+        })?;
+        made.map_err(|mistake| {
+            let problem = format!(
+                "{mistake}: it is not a number that a program takes as data, and runs that differ in it are programs of their own"
+            );
+            UsageError::new(problem).into()
+        })
+    }
+
+    fn populate(
+        &self,
+        start: Start<'_>,
+        seeds: &[u64],
+        columns: &[Column],
+    ) -> Result<Vec<Box<dyn Run>>> {
         let Start { client, devices, xla, .. } = start;
         let began = Instant::now();
         let compile = CompileOptions {
@@ -57,8 +80,16 @@ impl Populates for AnakinTraining {
         };
         let simplify = self.simplify.clone();
         let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
-        let make = |()| self.anakin.clone();
-        let population = Population::new(seeds.to_vec(), (), make).devices(devices.len());
+        let table = self.table_of(columns)?;
+        let rows = rows(columns, seeds.len())?;
+        let make = |row: Option<Tensor>| match row
+            .map(|row| with_row(row, || self.entry.agent(&table, &self.task)))
+        {
+            Some(Ok(agent)) => self.anakin.clone().with_agent(agent),
+            // The mistakes of columns were told before.
+            Some(Err(_)) | None => self.anakin.clone(),
+        };
+        let population = Population::new(seeds.to_vec(), rows, make).devices(devices.len());
         let program = population.compile_with(client, &options)?;
         let compile_seconds = began.elapsed().as_secs_f64();
         let shared = Shared {
@@ -86,8 +117,36 @@ impl Populates for AnakinTraining {
     }
 }
 
+impl AnakinTraining {
+    /// The settings of the agent, with these columns in place of values.
+    fn table_of(&self, columns: &[Column]) -> Result<Table, UsageError> {
+        let mut table = self.table.clone();
+        for (index, Column { key, .. }) in columns.iter().enumerate() {
+            let place = key.strip_prefix("agent.").filter(|key| !key.contains('.'));
+            let Some(place) = place else {
+                return Err(UsageError::new(format!(
+                    "{key}: only numbers of [agent] differ between the runs of one program"
+                )));
+            };
+            table.insert(place.to_owned(), Value::String(column(index)));
+        }
+        Ok(table)
+    }
+}
+
+/// The numbers of each run, f32 `[runs, columns]`; `None` without columns.
+fn rows(columns: &[Column], runs: usize) -> Result<Host<Option<Tensor>>> {
+    let ty = TensorType::new(DType::F32, [runs, columns.len()]);
+    let numbers = |run: usize| columns.iter().map(move |column| column.values[run] as f32);
+    let numbers: Vec<f32> = (0..runs).flat_map(numbers).collect();
+    let some = !columns.is_empty();
+    let spec: Spec<Option<Tensor>> = Spec(some.then(|| Spec(ty)));
+    let numbers = Array::from_slice([runs, columns.len()], &numbers)?;
+    Ok(Host::from_named(&spec, some.then_some(("[0]", numbers)))?)
+}
+
 impl Shared {
-    fn state(&self) -> Result<&PopulationState<(), AnyEnvironment, AnyAgent>> {
+    fn state(&self) -> Result<&PopulationState<Option<Tensor>, AnyEnvironment, AnyAgent>> {
         self.state.as_ref().context("the runs ended with an error before")
     }
 

@@ -27,4 +27,4 @@ pub mod returns;
 pub mod search;
 pub mod sebulba;
 
-pub use number::Number;
+pub use number::{Number, column, with_row};

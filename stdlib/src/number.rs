@@ -3,8 +3,10 @@
 use podracer_dsl::prelude::*;
 use podracer_dsl::tensor::Operand;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -130,15 +132,67 @@ impl Serialize for Number {
         match self {
             Number::Constant(value) => serializer.serialize_f64(*value),
             Number::Traced(_) => {
-                Err(S::Error::custom("a number that the program computes has no value to write"))
+                Err(ser::Error::custom("a number that the program computes has no value to write"))
             }
         }
     }
 }
 
+/// What a setting says whose number is a column of the row that [`with_row`] has.
+const COLUMN: &str = "column ";
+
+thread_local! {
+    /// The numbers of the member whose settings are read, f32 `[C]`.
+    static ROW: Cell<Option<Tensor>> = const { Cell::new(None) };
+}
+
+/// The text of a setting whose number is a column, from 0, of the row of numbers in [`with_row`].
+pub fn column(index: usize) -> String {
+    format!("{COLUMN}{index}")
+}
+
+/// Reads settings in `f`, in which a number may be a [`column`] of this row, f32 `[C]`: a number that the program computes.
+pub fn with_row<T>(row: Tensor, f: impl FnOnce() -> T) -> T {
+    struct Before(Option<Tensor>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ROW.set(self.0);
+        }
+    }
+    let _before = Before(ROW.replace(Some(row)));
+    f()
+}
+
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        f64::deserialize(deserializer).map(Number::Constant)
+        deserializer.deserialize_any(AnyNumber)
+    }
+}
+
+/// Reads numbers, and columns where there is a row.
+struct AnyNumber;
+
+impl Visitor<'_> for AnyNumber {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("f64")
+    }
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Number, E> {
+        Ok(Number::Constant(value))
+    }
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Number, E> {
+        Ok(Number::Constant(value as f64))
+    }
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Number, E> {
+        Ok(Number::Constant(value as f64))
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<Number, E> {
+        let index = text.strip_prefix(COLUMN).and_then(|index| index.parse::<i32>().ok());
+        match (ROW.get(), index) {
+            (Some(row), Some(index)) => Ok(Number::Traced(row.index(index))),
+            _ => Err(E::invalid_type(Unexpected::Str(text), &self)),
+        }
     }
 }
 

@@ -42,7 +42,9 @@ fn every_seed_is_a_run_of_its_own() {
     let returns: Vec<f64> =
         runs.iter().map(|run| run["mean_return"].as_f64().expect("episodes ended")).collect();
     let mean = returns.iter().sum::<f64>() / 3.0;
-    assert!((all["mean_return"]["value"].as_f64().expect("a mean") - mean).abs() < 1e-9);
+    assert!(
+        (all["settings"][0]["mean_return"]["value"].as_f64().expect("a mean") - mean).abs() < 1e-9
+    );
     let written = fs::read_to_string(folder.join("three/population.json")).expect("it is written");
     assert_eq!(json(written.as_bytes()), all);
 
@@ -69,6 +71,62 @@ fn every_seed_is_a_run_of_its_own() {
     }
 }
 
+/// One program has all learning rates, and each run is that of its own settings.
+#[test]
+fn a_sweep_is_ranked_and_its_runs_are_of_their_settings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let rates =
+        ["--set", "agent.learning_rate=log:1e-4..1e-2:3", "--set", "agent.entropy_cost=0,0.1"];
+    let sweep = [&["sweep"], &SHORT[1..], &rates, &["--seeds", "2", "--run-dir", "all"]].concat();
+    let all = said(folder, &sweep);
+    let groups = all["settings"].as_array().expect("settings");
+    assert_eq!((groups.len(), all["runs"].as_array().map(Vec::len)), (6, Some(12)));
+    let mean = |group: &Value| group["mean_return"]["value"].as_f64();
+    assert!(groups.is_sorted_by(|a, b| mean(a) >= mean(b)), "{groups:?}");
+    assert!(groups.iter().all(|group| group["runs"] == 2), "{groups:?}");
+    let own = "all/agent.learning_rate=1e-2,agent.entropy_cost=0.1,seed=1";
+    let run = all["runs"].as_array().and_then(|runs| runs.iter().find(|run| run["run_dir"] == own));
+    let set =
+        ["--set", "agent.learning_rate=1e-2", "--set", "agent.entropy_cost=0.1", "--seed", "1"];
+    let alone = said(folder, &[&SHORT[..], &set, &["--run-dir", "alone"]].concat());
+    assert_eq!(run.map(|run| &run["mean_return"]), Some(&alone["mean_return"]));
+    let config = |run: &str| {
+        let text = fs::read_to_string(folder.join(run).join("config.toml")).expect("it is there");
+        let table: toml::Table = text.parse().expect("TOML");
+        (
+            table["agent"].clone(),
+            table["train"].clone(),
+            table["anakin"].clone(),
+            table["xla"].clone(),
+        )
+    };
+    assert_eq!(config(own), config("alone"));
+}
+
+#[test]
+fn sweeps_of_what_is_no_number_of_the_program_are_mistakes() {
+    for (arguments, expected) in [
+        (&["agent.epochs=2,4"][..], "agent.epochs: invalid type: string"),
+        (&["agent.epochs=2,4"], "it is not a number that a program takes as data"),
+        (&["anakin.environments=2,4"], "only numbers of [agent] differ between the runs"),
+        (&["agent.torso=\"mlp\",\"conv\""], "only numbers differ between the runs"),
+        (&["agent.learning_rat=1e-3,1e-2"], "did you mean `learning_rate`"),
+        (&["agent.learning_rate=log:0..1:3"], "two numbers greater than 0"),
+        (&["agent.learning_rate=1e-3"], "a sweep needs a setting with several values"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut sweep = podracer(&["sweep", "cartpole-ppo"]);
+        arguments.iter().for_each(|set| {
+            sweep.args(["--set", set]);
+        });
+        let output = sweep.current_dir(&folder).assert().code(2).get_output().clone();
+        let said = text(&output.stderr);
+        assert!(said.contains(expected), "{said}");
+        assert!(!folder.path().join("runs").exists(), "nothing was begun");
+    }
+}
+
 #[test]
 fn runs_that_fail_are_told_and_the_table_has_the_others() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -82,9 +140,10 @@ fn runs_that_fail_are_told_and_the_table_has_the_others() {
         .clone();
     let (table, warned) = (text(&output.stdout), text(&output.stderr));
     for seed in ["0", "1"] {
-        assert!(warned.contains(&format!("seed {seed}: ")), "{warned}");
-        let row = table.lines().find(|line| line.starts_with(seed)).expect("a row");
-        assert!(row.contains("failed") && row.contains("not finite"), "{row}");
+        assert!(warned.contains(&format!("seed-{seed}: ")), "{warned}");
+        let failed = format!("failed: seed-{seed}: ");
+        let row = table.lines().find(|line| line.starts_with(&failed)).expect("a row");
+        assert!(row.contains("not finite"), "{row}");
     }
     assert!(table.contains("run directories: runs/cartpole-ppo-2seeds-1"), "{table}");
 }
