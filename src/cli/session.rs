@@ -276,7 +276,7 @@ impl Session {
         Ok(if outcome.interrupted { INTERRUPTED } else { 0 })
     }
 
-    /// What comes after a call that is recorded: the words of its programs, an evaluation, a look for numbers that are not finite, a
+    /// The rest after a call that is recorded: the words of its programs, an evaluation, a look for numbers that are not finite, a
     /// checkpoint. `before` are the iterations before it.
     pub(super) fn after_call(
         &mut self,

@@ -24,7 +24,7 @@ use crate::format::count;
 use crate::loading::{Overrides, parse_sets};
 use crate::registry::Registry;
 use crate::run_directory::METRICS;
-use crate::settings::{Settings, TrainingLoop, UsageError};
+use crate::settings::{Settings, TrainingLoop};
 
 /// An experiment, with the settings that all trials share.
 struct Common<'a> {

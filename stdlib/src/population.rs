@@ -12,7 +12,7 @@ use podracer_envs::Environment;
 /// A member of a population.
 #[derive(Tree, Clone)]
 pub struct Member<M: Tree, S: Tree> {
-    /// What makes the member differ from others: hyper-parameters, a map, anything.
+    /// Data in which the member differs from others: hyper-parameters, a map, anything.
     pub data: M,
     /// The state of its run.
     pub state: S,

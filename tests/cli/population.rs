@@ -25,7 +25,7 @@ fn json(output: &[u8]) -> Value {
     serde_json::from_slice(output).expect("one line of JSON")
 }
 
-/// What a command in a folder says as JSON.
+/// The JSON that a command in a folder prints.
 fn said(folder: &Path, arguments: &[&str]) -> Value {
     let mut command = podracer(&[arguments, &["--json"]].concat());
     json(&command.current_dir(folder).assert().success().get_output().stdout)

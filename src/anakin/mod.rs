@@ -3,27 +3,29 @@
 //! [`Anakin`] says what is trained and how. [`Anakin::compile`] makes it a [`CompiledAnakin`], whose states live on the
 //! devices. The loop below knows neither agents nor environments: it is the runtime's [`AnakinLoop`].
 
+mod metrics;
+
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use podracer_dsl::prelude::{eval_shape, key};
-use podracer_dsl::{Loc, Report, Tree, called_from};
+use podracer_dsl::{Loc, called_from};
 use podracer_envs::{Environment, check_environment};
 use podracer_rl::agents::{Agent, Axes, Learn, check_agent};
 use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 use podracer_runtime::setters::ConfigureAnakin;
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, ArrayError, Checkpoint,
-    CheckpointError, Client, CompileOptions, Host, OptionValue, ProgramOptions, RuntimeError,
-    lower_kept,
+    AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, Checkpoint, CheckpointError,
+    Client, CompileOptions, OptionValue, ProgramOptions, RuntimeError, lower_kept,
 };
 
 use crate::UsageError;
 use crate::builder;
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::parameters;
-use crate::training::Ended;
+
+pub use metrics::TrainingMetrics;
 
 /// Prefix of the state's arrays in a checkpoint.
 pub(crate) const STATE: &str = "state.";
@@ -402,116 +404,5 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
         path: impl AsRef<Path>,
     ) -> Result<()> {
         parameters::save(&self.parameters(state)?, path.as_ref())
-    }
-}
-
-/// Metrics of the iterations of one call.
-#[derive(Clone, Debug)]
-pub struct TrainingMetrics<M: Tree> {
-    /// The agent's metrics, each f32 `[iterations_per_call]`.
-    pub agent: Host<M>,
-    /// The mean return of the episodes that ended in this call; NaN if none did.
-    pub episode_return: f64,
-    /// The mean length of these episodes, in steps; NaN if none ended.
-    pub episode_length: f64,
-    /// The number of episodes that ended in this call.
-    pub episodes: u64,
-    /// Failed checks and prints of environment and agent ([`check`](podracer_dsl::check),
-    /// [`debug_print`](podracer_dsl::debug_print)), in the order of their lines.
-    pub reports: Vec<Report>,
-    series: EpisodeSeries,
-}
-
-impl<M: Tree> TrainingMetrics<M> {
-    /// The metrics of the iterations of one call.
-    pub(crate) fn read(
-        agent: Host<M>,
-        episodes: &Host<Episodes>,
-        iterations: usize,
-        reports: Vec<Report>,
-    ) -> Result<Self, RuntimeError> {
-        let series = EpisodeSeries::read(episodes, iterations)?;
-        let all: Ended = series.ended.iter().copied().sum();
-        Ok(TrainingMetrics {
-            agent,
-            episode_return: all.return_sum / all.episodes as f64,
-            episode_length: series.lengths.iter().sum::<f64>() / all.episodes as f64,
-            episodes: all.episodes,
-            reports,
-            series,
-        })
-    }
-
-    /// Named series with one value per iteration: the agent's metrics, and mean return and length of the episodes that ended
-    /// in each iteration (`episode_return`, `episode_length`; NaN where none did).
-    ///
-    /// # Errors
-    /// [`ArrayError::Type`] where a metric of the agent is not f32.
-    pub fn per_iteration(&self) -> Result<Vec<(String, Vec<f32>)>, ArrayError> {
-        let mut series = Vec::new();
-        self.agent.visit(|path, leaf| {
-            series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
-        });
-        series.into_iter().chain(self.series.per_iteration().map(Ok)).collect()
-    }
-
-    /// The agent's metrics of all iterations, by name.
-    ///
-    /// # Errors
-    /// [`ArrayError::Type`] where a metric is not f32.
-    pub(crate) fn agent_metrics(&self) -> Result<Vec<(String, f32)>, ArrayError> {
-        let mut all = Ok(Vec::new());
-        self.agent.visit(|path, leaf| {
-            if let Ok(known) = &mut all {
-                match leaf.to_vec::<f32>() {
-                    Ok(values) => {
-                        known.extend(values.into_iter().map(|value| (path.to_string(), value)))
-                    }
-                    Err(error) => all = Err(error),
-                }
-            }
-        });
-        all
-    }
-
-    /// The number of episodes that ended in each iteration, with the sum of their returns.
-    pub fn ended(&self) -> impl Iterator<Item = Ended> {
-        self.series.ended.iter().copied()
-    }
-}
-
-/// The episodes of a call that ended in each iteration, on all devices.
-#[derive(Clone, Debug)]
-struct EpisodeSeries {
-    ended: Vec<Ended>,
-    /// Sums of the episodes' lengths, in steps.
-    lengths: Vec<f64>,
-}
-
-impl EpisodeSeries {
-    /// Reads the episodes of all devices, whose parts stand one after another, each with one entry per iteration.
-    fn read(episodes: &Host<Episodes>, iterations: usize) -> Result<Self, RuntimeError> {
-        let counts: Vec<i32> = episodes.count.to_vec()?;
-        let returns: Vec<f32> = episodes.return_sum.to_vec()?;
-        let lengths: Vec<i32> = episodes.length_sum.to_vec()?;
-        let of_iteration = |iteration| (iteration..counts.len()).step_by(iterations);
-        let ended =
-            |i: usize| Ended { episodes: counts[i] as u64, return_sum: f64::from(returns[i]) };
-        Ok(EpisodeSeries {
-            ended: (0..iterations)
-                .map(|iteration| of_iteration(iteration).map(ended).sum())
-                .collect(),
-            lengths: (0..iterations)
-                .map(|iteration| of_iteration(iteration).map(|i| f64::from(lengths[i])).sum())
-                .collect(),
-        })
-    }
-
-    /// Mean return and length of the episodes that ended in each iteration.
-    fn per_iteration(&self) -> [(String, Vec<f32>); 2] {
-        let mean = |(sum, ended): (f64, &Ended)| (sum / ended.episodes as f64) as f32;
-        let returns = self.ended.iter().map(|ended| mean((ended.return_sum, ended))).collect();
-        let lengths = self.lengths.iter().copied().zip(&self.ended).map(mean).collect();
-        [("episode_return".to_owned(), returns), ("episode_length".to_owned(), lengths)]
     }
 }
