@@ -74,7 +74,8 @@ pub(super) enum Command {
     },
     /// Train with different settings for some seconds each, and say which are fastest
     Tune(TuneArguments),
-    /// Train with several values of some settings, and several seeds of each, as one program
+    /// Train with several values of the settings that --set names (`1e-4,1e-3`, `lin:0..1:5` or `log:1e-4..1e-2:8`), and several seeds of
+    /// each, as one program
     Sweep(SweepArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
@@ -361,7 +362,6 @@ pub(super) struct TuneArguments {
 
 #[derive(Args, Debug)]
 pub(super) struct SweepArguments {
-    /// Of the settings that --set changes, those with several values are swept: `1e-4,1e-3`, `lin:0..1:5` or `log:1e-4..1e-2:8`
     #[command(flatten)]
     pub(super) experiment: ExperimentArguments,
     /// The first seed of each combination

@@ -138,7 +138,7 @@ impl Serialize for Number {
     }
 }
 
-/// What a setting says whose number is a column of the row that [`with_row`] has.
+/// Beginning of a setting whose number is a column of the row that [`with_row`] has.
 const COLUMN: &str = "column ";
 
 thread_local! {

@@ -110,7 +110,7 @@ fn sweeps_of_what_is_no_number_of_the_program_are_mistakes() {
         (&["agent.epochs=2,4"][..], "agent.epochs: invalid type: string"),
         (&["agent.epochs=2,4"], "it is not a number that a program takes as data"),
         (&["anakin.environments=2,4"], "only numbers of [agent] differ between the runs"),
-        (&["agent.torso=\"mlp\",\"conv\""], "only numbers differ between the runs"),
+        (&["agent.torso=\"none\",\"residual\""], "only numbers differ between the runs"),
         (&["agent.learning_rat=1e-3,1e-2"], "did you mean `learning_rate`"),
         (&["agent.learning_rate=log:0..1:3"], "two numbers greater than 0"),
         (&["agent.learning_rate=1e-3"], "a sweep needs a setting with several values"),
