@@ -10,6 +10,7 @@ import time
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+import jax.numpy as jnp
 
 
 def measure(function, arguments, repeats, donated=None):
@@ -63,6 +64,7 @@ def run_training(description, peer, make_train, steps, num_envs, total_timesteps
     parser.add_argument("--num-envs", type=int, default=num_envs)
     parser.add_argument("--total-timesteps", type=int, default=total_timesteps)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1, help="so many seeds, from --seed on, by jax.vmap")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     rollout = steps * arguments.num_envs
@@ -70,10 +72,17 @@ def run_training(description, peer, make_train, steps, num_envs, total_timesteps
     if updates == 0:
         parser.error(f"--total-timesteps must be at least one rollout, {rollout}")
     train = make_train(arguments.num_envs, updates)
-    stages, (_, info) = measure(train, (jax.random.PRNGKey(arguments.seed),), arguments.repeats)
-    # The return of the episode each environment finished last, over the last rollout.
-    mean_return = float(info["returned_episode_returns"][-1].mean())
-    line = {"peer": peer, "num_envs": arguments.num_envs, "env_steps": updates * rollout}
+    seeds = range(arguments.seed, arguments.seed + arguments.seeds)
+    key = jax.random.PRNGKey(arguments.seed)
+    if arguments.seeds > 1:
+        train, key = jax.vmap(train), jnp.stack([jax.random.PRNGKey(seed) for seed in seeds])
+    stages, (_, info) = measure(train, (key,), arguments.repeats)
+    # The return of the episode each environment finished last, over the last rollout. [updates, ..] of each seed
+    returns = info["returned_episode_returns"]
+    last = returns[:, -1] if arguments.seeds > 1 else returns[-1]
+    mean_return = float(last.mean())
+    env_steps = updates * rollout * arguments.seeds
+    line = {"peer": peer, "num_envs": arguments.num_envs, "seeds": arguments.seeds, "env_steps": env_steps}
     report({**line, **stages, "mean_return": mean_return})
 
 
