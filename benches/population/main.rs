@@ -110,7 +110,7 @@ fn main() -> Result<()> {
                 format!("--seeds={}", options.seeds),
                 format!("--num-envs={}", options.environments),
                 format!("--total-timesteps={steps_of_each}"),
-                "--repeats=2".to_owned(),
+                "--repeats=1".to_owned(),
             ];
             of_peer.extend(speeds(&peer.run("ppo_cartpole.py", &arguments)?)?);
         }
