@@ -111,6 +111,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     }
 
     /// The same loop with another agent of the kind.
+    #[cfg(feature = "cli")]
     pub(crate) fn with_agent(self, agent: A) -> Self {
         Anakin { agent, ..self }
     }

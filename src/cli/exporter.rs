@@ -80,19 +80,21 @@ impl Exporter {
         }
     }
 
-    /// Shows what a run tells of itself, each second, until this is dropped.
+    /// Shows what a run tells of itself, now and each second, until this is dropped.
     ///
     /// # Errors
     /// A thread that cannot be started.
     pub(super) fn follow(&self, live: Live) -> Result<()> {
+        let show = move |recorder: &PrometheusRecorder| {
+            live().into_iter().for_each(|(name, value)| gauge(recorder, name, value));
+        };
+        show(&self.0);
         let recorder = Arc::downgrade(&self.0);
         let follow = move || {
-            while let Some(recorder) = recorder.upgrade() {
-                for (name, value) in live() {
-                    gauge(&recorder, name, value);
-                }
-                drop(recorder);
+            loop {
                 thread::sleep(LIVE);
+                let Some(recorder) = recorder.upgrade() else { break };
+                show(&recorder);
             }
         };
         let thread = thread::Builder::new().name("live metrics".to_owned());

@@ -231,9 +231,7 @@ pub(super) fn train(
                 (console, interrupt),
             );
             if let Err(error) = after {
-                let (run, problem) = (run_of.folder.clone(), format!("{error:#}"));
-                console.warn(&format!("{run}: {problem}; the others go on"));
-                failed.push(Failed { run, problem });
+                failed.push(Failed::new(run_of, &error, console));
                 *slot = None;
             }
         }
@@ -250,7 +248,13 @@ pub(super) fn train(
     let mut groups: Vec<(&[String], Vec<f64>)> = Vec::new();
     for (planned, member) in planned.iter().zip(members) {
         let Some(Member { session, mut run, totals }) = member else { continue };
-        let outcome = session.conclude(&mut *run, &totals, Vec::new(), None, console)?;
+        let outcome = match session.conclude(&mut *run, &totals, Vec::new(), None, console) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                failed.push(Failed::new(planned, &error, console));
+                continue;
+            }
+        };
         let returns = match groups.iter_mut().find(|(chosen, _)| *chosen == planned.chosen) {
             Some((_, returns)) => returns,
             None => {
@@ -270,7 +274,7 @@ pub(super) fn train(
     };
     let mut groups: Vec<Group> = groups.into_iter().map(group).collect();
     groups.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
-    let interrupted = calls < plan.calls && !runs.is_empty();
+    let interrupted = calls < plan.calls && interrupt.load(Ordering::Relaxed);
     let speeds: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_per_second).collect();
     let outcomes = Outcomes {
         experiment: ready.settings.experiment.clone(),
@@ -299,6 +303,15 @@ pub(super) fn train(
         (false, true) => 0,
         (false, false) => FAILURE,
     })
+}
+
+impl Failed {
+    /// A run that ended with an error, which the user is told.
+    fn new(run: &Planned, error: &anyhow::Error, console: &mut Console<'_>) -> Self {
+        let (run, problem) = (run.folder.clone(), format!("{error:#}"));
+        console.warn(&format!("{run}: {problem}; the others go on"));
+        Failed { run, problem }
+    }
 }
 
 impl Group {

@@ -31,8 +31,8 @@ struct Shared {
     /// Absent only after a call that failed.
     state: Option<PopulationState<Option<Tensor>, AnyEnvironment, AnyAgent>>,
     iterations: u64,
-    /// Calls that a member has not taken.
-    waiting: Vec<VecDeque<CallMetrics>>,
+    /// Calls that a member has not taken; `None` for one that has ended.
+    waiting: Vec<Option<VecDeque<CallMetrics>>>,
     recent: Vec<RecentReturns>,
     /// The checkpoints of all members after the last call, once one was asked for.
     checkpoints: Vec<Checkpoint<'static>>,
@@ -97,7 +97,7 @@ impl Populates for AnakinTraining {
             parameters: self.anakin.positions(&self.anakin.clone().devices(1).trace()?)?,
             program,
             iterations: 0,
-            waiting: seeds.iter().map(|_| VecDeque::new()).collect(),
+            waiting: seeds.iter().map(|_| Some(VecDeque::new())).collect(),
             recent: seeds.iter().map(|_| RecentReturns::default()).collect(),
             checkpoints: Vec::new(),
             compile_seconds,
@@ -161,6 +161,7 @@ impl Shared {
         let env_steps = self.program.steps_per_call() / members.len() as u64;
         let of_members = members.into_iter().zip(&mut self.recent).zip(&mut self.waiting);
         for ((metrics, recent), waiting) in of_members {
+            let Some(waiting) = waiting else { continue };
             waiting.push_back(CallMetrics {
                 env_steps,
                 iterations,
@@ -186,6 +187,12 @@ impl Shared {
     }
 }
 
+impl Drop for MemberRun {
+    fn drop(&mut self) {
+        self.shared.borrow_mut().waiting[self.member] = None;
+    }
+}
+
 impl Run for MemberRun {
     fn compile_seconds(&self) -> f64 {
         self.shared.borrow().compile_seconds
@@ -194,11 +201,11 @@ impl Run for MemberRun {
     /// The first member to advance makes the call of all.
     fn advance(&mut self) -> Result<CallMetrics> {
         let mut shared = self.shared.borrow_mut();
-        if shared.waiting[self.member].is_empty() {
+        if shared.waiting[self.member].as_ref().is_none_or(VecDeque::is_empty) {
             shared.advance()?;
         }
-        let call = shared.waiting[self.member].pop_front();
-        let ahead = shared.waiting.iter().any(|waiting| waiting.len() > 1);
+        let call = shared.waiting[self.member].as_mut().and_then(VecDeque::pop_front);
+        let ahead = shared.waiting.iter().flatten().any(|waiting| waiting.len() > 1);
         ensure!(!ahead, "the members of a population advance together");
         call.context("a call gives metrics of every member")
     }

@@ -148,6 +148,26 @@ fn runs_that_fail_are_told_and_the_table_has_the_others() {
     assert!(table.contains("run directories: runs/cartpole-ppo-2seeds-1"), "{table}");
 }
 
+/// Two calls after a run had failed, the others failed as well.
+#[test]
+fn runs_go_on_after_one_has_failed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut sweep = podracer(&["sweep"]);
+    sweep.args(&SHORT[1..8]).args(["--steps", "1280", "--seeds", "2", "--json"]);
+    sweep.args(["--set", "agent.learning_rate=1e38,1e-3", "--set", "agent.max_gradient_norm=1e30"]);
+    let output = sweep.current_dir(&folder).assert().code(1).get_output().clone();
+    let all = json(&output.stdout);
+    let failed = all["failed"].as_array().expect("those that failed");
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert!(failed.iter().all(|one| one["run"].to_string().contains("learning_rate=1e38")));
+    let [group] = &all["settings"].as_array().expect("settings")[..] else { panic!("{all}") };
+    assert_eq!(
+        (&group["settings"]["agent.learning_rate"], &group["runs"]),
+        (&"1e-3".into(), &2.into())
+    );
+    assert!(all["runs"].as_array().expect("runs").iter().all(|run| run["env_steps"] == 1280));
+}
+
 #[test]
 fn what_is_no_population_is_a_mistake() {
     for (arguments, expected) in [
