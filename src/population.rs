@@ -47,6 +47,7 @@ pub type PopulationState<M, E, A> = AnakinState<(), Member<M, LoopState<E, A>>>;
 /// ```no_run
 /// use podracer::population::Population;
 /// use podracer::prelude::*;
+/// use podracer::rl::agents::{AdamSettings, PpoSettings};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let environment = podracer::envs::Catch::default();
