@@ -227,10 +227,10 @@ impl Settings {
         options.into_iter().collect()
     }
 
-    /// The settings as TOML, which [`load`] reads back.
+    /// The settings as TOML, which `loading::load` reads back.
     ///
     /// # Errors
-    /// Values that TOML cannot write, which [`load`] does not give.
+    /// Values that TOML cannot write, which `loading::load` does not give.
     pub fn to_toml(&self) -> anyhow::Result<String> {
         Ok(toml::to_string(self)?)
     }

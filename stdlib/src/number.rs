@@ -151,7 +151,7 @@ pub fn column(index: usize) -> String {
     format!("{COLUMN}{index}")
 }
 
-/// Reads settings in `f`, in which a number may be a [`column`] of this row, f32 `[C]`: a number that the program computes.
+/// Reads settings in `f`, in which a number may be a [`column()`] of this row, f32 `[C]`: a number that the program computes.
 pub fn with_row<T>(row: Tensor, f: impl FnOnce() -> T) -> T {
     struct Before(Option<Tensor>);
     impl Drop for Before {

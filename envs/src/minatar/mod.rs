@@ -9,7 +9,7 @@
 //! - Sets of cells are ten words, one for each row, whose bit `c` is column `c`. Only pictures and observations have an element
 //!   for each cell.
 //! - Nothing is scattered or gathered: a position is compared with an index.
-//! - Many draws that few steps need are in a loop that runs in those steps alone ([`drawn_if`]). Outside of one, XLA would compute the
+//! - Many draws that few steps need are in a loop that runs in those steps alone (`drawn_if`). Outside of one, XLA would compute the
 //!   twenty rounds of each draw again for every cell of an observation that depends on it.
 
 pub mod asterix;

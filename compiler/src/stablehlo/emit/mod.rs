@@ -1,6 +1,6 @@
 //! The part of emitting a module that does not depend on its representation.
 //!
-//! The emitter implements the trait [`Hlo`](crate::lower::Hlo), which ops lower themselves through, and
+//! The emitter implements the trait [`Hlo`], which ops lower themselves through, and
 //! checks what they do. A [`Backend`] builds the module, and may trust what it is given.
 //!
 //! # Invariants

@@ -13,7 +13,7 @@ use crate::optim::{Optimizer, global_norm};
 use crate::ravel::ravel;
 use podracer_dsl::prelude::*;
 
-/// Data of a step that [`Ppo`] leaves for learning.
+/// Data of a step that `Ppo` leaves for learning.
 #[derive(Tree, Clone)]
 pub struct PpoExtras {
     /// The logarithm of the action's probability when it was drawn. f32 `[]`
