@@ -301,17 +301,17 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
         Ok(checkpoints)
     }
 
-    /// The agent of a member, on the host.
+    /// The agents of all members, on the host.
     ///
     /// # Errors
     /// Errors of the runtime.
-    pub fn agent(
+    pub fn agents(
         &self,
         state: &PopulationState<M, E, A>,
-        member: usize,
-    ) -> Result<Host<A::State>, RuntimeError> {
+    ) -> Result<Vec<Host<A::State>>, RuntimeError> {
         let all = state.sharded.state.replicated.agent.to_host()?;
-        Ok(all.map(|leaf| picked(leaf, 1, [member].into_iter(), &[])))
+        let agent = |member| all.map(|leaf| picked(leaf, 1, [member].into_iter(), &[]));
+        Ok((0..self.seeds.len()).map(agent).collect())
     }
 
     /// A checkpoint of the whole population after so many iterations.

@@ -66,17 +66,24 @@ impl Programs for AnakinTraining {
     }
 }
 
-impl Training for AnakinTraining {
-    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
-        let Start { client, devices, xla, seed, folder: _, from } = start;
-        let began = Instant::now();
+impl AnakinTraining {
+    /// The options of a program on the devices of a start.
+    pub(super) fn options(&self, start: &Start<'_>) -> ProgramOptions {
         let compile = CompileOptions {
-            replicas: devices.len(),
-            device_assignment: Some(devices.to_vec()),
-            xla: xla.to_vec(),
+            replicas: start.devices.len(),
+            device_assignment: Some(start.devices.to_vec()),
+            xla: start.xla.to_vec(),
         };
         let simplify = self.simplify.clone();
-        let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
+        ProgramOptions { compile, cache: ExecutableCache::user(), simplify }
+    }
+}
+
+impl Training for AnakinTraining {
+    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
+        let Start { client, devices, seed, from, .. } = start;
+        let began = Instant::now();
+        let options = self.options(&start);
         let anakin = self.anakin.clone().devices(devices.len()).compile_with(client, &options)?;
         let compile_seconds = began.elapsed().as_secs_f64();
         let state = match from {

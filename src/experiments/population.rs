@@ -1,27 +1,29 @@
 //! Many runs of an agent in an environment as one program, for the command line: a [`Run`] for each seed, all of which advance together.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use podracer_dsl::prelude::{DType, Spec, Tensor, TensorType, eval_shape};
+use podracer_dsl::prelude::{DType, Spec, Tensor, TensorType, eval_shape, key};
 use podracer_envs::AnyEnvironment;
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::agents::{AnyAgent, Learn};
 use podracer_rl::{column, with_row};
-use podracer_runtime::{
-    Array, Checkpoint, Client, CompileOptions, ExecutableCache, Host, ProgramOptions,
-};
+use podracer_runtime::{Array, Checkpoint, Client, Host};
 use toml::{Table, Value};
 
 use super::anakin::AnakinTraining;
 use super::recent::RecentReturns;
 use crate::anakin;
+use crate::parameters;
 use crate::population::{CompiledPopulation, Population, PopulationState};
 use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::settings::UsageError;
 use crate::training::{CallMetrics, Column, Populates, Run, Start};
+
+/// The state of an agent.
+type AgentState = <AnyAgent as Learn>::State;
 
 /// The program of all runs, and what it gave that runs have not taken yet.
 struct Shared {
@@ -36,6 +38,8 @@ struct Shared {
     recent: Vec<RecentReturns>,
     /// The checkpoints of all members after the last call, once one was asked for.
     checkpoints: Vec<Checkpoint<'static>>,
+    /// The agents of all members after the last call, once one was asked for.
+    agents: OnceCell<Vec<Host<AgentState>>>,
     compile_seconds: f64,
 }
 
@@ -71,15 +75,9 @@ impl Populates for AnakinTraining {
         seeds: &[u64],
         columns: &[Column],
     ) -> Result<Vec<Box<dyn Run>>> {
-        let Start { client, devices, xla, .. } = start;
+        let Start { client, devices, .. } = start;
         let began = Instant::now();
-        let compile = CompileOptions {
-            replicas: devices.len(),
-            device_assignment: Some(devices.to_vec()),
-            xla: xla.to_vec(),
-        };
-        let simplify = self.simplify.clone();
-        let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
+        let options = self.options(&start);
         let table = self.table_of(columns)?;
         let rows = rows(columns, seeds.len())?;
         let make = |row: Option<Tensor>| match row
@@ -92,14 +90,17 @@ impl Populates for AnakinTraining {
         let population = Population::new(seeds.to_vec(), rows, make).devices(devices.len());
         let program = population.compile_with(client, &options)?;
         let compile_seconds = began.elapsed().as_secs_f64();
+        let agent = self.anakin.agent();
+        let state = eval_shape((key(),), |(key,)| agent.init(key))?;
         let shared = Shared {
             state: Some(program.init()?),
-            parameters: self.anakin.positions(&self.anakin.clone().devices(1).trace()?)?,
+            parameters: parameters::positions(agent, &state)?,
             program,
             iterations: 0,
             waiting: seeds.iter().map(|_| Some(VecDeque::new())).collect(),
             recent: seeds.iter().map(|_| RecentReturns::default()).collect(),
             checkpoints: Vec::new(),
+            agents: OnceCell::new(),
             compile_seconds,
         };
         let shared = Rc::new(RefCell::new(shared));
@@ -107,7 +108,7 @@ impl Populates for AnakinTraining {
             Box::new(MemberRun {
                 shared: Rc::clone(&shared),
                 member,
-                agent: self.anakin.agent().clone(),
+                agent: agent.clone(),
                 client: client.clone(),
                 device: devices[0],
                 evaluation: self.evaluation.clone(),
@@ -158,6 +159,7 @@ impl Shared {
         let iterations = self.program.iterations_per_call() as u64;
         self.iterations += iterations;
         self.checkpoints.clear();
+        self.agents.take();
         let env_steps = self.program.steps_per_call() / members.len() as u64;
         let of_members = members.into_iter().zip(&mut self.recent).zip(&mut self.waiting);
         for ((metrics, recent), waiting) in of_members {
@@ -173,6 +175,15 @@ impl Shared {
             });
         }
         Ok(())
+    }
+
+    /// The agent of a member after the last call.
+    fn agent(&self, member: usize) -> Result<&Host<AgentState>> {
+        if let Some(agents) = self.agents.get() {
+            return Ok(&agents[member]);
+        }
+        let agents = self.program.agents(self.state()?)?;
+        Ok(&self.agents.get_or_init(|| agents)[member])
     }
 
     /// The checkpoint of a member after the last call.
@@ -220,7 +231,7 @@ impl Run for MemberRun {
 
     fn parameters(&self) -> Result<Vec<(String, Array)>> {
         let shared = self.shared.borrow();
-        let leaves = shared.program.agent(shared.state()?, self.member)?.into_leaves();
+        let leaves = shared.agent(self.member)?.clone().into_leaves();
         let picked = shared.parameters.iter();
         Ok(picked.map(|(leaf, path)| (path.clone(), leaves[*leaf].clone())).collect())
     }
@@ -228,7 +239,7 @@ impl Run for MemberRun {
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
         let Some((evaluation, table)) = &self.evaluation else { return Ok(Vec::new()) };
         let shared = self.shared.borrow();
-        let agent: Host<_> = shared.program.agent(shared.state()?, self.member)?;
+        let agent = shared.agent(self.member)?;
         let state = agent.on_devices(&[self.client.device(self.device)?.clone()])?;
         evaluation(table, &self.agent, &self.client, &state)
     }
