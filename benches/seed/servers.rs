@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use podracer_envs::Space;
-use podracer_envs::host::{HostSpec, WorkerEvent, WorkerId, Workers};
+use podracer_envs::host::{Answer, HostSpec, WorkerEvent, WorkerId, Workers};
 use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::seed_server::{Seed, SeedServer};
 use podracer_remote::proto::to_worker::Message as LearnerMessage;
@@ -111,9 +111,13 @@ fn infer(mut workers: Box<dyn Workers>, batch: usize, bytes: usize, stop: &Atomi
         if filled >= batch || (filled > 0 && Instant::now() >= until) {
             std::hint::black_box(&gathered);
             version += 1;
-            for (worker, sequence, n) in waiting.drain(..) {
-                workers.answer(worker, sequence, Bytes::from(vec![0; 4 * n]), version);
-            }
+            let answers = waiting.drain(..).map(|(worker, sequence, n)| Answer {
+                worker,
+                sequence,
+                actions: Bytes::from(vec![0; 4 * n]),
+                version,
+            });
+            workers.answer(answers.collect());
             filled = 0;
         }
         if waiting.is_empty() {

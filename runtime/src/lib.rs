@@ -19,6 +19,7 @@ mod compiled_environments;
 mod error;
 mod jit;
 mod needed;
+mod outcome;
 mod program;
 mod projection;
 mod reports;

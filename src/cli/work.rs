@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use podracer_envs::host::Latencies;
 use podracer_remote::certificates::CertificateError;
-use podracer_remote::worker::{MakeEnvironment, WorkerError, WorkerOptions, WorkerStatus, work};
+use podracer_remote::worker::{
+    MakeEnvironment, WorkerError, WorkerOptions, WorkerStatus, WorkerTimes, work,
+};
 use podracer_remote::{Address, RunDescription, Security, certificates};
 
 use super::numbers::at_least_one;
@@ -112,7 +115,7 @@ pub(super) fn run(
     let heeding = signals::heed();
     let (told, done) = thread::scope(|scope| {
         let told = scope.spawn(|| work(&options, make, &status, interrupt));
-        let (mut since, mut before) = (Instant::now(), 0);
+        let (mut since, mut before, mut told_times) = (Instant::now(), 0, WorkerTimes::default());
         while !told.is_finished() {
             thread::sleep(Duration::from_millis(20));
             let seconds = since.elapsed().as_secs_f64();
@@ -120,11 +123,12 @@ pub(super) fn run(
                 let steps = status.environment_steps();
                 let speed = (steps - before) as f64 / seconds;
                 console.say(&format!(
-                    "{steps} steps, {speed:.0} steps/s, parameters of update {}, connected {} times",
+                    "{steps} steps, {speed:.0} steps/s, {}parameters of update {}, connected {} times",
+                    times(&status.times(), &told_times),
                     status.version(),
                     status.sessions()
                 ));
-                (since, before) = (Instant::now(), steps);
+                (since, before, told_times) = (Instant::now(), steps, status.times());
             }
         }
         (told.join(), status.environment_steps())
@@ -150,4 +154,14 @@ pub(super) fn run(
     }
     console.say(&format!("the run is complete: {done} steps"));
     Ok(0)
+}
+
+/// The p50 and p99 of the environments' steps and of the learner's answers since an earlier reading, as words of a line.
+fn times(now: &WorkerTimes, earlier: &WorkerTimes) -> String {
+    let of = |what: &str, times: &Latencies| {
+        let ms = |share| Some(times.percentile(share)? * 1e3);
+        let words = |(half, most)| format!("{what} p50 {half:.2} ms, p99 {most:.2} ms, ");
+        ms(0.5).zip(ms(0.99)).map(words).unwrap_or_default()
+    };
+    of("step", &now.step.since(&earlier.step)) + &of("answer", &now.answer.since(&earlier.answer))
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 
 use super::{
-    HostEnvironment, HostError, StepMemory, WorkerEvent, WorkerId, WorkerStep, Workers,
+    Answer, HostEnvironment, HostError, StepMemory, WorkerEvent, WorkerId, WorkerStep, Workers,
     WorkersClosed,
 };
 
@@ -100,8 +100,10 @@ impl Workers for LocalWorkers {
         self.command(worker, Command::Begin { seed, first: first_lane });
     }
 
-    fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, _version: u64) {
-        self.command(worker, Command::Act { sequence, actions });
+    fn answer(&mut self, answers: Vec<Answer>) {
+        for Answer { worker, sequence, actions, .. } in answers {
+            self.command(worker, Command::Act { sequence, actions });
+        }
     }
 
     fn dismiss(&mut self, worker: WorkerId, reason: &str) {
@@ -191,7 +193,7 @@ mod tests {
             assert_eq!(step, WorkerStep::copied(&memory));
             let actions = Bytes::from(vec![1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
             pool.step(&actions, &mut memory.step()).unwrap();
-            workers.answer(worker, sequence, actions, 0);
+            workers.answer(vec![Answer { worker, sequence, actions, version: 0 }]);
         }
     }
 
@@ -199,7 +201,8 @@ mod tests {
     fn a_worker_that_fails_ends_them_all() {
         let mut workers = LocalWorkers::new(pools(2), 0, &Arc::default()).unwrap();
         workers.admit(WorkerId(1), 0, 0);
-        workers.answer(WorkerId(1), 0, Bytes::from(vec![9; 12]), 0);
+        let actions = Bytes::from(vec![9; 12]);
+        workers.answer(vec![Answer { worker: WorkerId(1), sequence: 0, actions, version: 0 }]);
         let error = loop {
             match workers.next(soon()) {
                 Ok(event) => assert!(event.is_some(), "it takes too long"),

@@ -7,8 +7,8 @@ use super::{HostError, HostSpec};
 pub struct HostStep<'a> {
     /// Observations to act on next, little-endian. `[N, ...]`
     pub observation: &'a mut [u8],
-    /// Observations after the step and before any reset, an episode's last one included. Empty if the environment never
-    /// truncates.
+    /// Observations after the step and before any reset: `observation` where no episode ended, and else the episode's last one. They
+    /// are read only in a step in which some episode ended. Empty if the environment never truncates.
     pub next_observation: &'a mut [u8],
     /// Rewards of the step. `[N]`
     pub reward: &'a mut [f32],

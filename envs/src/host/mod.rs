@@ -11,6 +11,7 @@
 mod breakout;
 mod cartpole;
 mod catch;
+mod latencies;
 mod local_workers;
 mod memory;
 mod native;
@@ -23,12 +24,13 @@ mod workers;
 pub use breakout::PixelBreakout;
 pub use cartpole::NativeCartPole;
 pub use catch::PixelCatch;
+pub use latencies::Latencies;
 pub use local_workers::LocalWorkers;
 pub use memory::{HostStep, StepMemory};
 pub use native::{NativeEnvironment, Outcome};
 pub use pool::{Pool, panic_message};
 pub use random::Random;
-pub use workers::{WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
+pub use workers::{Answer, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
 
 use std::path::PathBuf;
 

@@ -27,9 +27,9 @@ pub trait Workers: Send {
     /// environments comes from `seed` and their lanes.
     fn admit(&mut self, worker: WorkerId, first_lane: usize, seed: u64);
 
-    /// Answers the step `sequence` of a worker: the bytes of its actions, `[n, ..]`, and the version of the parameters that chose
-    /// them. Dropped if the worker has left.
-    fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, version: u64);
+    /// Answers the steps of a batch, all at once: whoever sends answers elsewhere is woken once for all of them. Answers to
+    /// workers that have left are dropped.
+    fn answer(&mut self, answers: Vec<Answer>);
 
     /// True if workers come from other processes: a run waits for them as long as it takes.
     fn are_elsewhere(&self) -> bool {
@@ -48,6 +48,19 @@ pub trait Workers: Send {
 /// The number of a worker, never used twice in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u64);
+
+/// The answer to a worker's step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The worker's number.
+    pub worker: WorkerId,
+    /// The number of the step.
+    pub sequence: u64,
+    /// The bytes of the actions of all of its environments. `[n, ..]`
+    pub actions: Bytes,
+    /// The version of the parameters that chose them.
+    pub version: u64,
+}
 
 /// An event of a worker: it came, stepped, or left.
 #[derive(Clone, Debug)]

@@ -221,11 +221,11 @@ impl Server {
                 tracing::error!("the server of workers has stopped: {error}");
             }
         });
-        drop(inside);
         let workers = receivers
             .into_iter()
             .map(|events| -> Box<dyn Workers> { Box::new(RemoteWorkers::new(events)) });
         let workers = workers.collect();
+        drop(inside);
         Ok((Server { shared, address, runtime: Some(runtime) }, workers))
     }
 

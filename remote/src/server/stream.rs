@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use podracer_envs::host::{HostSpec, WorkerId};
+use podracer_envs::host::{Answer, HostSpec, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::Stream;
@@ -181,9 +181,8 @@ impl WorkStream {
                 let run = Some(self.shared.run.to_wire());
                 Ok(Some(LearnerMessage::Welcome(Welcome { run, first_lane, seed })))
             }
-            (Some(Reply::Actions { sequence, actions, version }), Phase::Answering(asked))
-                if sequence == asked =>
-            {
+            (Some(Reply::Actions(answer)), Phase::Answering(asked)) if answer.sequence == asked => {
+                let Answer { sequence, actions, version, .. } = answer;
                 self.phase = Phase::Stepping(sequence + 1);
                 self.expect(Some(self.shared.limits.step));
                 if let Some(member) = &self.member {
@@ -192,7 +191,7 @@ impl WorkStream {
                 Ok(Some(LearnerMessage::Actions(Actions { sequence, actions, version })))
             }
             // An answer to another question is a mistake of the learner.
-            (Some(Reply::Admit { .. } | Reply::Actions { .. }), phase) => {
+            (Some(Reply::Admit { .. } | Reply::Actions(_)), phase) => {
                 tracing::error!(
                     "worker {}: an answer that nothing asked for ({phase:?})",
                     self.name

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bytes::Bytes;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use podracer_envs::host::{WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
+use podracer_envs::host::{Answer, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
 use tokio::sync::mpsc;
 
 /// A message from a stream to the learner.
@@ -59,11 +58,7 @@ pub(super) enum Reply {
         first_lane: usize,
         seed: u64,
     },
-    Actions {
-        sequence: u64,
-        actions: Bytes,
-        version: u64,
-    },
+    Actions(Answer),
     Dismiss(String),
     /// There is no room for it now.
     TurnAway(String),
@@ -80,11 +75,28 @@ pub(super) const REPLIES: usize = 4;
 pub(super) struct RemoteWorkers {
     events: EventReceiver,
     replies: HashMap<WorkerId, mpsc::Sender<Reply>>,
+    post: mpsc::UnboundedSender<Post>,
+}
+
+/// The answers of a batch, each with its stream.
+type Post = Vec<(mpsc::Sender<Reply>, Answer)>;
+
+/// Hands the answers of batches to their streams. It is a task of the server's, where a stream is woken without a system call: from
+/// the inference thread each answer would take one. What waits for it is bounded: a worker has at most one step unanswered.
+async fn deliver(mut post: mpsc::UnboundedReceiver<Post>) {
+    while let Some(answers) = post.recv().await {
+        for (stream, answer) in answers {
+            let _ = stream.try_send(Reply::Actions(answer));
+        }
+    }
 }
 
 impl RemoteWorkers {
+    /// The workers whose streams send these events. It is called within the server's runtime.
     pub(super) fn new(events: EventReceiver) -> Self {
-        RemoteWorkers { events, replies: HashMap::new() }
+        let (post, answers) = mpsc::unbounded_channel();
+        tokio::spawn(deliver(answers));
+        RemoteWorkers { events, replies: HashMap::new(), post }
     }
 
     fn reply(&mut self, worker: WorkerId, reply: Reply) {
@@ -128,8 +140,9 @@ impl Workers for RemoteWorkers {
         self.reply(worker, Reply::Admit { first_lane, seed });
     }
 
-    fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, version: u64) {
-        self.reply(worker, Reply::Actions { sequence, actions, version });
+    fn answer(&mut self, answers: Vec<Answer>) {
+        let streams = |answer: Answer| Some((self.replies.get(&answer.worker)?.clone(), answer));
+        let _ = self.post.send(answers.into_iter().filter_map(streams).collect());
     }
 
     fn dismiss(&mut self, worker: WorkerId, reason: &str) {
@@ -151,7 +164,8 @@ mod tests {
     #[test]
     fn events_that_nobody_takes_up_are_bounded() {
         let (streams, taken_up) = events(2);
-        let mut workers = RemoteWorkers::new(taken_up);
+        let post = mpsc::unbounded_channel().0;
+        let mut workers = RemoteWorkers { events: taken_up, replies: HashMap::new(), post };
         let come_and_go = |worker: u64| {
             let room = streams.has_room();
             if room {

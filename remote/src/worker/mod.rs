@@ -8,18 +8,19 @@ mod session;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use podracer_envs::host::{HostEnvironment, HostError};
+use podracer_envs::host::{HostEnvironment, HostError, Latencies};
+use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 use tonic::{Code, Request};
 
 use crate::proto::DescribeRequest;
 use crate::{Address, PROTOCOL, RunDescription, Security, SecurityError, tls};
 use backoff::Backoff;
-use session::{End, Stepper, session};
+use session::{End, Session, Stepper};
 
 /// Messages of a learner that knows no limit yet: a description with bounds for each pixel.
 const MOST_DESCRIPTION: usize = 64 << 20;
@@ -80,6 +81,16 @@ pub struct WorkerStatus {
     environment_steps: AtomicU64,
     sessions: AtomicU64,
     version: AtomicU64,
+    times: Mutex<WorkerTimes>,
+}
+
+/// The times that a worker's steps have taken, of all batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerTimes {
+    /// Of the environments: from the learner's actions to the step's message.
+    pub step: Latencies,
+    /// Of the learner and the way to it and back: from the message to the actions.
+    pub answer: Latencies,
 }
 
 impl WorkerStatus {
@@ -106,6 +117,27 @@ impl WorkerStatus {
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }
+
+    /// The times that steps and answers have taken so far.
+    #[must_use]
+    pub fn times(&self) -> WorkerTimes {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WorkerTimes> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stepped(&self, took: Duration) {
+        self.lock().step.add(took);
+    }
+
+    fn answered(&self, version: u64, environments: usize, took: Duration) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.environment_steps.fetch_add(environments as u64, Ordering::Relaxed);
+        self.version.store(version, Ordering::Relaxed);
+        self.lock().answer.add(took);
+    }
 }
 
 /// A function that makes a batch of environments by the learner's description.
@@ -125,7 +157,7 @@ struct Batch<'a> {
     options: &'a WorkerOptions,
     tls: Option<&'a TlsConnector>,
     make: &'a MakeEnvironment<'a>,
-    status: &'a WorkerStatus,
+    status: &'a Arc<WorkerStatus>,
     stop: &'a AtomicBool,
     /// Set when another batch has failed, or heard that the run is complete.
     over: &'a AtomicBool,
@@ -215,13 +247,6 @@ impl Batch<'_> {
         while !self.stops() {
             tick.tick().await;
         }
-    }
-
-    /// Counts an answer.
-    fn answered(&self, version: u64, environments: usize) {
-        self.status.steps.fetch_add(1, Ordering::Relaxed);
-        self.status.environment_steps.fetch_add(environments as u64, Ordering::Relaxed);
-        self.status.version.store(version, Ordering::Relaxed);
     }
 
     fn run(&self) -> Result<(), WorkerError> {
@@ -325,9 +350,28 @@ impl Batch<'_> {
                 Err(status) => return Ok(End::Broken(status)),
             };
         }
-        *made = Some(run.clone());
         self.status.sessions.fetch_add(1, Ordering::Relaxed);
-        Ok(session(client, stepper, (&run, protocol), self).await)
+        let (stop, stopped) = oneshot::channel();
+        let session = Session {
+            name: self.name(),
+            run: run.id.clone(),
+            protocol,
+            status: Arc::clone(self.status),
+            stopped,
+        };
+        *made = Some(run);
+        let environments = stepper.take().expect("they are made, or were");
+        let mut ends = tokio::spawn(session.run(client, environments));
+        let ended = tokio::select! {
+            ended = &mut ends => ended,
+            () = self.stopped() => {
+                let _ = stop.send(());
+                ends.await
+            }
+        };
+        let (end, environments) = ended.map_err(HostError::failed)?;
+        *stepper = environments;
+        Ok(end)
     }
 }
 

@@ -1,23 +1,24 @@
 //! A session: one stream, from `Hello` until it breaks or the run is complete.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use super::Batch;
+use super::WorkerStatus;
 use crate::packed::{pack_flags, pack_rewards};
 use crate::proto::from_worker::Message as WorkerMessage;
 use crate::proto::seed_client::SeedClient;
 use crate::proto::to_worker::Message as LearnerMessage;
 use crate::proto::{Actions, FromWorker, Hello, Step, ToWorker};
 use crate::spaces::spaces_to_wire;
-use crate::{MASKED, PACKED, RunDescription};
+use crate::{MASKED, PACKED};
 
 /// Steps that take longer run on a thread of their own, so that pings are answered meanwhile.
 const LONG_STEP: Duration = Duration::from_millis(5);
@@ -144,121 +145,137 @@ fn writable(bytes: &mut Bytes) -> BytesMut {
     bytes.try_into_mut().unwrap_or_else(|bytes| BytesMut::from(&bytes[..]))
 }
 
-/// Runs one stream. `answered` is called with each answer.
-pub(super) async fn session(
-    mut client: SeedClient<Channel>,
-    stepper: &mut Option<Stepper>,
-    (run, protocol): (&RunDescription, u32),
-    batch: &Batch<'_>,
-) -> End {
-    let Some(spec) = stepper.as_ref().map(|stepper| stepper.environment.spec().clone()) else {
-        return End::Broken(Status::internal("there are no environments"));
-    };
-    if spec.masks && protocol < MASKED {
-        return End::Failed(HostError::failed(format!(
-            "the environments have masks of legal actions, and the learner speaks protocol {protocol}, which has none: use podracer \
-             of the same version on both sides"
-        )));
-    }
-    let (say, said) = mpsc::channel(2);
-    let hello = Hello {
-        protocol,
-        environments: spec.environments as u32,
-        spaces: Some(spaces_to_wire(&spec)),
-        run: run.id.clone(),
-        name: batch.name(),
-    };
-    let _ = say.try_send(FromWorker { message: Some(WorkerMessage::Hello(hello)) });
-    let opening = client.work(ReceiverStream::new(said));
-    let mut told = tokio::select! {
-        opened = opening => match opened {
-            Ok(opened) => opened.into_inner(),
-            Err(status) => return End::Broken(status),
-        },
-        () = batch.stopped() => return End::Stopped,
-    };
-    let end = talk(&mut told, &say, stepper, (&spec, protocol), batch).await;
-    drop(say);
-    if matches!(end, End::Stopped) {
-        // The learner hears a goodbye, and not a connection that breaks.
-        let goodbye = async { while let Ok(Some(_)) = told.message().await {} };
-        let _ = tokio::time::timeout(Duration::from_millis(500), goodbye).await;
-    }
-    end
+/// What a stream works for, beside its environments.
+pub(super) struct Session {
+    /// The batch, as the learner's messages name it.
+    pub(super) name: String,
+    pub(super) run: String,
+    pub(super) protocol: u32,
+    pub(super) status: Arc<WorkerStatus>,
+    /// Resolved once the batch has to stop.
+    pub(super) stopped: oneshot::Receiver<()>,
 }
 
-async fn talk(
-    told: &mut Streaming<ToWorker>,
-    say: &mpsc::Sender<FromWorker>,
-    stepper: &mut Option<Stepper>,
-    (spec, protocol): (&HostSpec, u32),
-    batch: &Batch<'_>,
-) -> End {
-    let mut expected = None;
-    let mut stopped = std::pin::pin!(batch.stopped());
-    loop {
-        let message = tokio::select! {
-            message = told.message() => match message {
-                Ok(Some(message)) => message.message,
-                Ok(None) => return End::Complete,
-                Err(status) => return End::Broken(status),
+impl Session {
+    /// Runs one stream, and gives the environments back if they are still of use.
+    ///
+    /// It is a task of its own: waking what a runtime's first future waits for takes two system calls, and waking a task none.
+    pub(super) async fn run(
+        mut self,
+        mut client: SeedClient<Channel>,
+        stepper: Stepper,
+    ) -> (End, Option<Stepper>) {
+        let (spec, protocol) = (stepper.environment.spec().clone(), self.protocol);
+        if spec.masks && protocol < MASKED {
+            let problem = HostError::failed(format!(
+                "the environments have masks of legal actions, and the learner speaks protocol {protocol}, which has none: use podracer \
+                 of the same version on both sides"
+            ));
+            return (End::Failed(problem), Some(stepper));
+        }
+        let (say, said) = mpsc::channel(2);
+        let hello = Hello {
+            protocol,
+            environments: spec.environments as u32,
+            spaces: Some(spaces_to_wire(&spec)),
+            run: self.run.clone(),
+            name: self.name.clone(),
+        };
+        let _ = say.try_send(FromWorker { message: Some(WorkerMessage::Hello(hello)) });
+        let opening = client.work(ReceiverStream::new(said));
+        let mut told = tokio::select! {
+            opened = opening => match opened {
+                Ok(opened) => opened.into_inner(),
+                Err(status) => return (End::Broken(status), Some(stepper)),
             },
-            () = &mut stopped => return End::Stopped,
+            _ = &mut self.stopped => return (End::Stopped, Some(stepper)),
         };
-        let (next, sequence) = match (message, expected) {
-            (Some(LearnerMessage::Welcome(welcome)), None) => {
-                let first_lane = welcome.first_lane as usize;
-                tracing::info!(
-                    "{}: lanes {first_lane} to {}",
-                    batch.name(),
-                    first_lane + spec.environments - 1
-                );
-                (Next::Begin { seed: welcome.seed, first_lane }, 0)
-            }
-            (
-                Some(LearnerMessage::Actions(Actions { sequence, actions, version })),
-                Some(asked),
-            ) if sequence == asked => {
-                batch.answered(version, spec.environments);
-                (Next::Step(actions), sequence + 1)
-            }
-            (message, _) => {
-                let got = match message {
-                    Some(LearnerMessage::Welcome(_)) => "a second `welcome`".to_owned(),
-                    Some(LearnerMessage::Actions(actions)) => {
-                        format!("actions {}", actions.sequence)
-                    }
-                    None => "nothing".to_owned(),
-                };
-                let asked =
-                    expected.map_or("`welcome`".to_owned(), |asked| format!("actions {asked}"));
-                return End::Broken(Status::internal(format!("expected {asked}, got {got}")));
-            }
-        };
-        let Some(mut at_hand) = stepper.take() else {
-            return End::Broken(Status::internal("the environments are gone"));
-        };
-        let done;
-        if at_hand.took < LONG_STEP {
-            done = at_hand.advance(&next);
-        } else {
-            let stepping = spawn_blocking(move || {
-                let done = at_hand.advance(&next);
-                (at_hand, done)
-            });
-            (at_hand, done) = match stepping.await {
-                Ok(stepped) => stepped,
-                Err(error) => return End::Failed(HostError::failed(error)),
+        let mut stepper = Some(stepper);
+        let end = self.talk(&mut told, &say, &mut stepper, &spec).await;
+        drop(say);
+        if matches!(end, End::Stopped) {
+            // The learner hears a goodbye, and not a connection that breaks.
+            let goodbye = async { while let Ok(Some(_)) = told.message().await {} };
+            let _ = tokio::time::timeout(Duration::from_millis(500), goodbye).await;
+        }
+        (end, stepper)
+    }
+
+    async fn talk(
+        &mut self,
+        told: &mut Streaming<ToWorker>,
+        say: &mpsc::Sender<FromWorker>,
+        stepper: &mut Option<Stepper>,
+        spec: &HostSpec,
+    ) -> End {
+        let mut expected = None;
+        let mut asked_at = Instant::now();
+        loop {
+            let message = tokio::select! {
+                message = told.message() => match message {
+                    Ok(Some(message)) => message.message,
+                    Ok(None) => return End::Complete,
+                    Err(status) => return End::Broken(status),
+                },
+                _ = &mut self.stopped => return End::Stopped,
             };
-        }
-        if let Err(error) = done {
+            let (next, sequence) = match (message, expected) {
+                (Some(LearnerMessage::Welcome(welcome)), None) => {
+                    let first_lane = welcome.first_lane as usize;
+                    tracing::info!(
+                        "{}: lanes {first_lane} to {}",
+                        self.name,
+                        first_lane + spec.environments - 1
+                    );
+                    (Next::Begin { seed: welcome.seed, first_lane }, 0)
+                }
+                (
+                    Some(LearnerMessage::Actions(Actions { sequence, actions, version })),
+                    Some(asked),
+                ) if sequence == asked => {
+                    self.status.answered(version, spec.environments, asked_at.elapsed());
+                    (Next::Step(actions), sequence + 1)
+                }
+                (message, _) => {
+                    let got = match message {
+                        Some(LearnerMessage::Welcome(_)) => "a second `welcome`".to_owned(),
+                        Some(LearnerMessage::Actions(actions)) => {
+                            format!("actions {}", actions.sequence)
+                        }
+                        None => "nothing".to_owned(),
+                    };
+                    let asked =
+                        expected.map_or("`welcome`".to_owned(), |asked| format!("actions {asked}"));
+                    return End::Broken(Status::internal(format!("expected {asked}, got {got}")));
+                }
+            };
+            let Some(mut at_hand) = stepper.take() else {
+                return End::Broken(Status::internal("the environments are gone"));
+            };
+            let done;
+            if at_hand.took < LONG_STEP {
+                done = at_hand.advance(&next);
+            } else {
+                let stepping = spawn_blocking(move || {
+                    let done = at_hand.advance(&next);
+                    (at_hand, done)
+                });
+                (at_hand, done) = match stepping.await {
+                    Ok(stepped) => stepped,
+                    Err(error) => return End::Failed(HostError::failed(error)),
+                };
+            }
+            if let Err(error) = done {
+                *stepper = Some(at_hand);
+                return End::Failed(error);
+            }
+            self.status.stepped(at_hand.took);
+            let step = at_hand.message(sequence, self.protocol);
             *stepper = Some(at_hand);
-            return End::Failed(error);
+            expected = Some(sequence);
+            asked_at = Instant::now();
+            // A stream that takes nothing has broken: the next message says why.
+            let _ = say.send(FromWorker { message: Some(WorkerMessage::Step(step)) }).await;
         }
-        let step = at_hand.message(sequence, protocol);
-        *stepper = Some(at_hand);
-        expected = Some(sequence);
-        // A stream that takes nothing has broken: the next message says why.
-        let _ = say.send(FromWorker { message: Some(WorkerMessage::Step(step)) }).await;
     }
 }

@@ -35,36 +35,44 @@ pub(super) fn entries(batch: &[Waiting]) -> Vec<Entry> {
     batch.iter().enumerate().flat_map(entries_of).collect()
 }
 
-/// The bytes of each leaf of the outcomes of some entries, followed by padding to `size` that repeats the first.
-pub(super) fn leaves<'a>(
+/// The outcomes of some entries, followed by padding to `size` that repeats the first.
+pub(super) struct Leaves<'a> {
     batch: &'a [Waiting],
-    entries: &[Entry],
+    entries: &'a [Entry],
     size: usize,
-) -> Vec<Cow<'a, [u8]>> {
-    let all: Vec<Vec<&[u8]>> = batch.iter().map(|one| one.step.leaves().collect()).collect();
-    let whole = match entries {
-        [first, ..] if entries.len() == size && batch[first.waiting].lanes.len() == size => {
-            let same = |entry: &Entry| entry.waiting == first.waiting;
-            entries.iter().all(same).then_some(first.waiting)
+    /// The leaves of each waiting step.
+    all: Vec<Vec<&'a [u8]>>,
+    /// The step whose environments are the entries, in its order: its leaves are not copied.
+    whole: Option<usize>,
+}
+
+impl<'a> Leaves<'a> {
+    pub(super) fn new(batch: &'a [Waiting], entries: &'a [Entry], size: usize) -> Self {
+        let whole = match entries {
+            [first, ..] if entries.len() == size && batch[first.waiting].lanes.len() == size => {
+                let same = |entry: &Entry| entry.waiting == first.waiting;
+                entries.iter().all(same).then_some(first.waiting)
+            }
+            _ => None,
+        };
+        let all = batch.iter().map(|one| one.step.leaves().collect()).collect();
+        Leaves { batch, entries, size, all, whole }
+    }
+
+    /// The bytes of a leaf.
+    pub(super) fn get(&self, leaf: usize) -> Cow<'a, [u8]> {
+        if let Some(waiting) = self.whole {
+            return self.all[waiting][leaf].into();
         }
-        _ => None,
-    };
-    let count = all.first().map_or(0, Vec::len);
-    let leaf = |leaf: usize| match whole {
-        // The entries of one worker are in its order.
-        Some(waiting) => Cow::Borrowed(all[waiting][leaf]),
-        None => {
-            let padding = entries.iter().take(1).cycle().take(size - entries.len());
-            let slice = |entry: &Entry| {
-                let bytes = all[entry.waiting][leaf];
-                let extent = bytes.len() / batch[entry.waiting].lanes.len();
-                &bytes[entry.environment * extent..(entry.environment + 1) * extent]
-            };
-            let slices: Vec<&[u8]> = entries.iter().chain(padding).map(slice).collect();
-            Cow::Owned(slices.concat())
-        }
-    };
-    (0..count).map(leaf).collect()
+        let padding = self.entries.iter().take(1).cycle().take(self.size - self.entries.len());
+        let slice = |entry: &Entry| {
+            let bytes = self.all[entry.waiting][leaf];
+            let extent = bytes.len() / self.batch[entry.waiting].lanes.len();
+            &bytes[entry.environment * extent..(entry.environment + 1) * extent]
+        };
+        let slices: Vec<&[u8]> = self.entries.iter().chain(padding).map(slice).collect();
+        slices.concat().into()
+    }
 }
 
 /// Little-endian i32s, followed by padding to `size`.
@@ -102,9 +110,9 @@ mod tests {
         let all = entries(&batch);
         let lanes: Vec<usize> = all.iter().map(|entry| entry.lane).collect();
         assert_eq!(lanes, [4, 5, 0, 1, 2]);
-        let [observation, reward, ..] = &leaves(&batch, &all[1..4], 5)[..] else { panic!() };
-        assert_eq!(observation[..], [5, 5, 0, 0, 1, 1, 5, 5, 5, 5]);
-        assert_eq!(reward[..8], [1, 1, 1, 1, 2, 2, 2, 2]);
+        let leaves = Leaves::new(&batch, &all[1..4], 5);
+        assert_eq!(leaves.get(0)[..], [5, 5, 0, 0, 1, 1, 5, 5, 5, 5]);
+        assert_eq!(leaves.get(1)[..8], [1, 1, 1, 1, 2, 2, 2, 2]);
         assert_eq!(numbers([3, 1].into_iter(), 7, 3), [3, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0]);
     }
 
@@ -112,9 +120,9 @@ mod tests {
     fn a_step_of_one_worker_is_not_copied() {
         let batch = [waiting(1, 4..6), waiting(2, 0..3)];
         let all = entries(&batch);
-        let whole = leaves(&batch, &all[2..], 3);
-        assert!(whole.iter().all(|leaf| matches!(leaf, Cow::Borrowed(_))));
-        assert_eq!(whole[0][..], [0, 0, 1, 1, 2, 2]);
-        assert!(matches!(leaves(&batch, &all[2..4], 3)[0], Cow::Owned(_)));
+        let whole = Leaves::new(&batch, &all[2..], 3);
+        assert!((0..4).all(|leaf| matches!(whole.get(leaf), Cow::Borrowed(_))));
+        assert_eq!(whole.get(0)[..], [0, 0, 1, 1, 2, 2]);
+        assert!(matches!(Leaves::new(&batch, &all[2..4], 3).get(0), Cow::Owned(_)));
     }
 }

@@ -1,5 +1,6 @@
 //! An inference thread: gathers the steps of its workers into batches, acts in their lanes, and answers.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
-use podracer_envs::host::{HostSpec, Workers};
+use podracer_envs::host::{Answer, HostSpec, Workers};
 
-use super::batch::{Entry, Waiting, entries, leaves, numbers};
+use super::batch::{Entry, Leaves, Waiting, entries, numbers};
 use super::capacity::rule;
 use super::compile::{DevicePrograms, SizedPrograms};
 use super::lanes::Lanes;
@@ -18,6 +19,7 @@ use super::measure::Measured;
 use super::missing::Missing;
 use super::unrolls::{Complete, Fillings};
 use super::working::Working;
+use crate::outcome;
 use crate::reports::{self, read_log};
 use crate::sebulba::Activity;
 use crate::sebulba::error::ThreadFailure;
@@ -56,7 +58,7 @@ pub(super) struct Inference {
 /// Some lanes of a batch, as arguments on the device.
 struct Chunk<'a> {
     programs: &'a SizedPrograms,
-    outcome: Vec<Buffer>,
+    outcome: Vec<Arc<Buffer>>,
     lanes: Buffer,
 }
 
@@ -115,7 +117,7 @@ impl Inference {
             let mut best = Duration::MAX;
             for _ in 0..3 {
                 let began = Instant::now();
-                let chunk = self.chunk(programs, &[], zeros.iter().map(Vec::as_slice))?;
+                let chunk = self.chunk(programs, &[], |leaf| Cow::from(&zeros[leaf]))?;
                 self.act(&nets, working, &chunk)?;
                 best = best.min(began.elapsed());
             }
@@ -227,8 +229,8 @@ impl Inference {
             status.begin(Activity::Inference, entries.len() as u64);
             let began = Instant::now();
             let programs = self.programs.fitting(entries.len());
-            let leaves = leaves(&batch, entries, programs.size);
-            let chunk = self.chunk(programs, entries, leaves.iter().map(AsRef::as_ref))?;
+            let leaves = Leaves::new(&batch, entries, programs.size);
+            let chunk = self.chunk(programs, entries, |leaf| leaves.get(leaf))?;
             let chosen = self.act(&nets, working, &chunk)?;
             let bytes_of_action = chosen.bytes().len() / programs.size;
             actions.extend_from_slice(&chosen.bytes()[..entries.len() * bytes_of_action]);
@@ -241,13 +243,19 @@ impl Inference {
         }
         let bytes_of_action = actions.len() / all.len();
         let mut actions = Bytes::from(actions);
+        let answers = batch.iter().map(|one| Answer {
+            worker: one.worker,
+            sequence: one.sequence,
+            actions: actions.split_to(one.lanes.len() * bytes_of_action),
+            version: nets.number,
+        });
+        self.workers.answer(answers.collect());
+        let now = Instant::now();
         let mut measured = self.measured.lock();
         let counts = &mut measured.all;
         for one in &batch {
-            let chosen = actions.split_to(one.lanes.len() * bytes_of_action);
-            counts.answer.add(one.arrived.elapsed());
-            working.lanes.answered(one.worker, Instant::now());
-            self.workers.answer(one.worker, one.sequence, chosen, nets.number);
+            counts.answer.add(now.saturating_duration_since(one.arrived));
+            working.lanes.answered(one.worker, now);
         }
         counts.batches += 1;
         counts.by_timeout += u64::from(by_timeout);
@@ -258,23 +266,21 @@ impl Inference {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Brings the outcomes and lanes of some entries to the device, for a size. `leaves` are the bytes of the outcomes.
+    /// Brings the outcomes and lanes of some entries to the device, for a size. `leaf` gives the bytes of an outcome's leaf.
     fn chunk<'a, 'b>(
         &'a self,
         programs: &'a SizedPrograms,
         entries: &[Entry],
-        leaves: impl Iterator<Item = &'b [u8]>,
+        leaf: impl Fn(usize) -> Cow<'b, [u8]>,
     ) -> Result<Chunk<'a>, ThreadFailure> {
         let act = &programs.act;
-        // Behind the networks and the actor's state.
+        // Behind the networks and the actor's state, and before the lanes.
         let first = self.programs.nets + self.programs.start.results().len();
-        let outcome = leaves
-            .enumerate()
-            .map(|(leaf, bytes)| act.upload_bytes(0, first + leaf, bytes))
-            .collect::<Result<Vec<_>, _>>()?;
+        let last = act.arguments().len() - 1;
+        let outcome = outcome::upload(act, first, (last - first, self.spec.truncates), leaf)?;
         let lanes = entries.iter().map(|entry| entry.lane);
         let lanes = numbers(lanes, self.spec.environments, programs.size);
-        let lanes = act.upload_bytes(0, first + outcome.len(), &lanes)?;
+        let lanes = act.upload_bytes(0, last, &lanes)?;
         Ok(Chunk { programs, outcome, lanes })
     }
 
@@ -290,7 +296,7 @@ impl Inference {
         let leaves = actor.len();
         let arguments = kept
             .chain(actor.into_iter().map(Argument::Donated))
-            .chain(chunk.outcome.iter().chain([&chunk.lanes]).map(Argument::Kept));
+            .chain(chunk.outcome.iter().map(Arc::as_ref).chain([&chunk.lanes]).map(Argument::Kept));
         let results = chunk.programs.act.execute(vec![arguments.collect()])?;
         let mut results = only(results).into_iter();
         let actions = results.next().expect("`act` gives actions and a state");
@@ -324,8 +330,8 @@ impl Inference {
             for rows in rows.chunks(self.programs.sized[0].size) {
                 let programs = self.programs.fitting(rows.len());
                 let entries: Vec<Entry> = rows.iter().map(|(entry, _)| *entry).collect();
-                let leaves = leaves(batch, &entries, programs.size);
-                let chunk = self.chunk(programs, &entries, leaves.iter().map(AsRef::as_ref))?;
+                let leaves = Leaves::new(batch, &entries, programs.size);
+                let chunk = self.chunk(programs, &entries, |leaf| leaves.get(leaf))?;
                 let rows = rows.iter().map(|(_, row)| *row);
                 let rows = numbers(rows, self.spec.environments, programs.size);
                 self.collect(working, filling, &chunk, &rows)?;
@@ -370,7 +376,8 @@ impl Inference {
             unrolls = only(self.programs.unrolls.execute(vec![vec![nothing.into()]])?);
         }
         let rows = take_out.upload_bytes(0, take_out.arguments().len() - 1, rows)?;
-        let kept = working.actor.iter().chain(&chunk.outcome).chain([&chunk.lanes]);
+        let outcome = chunk.outcome.iter().map(Arc::as_ref);
+        let kept = working.actor.iter().chain(outcome).chain([&chunk.lanes]);
         let arguments = unrolls.into_iter().map(Argument::Donated);
         let arguments = arguments.chain(kept.map(Argument::Kept)).chain([rows.into()]);
         let unrolls = only(take_out.execute(vec![arguments.collect()])?);

@@ -29,6 +29,7 @@ mod run;
 mod unrolls;
 mod working;
 
-pub use measure::{CentralMeasures, Latencies};
+pub use measure::CentralMeasures;
+pub use podracer_envs::host::Latencies;
 pub use programs::CentralLoop;
 pub use run::CentralRun;

@@ -7,9 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use podracer_envs::host::WorkerId;
-
-use super::measure::Latencies;
+use podracer_envs::host::{Latencies, WorkerId};
 
 /// Least time that is waited for a worker: one that the system did not run at once is not late.
 const LEAST: Duration = Duration::from_millis(50);

@@ -15,6 +15,7 @@ use super::programs::SebulbaShape;
 use super::shared::Shared;
 use super::thread_status::{Activity, ThreadStatus};
 use super::trajectory::{Episode, Trajectory};
+use crate::outcome;
 use crate::pjrt::Device;
 use crate::reports::{self, read_log};
 use crate::{Argument, Array, Buffer, Executable};
@@ -55,7 +56,7 @@ pub(super) struct Actor {
 struct Acting {
     memory: StepMemory,
     /// The last step, on the device.
-    outcome: Vec<Buffer>,
+    outcome: Vec<Arc<Buffer>>,
     /// The actor's state, on the device.
     state: Vec<Buffer>,
     running: Vec<Episode>,
@@ -190,7 +191,7 @@ impl Actor {
         let leaves = state.len();
         let arguments = kept
             .chain(state.into_iter().map(Argument::Donated))
-            .chain(acting.outcome.iter().map(Argument::Kept));
+            .chain(acting.outcome.iter().map(|leaf| Argument::Kept(leaf)));
         let mut results = only(self.programs.act.execute(vec![arguments.collect()])?).into_iter();
         let actions = results.next().expect("`act` gives actions and a state");
         acting.state = results.by_ref().take(leaves).collect();
@@ -202,7 +203,8 @@ impl Actor {
 
     /// Splits the trajectory and copies each part to its learner. One that goes to the host stays on this device until then.
     fn send(&self, acting: &Acting) -> Result<Vec<Vec<Buffer>>, ThreadFailure> {
-        let arguments = acting.state.iter().chain(&acting.outcome).map(Argument::Kept).collect();
+        let outcome = acting.outcome.iter().map(Arc::as_ref);
+        let arguments = acting.state.iter().chain(outcome).map(Argument::Kept).collect();
         let mut leaves = only(self.programs.finish.execute(vec![arguments])?);
         let leaves_of_shard = leaves.len() / self.learners.len();
         if self.keeps_on_host {
@@ -216,13 +218,12 @@ impl Actor {
     }
 
     /// Puts the last step on the device: the last arguments of `act`.
-    fn upload(&self, memory: &mut StepMemory) -> Result<Vec<Buffer>, ThreadFailure> {
-        let act = &self.programs.act;
+    fn upload(&self, memory: &mut StepMemory) -> Result<Vec<Arc<Buffer>>, ThreadFailure> {
         // Behind the networks and the state.
         let first = self.programs.nets + self.programs.start.results().len();
-        let uploaded =
-            memory.leaves().enumerate().map(|(i, bytes)| act.upload_bytes(0, first + i, bytes));
-        Ok(uploaded.collect::<Result<_, _>>()?)
+        let leaves: Vec<&[u8]> = memory.leaves().collect();
+        let shape = (leaves.len(), self.environment.spec().truncates);
+        Ok(outcome::upload(&self.programs.act, first, shape, |leaf| leaves[leaf].into())?)
     }
 }
 

@@ -9,7 +9,7 @@ use podracer::central::CentralInference;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_envs::host::{
-    HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
+    Answer, HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
 use podracer_rl::agents::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
@@ -148,8 +148,8 @@ impl Workers for Changing {
     fn admit(&mut self, worker: WorkerId, _: usize, _: u64) {
         self.step(worker, 0);
     }
-    fn answer(&mut self, worker: WorkerId, sequence: u64, _: Bytes, _: u64) {
-        self.step(worker, sequence + 1);
+    fn answer(&mut self, answers: Vec<Answer>) {
+        answers.iter().for_each(|answer| self.step(answer.worker, answer.sequence + 1));
     }
     fn dismiss(&mut self, worker: WorkerId, reason: &str) {
         panic!("worker {} is sent away: {reason}", worker.0);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use podracer::central::{CentralInference, local};
 use podracer_envs::host::{
-    HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, WorkerEvent, WorkerId,
-    WorkerStep, Workers, WorkersClosed,
+    Answer, HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, WorkerEvent,
+    WorkerId, WorkerStep, Workers, WorkersClosed,
 };
 use podracer_rl::agents::Ppo;
 use podracer_rl::optim::{Sgd, sgd};
@@ -92,8 +92,8 @@ impl Workers for Wrong {
     fn admit(&mut self, worker: WorkerId, first_lane: usize, seed: u64) {
         self.inner[0].admit(worker, first_lane, seed);
     }
-    fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, version: u64) {
-        self.inner[0].answer(worker, sequence, actions, version);
+    fn answer(&mut self, answers: Vec<Answer>) {
+        self.inner[0].answer(answers);
     }
     fn dismiss(&mut self, worker: WorkerId, reason: &str) {
         let _ = self.dismissed.send((worker, reason.to_owned()));
@@ -147,7 +147,7 @@ impl Workers for Nobody {
         Ok(None)
     }
     fn admit(&mut self, _: WorkerId, _: usize, _: u64) {}
-    fn answer(&mut self, _: WorkerId, _: u64, _: Bytes, _: u64) {}
+    fn answer(&mut self, _: Vec<Answer>) {}
     fn dismiss(&mut self, _: WorkerId, _: &str) {}
 }
 

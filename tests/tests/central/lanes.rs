@@ -8,7 +8,7 @@ use podracer::central::CentralInference;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_envs::host::{
-    HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
+    Answer, HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
 use podracer_rl::agents::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, checked_begin_episode,
@@ -248,16 +248,18 @@ impl Workers for Scripted {
         self.step(worker, 0);
     }
 
-    fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, _: u64) {
-        let Some((lanes, at)) = self.workers.get_mut(&worker) else { return };
-        assert_eq!(*at, sequence);
-        assert_eq!(actions.len(), 4 * lanes.len());
-        for (lane, action) in lanes.iter_mut().zip(actions.as_chunks::<4>().0) {
-            let action = i32::from_le_bytes(*action);
-            assert_eq!(action, lane.expected(), "worker {} at step {sequence}", worker.0);
-            lane.last_action = action;
+    fn answer(&mut self, answers: Vec<Answer>) {
+        for Answer { worker, sequence, actions, .. } in answers {
+            let Some((lanes, at)) = self.workers.get_mut(&worker) else { continue };
+            assert_eq!(*at, sequence);
+            assert_eq!(actions.len(), 4 * lanes.len());
+            for (lane, action) in lanes.iter_mut().zip(actions.as_chunks::<4>().0) {
+                let action = i32::from_le_bytes(*action);
+                assert_eq!(action, lane.expected(), "worker {} at step {sequence}", worker.0);
+                lane.last_action = action;
+            }
+            self.step(worker, sequence + 1);
         }
-        self.step(worker, sequence + 1);
     }
 
     fn dismiss(&mut self, worker: WorkerId, reason: &str) {

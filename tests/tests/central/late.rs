@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use podracer::central::{CentralInference, local};
 use podracer_envs::host::{
-    HostEnvironment, NativeCartPole, Pool, WorkerEvent, WorkerId, Workers, WorkersClosed,
+    Answer, HostEnvironment, NativeCartPole, Pool, WorkerEvent, WorkerId, Workers, WorkersClosed,
 };
 use podracer_rl::optim::sgd;
 use podracer_runtime::setters::*;
@@ -49,8 +48,8 @@ impl Workers for Silent {
     fn admit(&mut self, worker: WorkerId, first_lane: usize, seed: u64) {
         self.inner.admit(worker, first_lane, seed);
     }
-    fn answer(&mut self, worker: WorkerId, sequence: u64, actions: Bytes, version: u64) {
-        self.inner.answer(worker, sequence, actions, version);
+    fn answer(&mut self, answers: Vec<Answer>) {
+        self.inner.answer(answers);
     }
     fn dismiss(&mut self, worker: WorkerId, reason: &str) {
         self.inner.dismiss(worker, reason);
