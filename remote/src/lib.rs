@@ -24,6 +24,7 @@ pub mod proto;
 pub mod server;
 mod spaces;
 mod tls;
+mod unix;
 pub mod worker;
 
 pub use address::{Address, AddressError};

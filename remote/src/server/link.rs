@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_rustls::server::TlsStream;
@@ -18,6 +18,7 @@ use tonic::transport::server::Connected;
 use super::Totals;
 use super::limits::{CREDIT_PER_SECOND, FIRST_CREDIT, LINGER, Limits};
 use crate::tls;
+use crate::unix::UnixStream;
 
 /// Shared state of a connection and its streams.
 pub(super) struct Link {

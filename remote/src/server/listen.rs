@@ -22,6 +22,7 @@ use super::Totals;
 use super::handshakes::Handshakes;
 use super::limits::Limits;
 use super::link::{Connection, Guarded, Socket};
+use crate::unix::UnixStream;
 use crate::{Address, tls};
 
 /// Time that a client has to hear why its connection is refused.
@@ -93,7 +94,7 @@ impl Listener {
                 let (stream, _) = listener.accept().await?;
                 let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
                 let peer = process.map_or("a process".to_owned(), |id| format!("process {id}"));
-                Ok((Socket::Unix(stream), peer))
+                Ok((Socket::Unix(UnixStream::new(stream)?), peer))
             }
         }
     }

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::proto::seed_client::SeedClient;
+use crate::unix::UnixStream;
 use crate::{Address, SecurityError, tls};
 
 /// Time that a connection may take, its TLS handshake included.
@@ -76,7 +77,9 @@ async fn dial(
     answered: Answered,
 ) -> io::Result<Box<dyn Io>> {
     match address {
-        Address::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
+        Address::Unix(path) => {
+            Ok(Box::new(UnixStream::new(tokio::net::UnixStream::connect(path).await?)?))
+        }
         Address::Tcp(host) => {
             let stream = TcpStream::connect(host).await?;
             stream.set_nodelay(true)?;
