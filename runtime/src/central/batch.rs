@@ -1,6 +1,7 @@
 //! Steps of workers that wait for their answers, and the arguments that some of their lanes make.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -24,6 +25,26 @@ pub(super) struct Entry {
     /// Index of the environment in its worker.
     environment: usize,
     pub(super) lane: usize,
+}
+
+/// The oldest steps that together have at most so many environments, or the first by itself, of those that can be `taken` up; and the
+/// others, in their order.
+pub(super) fn oldest(
+    waiting: VecDeque<Waiting>,
+    most: usize,
+    taken: impl Fn(&Waiting) -> bool,
+) -> (Vec<Waiting>, VecDeque<Waiting>) {
+    let (mut batch, mut rest, mut size) = (Vec::new(), VecDeque::new(), 0);
+    for one in waiting {
+        let fits = batch.is_empty() || size + one.lanes.len() <= most;
+        if fits && taken(&one) {
+            size += one.lanes.len();
+            batch.push(one);
+        } else {
+            rest.push_back(one);
+        }
+    }
+    (batch, rest)
 }
 
 /// All environments of some steps.
@@ -114,6 +135,21 @@ mod tests {
         assert_eq!(leaves.get(0)[..], [5, 5, 0, 0, 1, 1, 5, 5, 5, 5]);
         assert_eq!(leaves.get(1)[..8], [1, 1, 1, 1, 2, 2, 2, 2]);
         assert_eq!(numbers([3, 1].into_iter(), 7, 3), [3, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0]);
+    }
+
+    /// A batch of 612 lanes, where the capacity was the compiled size 610, was padded to 2,440.
+    #[test]
+    fn a_batch_is_not_larger_than_its_program() {
+        let steps = || (0..5).map(|i| waiting(i as u64, 4 * i..4 * i + 4)).collect::<VecDeque<_>>();
+        let numbers = |steps: &[Waiting]| steps.iter().map(|one| one.worker.0).collect::<Vec<_>>();
+        let taken = |most: usize| {
+            let (batch, rest) = oldest(steps(), most, |one| one.worker != WorkerId(1));
+            (numbers(&batch), numbers(&Vec::from(rest)))
+        };
+        assert_eq!(taken(10), (vec![0, 2], vec![1, 3, 4]));
+        assert_eq!(taken(12), (vec![0, 2, 3], vec![1, 4]));
+        assert_eq!(taken(3), (vec![0], vec![1, 2, 3, 4]), "one worker is never split");
+        assert_eq!(taken(100), (vec![0, 2, 3, 4], vec![1]));
     }
 
     #[test]

@@ -168,7 +168,9 @@ impl Inference {
             if ready >= working.capacity || all || by_timeout {
                 let full = ready >= working.capacity || all;
                 working.missing = Missing::new();
-                return Ok(Some((working.take_ready(), !full)));
+                // One worker too many would be padded to the next size.
+                let most = self.programs.fitting(working.capacity).size.max(working.capacity);
+                return Ok(Some((working.take_ready(most), !full)));
             }
             if now >= look {
                 let waits = !working.waiting.is_empty();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use podracer_dsl::Report;
 
-use super::batch::Waiting;
+use super::batch::{Waiting, oldest};
 use super::lanes::Lanes;
 use super::missing::Missing;
 use super::unrolls::Fillings;
@@ -45,18 +45,11 @@ impl Working {
         self.fillings.has_room(waiting.lanes.clone())
     }
 
-    /// The steps that can be taken up: the oldest, up to the capacity.
-    pub(super) fn take_ready(&mut self) -> Vec<Waiting> {
-        let (mut batch, mut size) = (Vec::new(), 0);
+    /// The steps that can be taken up: the oldest, of `most` environments or of one worker.
+    pub(super) fn take_ready(&mut self, most: usize) -> Vec<Waiting> {
         let waiting = std::mem::take(&mut self.waiting);
-        for one in waiting {
-            if size < self.capacity && self.has_room(&one) {
-                size += one.lanes.len();
-                batch.push(one);
-            } else {
-                self.waiting.push_back(one);
-            }
-        }
+        let (batch, rest) = oldest(waiting, most, |one| self.has_room(one));
+        self.waiting = rest;
         batch
     }
 }
