@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
-use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::{
-    Answer, HostSpec, NativeCartPole, Pool, WorkerEvent, WorkerId, WorkerStep, Workers,
+    self, HostEnvironment, HostSpec, NativeCartPole, Pool, WorkerEvent, WorkerId, WorkerStep,
+    Workers,
 };
 use podracer_remote::proto::from_worker::Message as WorkerMessage;
 use podracer_remote::proto::seed_client::SeedClient;
@@ -192,7 +192,7 @@ fn serve(
                 *expected += 1;
                 version += 1;
                 if let Some(actions) = answer(&step, *n) {
-                    workers.answer(vec![Answer { worker, sequence, actions, version }]);
+                    workers.answer(vec![host::Answer { worker, sequence, actions, version }]);
                 }
                 seen.environment_steps += *n;
                 if keep {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use bytes::Bytes;
 use podracer::central::CentralInference;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
