@@ -139,6 +139,20 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         (state, Placed { replicated: metrics, sharded: episodes })
     }
 
+    /// Acts for `unroll` steps without learning from them: the rollout, the state after it, and the episodes that ended.
+    #[track_caller]
+    pub fn act(&self, state: LoopState<E, A>) -> (Rollout<A>, LoopState<E, A>, Episodes) {
+        let Placed { replicated, sharded: Actors { lanes, store } } = state;
+        let params = self.agent.params(&replicated.agent);
+        let (rollout, (lanes, episodes)) = self.rollout(&params, lanes);
+        (rollout, Placed { replicated, sharded: Actors { lanes, store } }, episodes)
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &A {
+        &self.agent
+    }
+
     /// Acts for `unroll` steps in every lane.
     fn rollout(
         &self,

@@ -17,6 +17,7 @@ pub mod host_replay;
 mod lanes;
 pub mod learning;
 pub mod losses;
+pub mod meta;
 pub mod nn;
 mod number;
 pub mod optim;

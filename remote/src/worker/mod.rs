@@ -87,9 +87,9 @@ pub struct WorkerStatus {
 /// The times that a worker's steps have taken, of all batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerTimes {
-    /// Of the environments: from the learner's actions to the step's message.
+    /// Times of the environments: from the learner's actions to the step's message.
     pub step: Latencies,
-    /// Of the learner and the way to it and back: from the message to the actions.
+    /// Times of the learner, and of the way to it and back: from the message to the actions.
     pub answer: Latencies,
 }
 

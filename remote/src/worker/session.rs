@@ -145,7 +145,7 @@ fn writable(bytes: &mut Bytes) -> BytesMut {
     bytes.try_into_mut().unwrap_or_else(|bytes| BytesMut::from(&bytes[..]))
 }
 
-/// What a stream works for, beside its environments.
+/// A stream of a worker without its environments: whom it works for.
 pub(super) struct Session {
     /// The batch, as the learner's messages name it.
     pub(super) name: String,

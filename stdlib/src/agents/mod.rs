@@ -20,6 +20,7 @@ mod host_replay;
 mod impala;
 mod learn;
 mod learn_actor_critic;
+mod learned;
 mod minibatches;
 mod muzero;
 mod network;
@@ -69,6 +70,7 @@ pub use learn::{
 pub use learn_actor_critic::{
     Acted, ActorCriticLoss, ActorCriticRollout, ActorCriticState, LearnActorCritic,
 };
+pub use learned::{LearnedAgent, LearnedMetrics, LearnedState, Predictor};
 pub use muzero::{
     ActionPlanes, ChanceNetwork, Encoded, ModelKind, MuZero, MuZeroLoss, MuZeroMetrics,
     MuZeroNetwork, MuZeroSettings, MuZeroTargets, MuZeroTerms, PlanesHead, PlanesNetwork,

@@ -36,6 +36,7 @@ mod lanes;
 mod layers;
 mod legal_actions;
 mod losses;
+mod lpg;
 mod muzero;
 mod muzero_planes;
 mod networks;

@@ -1,0 +1,232 @@
+//! Agents that learn by a learned update rule.
+
+use super::steps::of_legal;
+use super::{
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf,
+    Staleness, TorsoNet,
+};
+use crate::Number;
+use crate::distributions::{Categorical, Distribution};
+use crate::meta::{LpgRule, Seen, Targets};
+use crate::nn::{Initializer, Mlp};
+use crate::optim::Optimizer;
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+
+/// A function from observations to some numbers.
+#[derive(Tree, Clone)]
+pub enum Predictor {
+    /// The numbers of each observation, where observations are themselves numbers: f32 `[n, outputs]`, zeros at first.
+    Table {
+        /// The table.
+        table: Tensor,
+    },
+    /// A network.
+    Network {
+        /// Observation to features.
+        torso: TorsoNet,
+        /// Features to the numbers.
+        layers: Mlp,
+    },
+}
+
+impl Predictor {
+    /// A new predictor: a table for observations that are numbers, and a network of the hidden layers of `networks` for others, with
+    /// the weights of flax's layers.
+    #[track_caller]
+    pub fn init(key: Key, observation: &Space, networks: &Networks, outputs: usize) -> Predictor {
+        if let Space::Discrete { n } = observation {
+            return Predictor::Table { table: zeros(F32, [*n, outputs]) };
+        }
+        let weights = Initializer::lecun_normal();
+        let (torso_key, layers_key) = key.split();
+        let (torso, features) = TorsoNet::init(torso_key, observation, networks, weights);
+        let sizes = [&[features], &networks.hidden[..], &[outputs]].concat();
+        let layers = Mlp::init(layers_key, &sizes, networks.activation, weights, weights);
+        Predictor::Network { torso, layers }
+    }
+
+    /// The numbers of an observation. f32 `[outputs]`
+    #[track_caller]
+    pub fn apply(&self, observation: Tensor) -> Tensor {
+        match self {
+            Predictor::Table { table } => table.take(observation, 0),
+            Predictor::Network { torso, layers } => layers.apply(torso.apply(observation)),
+        }
+    }
+
+    /// The numbers of observations `[T, N, ..]`. f32 `[T, N, outputs]`
+    #[track_caller]
+    pub fn apply_all(&self, observations: Tensor) -> Tensor {
+        match self {
+            Predictor::Table { table } => table.take(observations, 0),
+            Predictor::Network { .. } => {
+                vmap(observations, |lanes| vmap(lanes, |observation| self.apply(observation)))
+            }
+        }
+    }
+}
+
+/// An agent for discrete actions that learns by an [`LpgRule`] (Oh et al. 2020): its policy and its predictions go where the rule says.
+#[derive(Clone)]
+pub struct LearnedAgent<O> {
+    /// Space of the observations.
+    pub observation: Space,
+    /// Number of the actions.
+    pub actions: usize,
+    /// Networks of policy and predictions, where observations are no numbers.
+    pub networks: Networks,
+    /// The rule. Where it is trained, the gradient flows through it.
+    pub rule: LpgRule,
+    /// Optimizer of the policy.
+    pub policy_optimizer: O,
+    /// Optimizer of the predictions.
+    pub prediction_optimizer: O,
+    /// Weight of the predictions' loss, 0.5 in the paper.
+    pub prediction_cost: Number,
+}
+
+/// State of a [`LearnedAgent`] with the optimizer `O`.
+#[derive(Tree, Clone)]
+pub struct LearnedState<S: Tree> {
+    /// The policy: observation to the logits of the actions.
+    pub policy: Optimized<Predictor, S>,
+    /// The predictions: observation to their logits.
+    pub prediction: Optimized<Predictor, S>,
+}
+
+/// Metrics of an iteration: means over its steps.
+#[derive(Tree, Clone, Copy)]
+pub struct LearnedMetrics {
+    /// The policy's loss plus the weighted loss of the predictions.
+    pub loss: Tensor,
+    /// The divergence of the predictions from their targets, in nats.
+    pub prediction_loss: Tensor,
+    /// The policy's entropy, in nats, after the update.
+    pub entropy: Tensor,
+    /// The predictions' entropy, in nats, after the update.
+    pub prediction_entropy: Tensor,
+    /// The squares of the policy's targets.
+    pub policy_target_square: Tensor,
+    /// The sums of the squares of the predictions' targets.
+    pub prediction_target_square: Tensor,
+}
+
+impl<O: Optimizer> LearnedAgent<O> {
+    /// The targets that the rule gives to a rollout, `[T, N, ..]`, by the agent's present state.
+    #[track_caller]
+    pub fn targets<M: Tree, X: Tree>(
+        &self,
+        state: &LearnedState<O::State<Predictor>>,
+        rollout: &RolloutOf<Tensor, M, X>,
+    ) -> Targets {
+        let _scope = scope("LearnedAgent::targets");
+        let observations = rollout.input.observation;
+        let policy = self.policy_of(&state.policy.params, rollout);
+        let prediction =
+            |observations: Tensor| state.prediction.params.apply_all(observations).softmax(-1);
+        let lanes = Seen {
+            reward: rollout.reward,
+            done: rollout.done(),
+            probability: policy.log_prob(rollout.action).exp(),
+            prediction: prediction(observations),
+            prediction_after: prediction(rollout.observations_after()),
+        };
+        let targets =
+            vmap(tree_map(&lanes, |leaf| leaf.swap_axes(0, 1)), |seen| self.rule.targets(seen));
+        tree_map(&targets, |leaf| leaf.swap_axes(0, 1))
+    }
+
+    /// The policy at each step of a rollout.
+    fn policy_of<M: Tree, X: Tree>(
+        &self,
+        policy: &Predictor,
+        rollout: &RolloutOf<Tensor, M, X>,
+    ) -> Categorical {
+        let logits = policy.apply_all(rollout.input.observation);
+        Categorical::new(of_legal(logits, rollout.input.legal_actions))
+    }
+}
+
+impl<O: Optimizer> Agent for LearnedAgent<O> {
+    type Observation = Tensor;
+    type Params = Predictor;
+    type Memory = ();
+    type Extras = ();
+
+    fn init_memory(&self, _: LaneId) {}
+
+    fn begin_episode(&self, (): ()) {}
+
+    fn act(&self, policy: &Predictor, (): (), input: Input, mode: Mode, key: Key) -> Act<(), ()> {
+        let logits = stop_gradient(policy.apply(input.observation));
+        let policy = Categorical::new(of_legal(logits, input.legal_actions));
+        let action = match mode {
+            Mode::Explore => policy.sample(key),
+            Mode::Greedy => policy.mode(),
+        };
+        Act { action, memory: (), extras: () }
+    }
+}
+
+impl<O: Optimizer> Learn for LearnedAgent<O> {
+    type State = LearnedState<O::State<Predictor>>;
+    type Store = ();
+    type Metrics = LearnedMetrics;
+
+    fn init(&self, key: Key) -> Self::State {
+        let keys = key.split_n(2);
+        let predictor = |i: usize, outputs: usize| {
+            Predictor::init(keys.at(i), &self.observation, &self.networks, outputs)
+        };
+        let predictions = self.rule.shape().predictions;
+        LearnedState {
+            policy: Optimized::new(&self.policy_optimizer, predictor(0, self.actions)),
+            prediction: Optimized::new(&self.prediction_optimizer, predictor(1, predictions)),
+        }
+    }
+
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
+
+    fn params(&self, state: &Self::State) -> Predictor {
+        state.policy.params.clone()
+    }
+
+    fn learn(
+        &self,
+        state: Self::State,
+        (): (),
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, (), LearnedMetrics) {
+        // Outside of both gradients: for them the targets are constants.
+        let targets = self.targets(&state, &rollout);
+        let (policy, policy_loss) =
+            state.policy.gradient_step(&self.policy_optimizer, &cx, |params| {
+                let log_prob = self.policy_of(&params, &rollout).log_prob(rollout.action);
+                let loss = -(log_prob * targets.policy).mean();
+                (loss, loss)
+            });
+        let (prediction, prediction_loss) =
+            state.prediction.gradient_step(&self.prediction_optimizer, &cx, |params| {
+                let log_probs = params.apply_all(rollout.input.observation).log_softmax(-1);
+                let to = targets.prediction.maximum(1e-8).log();
+                let loss = (log_probs.exp() * (log_probs - to)).sum_axis(-1).mean();
+                (self.prediction_cost * loss, loss)
+            });
+        let predicted = prediction.params.apply_all(rollout.input.observation);
+        let metrics = LearnedMetrics {
+            loss: policy_loss + self.prediction_cost * prediction_loss,
+            prediction_loss,
+            entropy: self.policy_of(&policy.params, &rollout).entropy().mean(),
+            prediction_entropy: Categorical::new(predicted).entropy().mean(),
+            policy_target_square: targets.policy.square().mean(),
+            prediction_target_square: targets.prediction.square().sum_axis(-1).mean(),
+        };
+        (LearnedState { policy, prediction }, (), cx.mean(metrics))
+    }
+
+    fn staleness(&self) -> Staleness {
+        Staleness::Tolerated
+    }
+}

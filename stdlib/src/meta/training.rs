@@ -1,0 +1,297 @@
+//! Training a rule: agents learn by it, and the rule learns from how they fare.
+
+use super::{LpgRule, LpgShape};
+use crate::Number;
+use crate::agents::{Axes, Learn, LearnedAgent, Networks, Optimized, Predictor};
+use crate::anakin::{AgentLoop, Episodes, LoopState};
+use crate::distributions::{Categorical, Distribution};
+use crate::optim::{Adam, Optimizer, adam};
+use crate::returns::gae_with_ends;
+use podracer_dsl::prelude::*;
+use podracer_envs::Environment;
+
+/// Settings of a [`MetaTraining`]: the numbers of Oh et al. 2020, and of Jackson et al. 2023 where the former do not say.
+#[derive(Clone, Debug)]
+pub struct MetaSettings {
+    /// Sizes of the rule.
+    pub rule: LpgShape,
+    /// Updates of an agent that the gradient of one update of the rule goes through.
+    pub inner_updates: usize,
+    /// Updates of an agent's life, from and to, after which another one begins with another task. Each is as likely by its logarithm.
+    pub lifetime: (usize, usize),
+    /// Discount of the rewards that the rule is judged by.
+    pub discount: Number,
+    /// Lambda of the advantages that the rule is judged by.
+    pub lambda: Number,
+    /// Weight of the agents' entropy, which the rule shall keep.
+    pub entropy_cost: Number,
+    /// Weight of the predictions' entropy.
+    pub prediction_entropy_cost: Number,
+    /// Weight of the squares of the policy's targets.
+    pub policy_target_cost: Number,
+    /// Weight of the squares of the predictions' targets.
+    pub prediction_target_cost: Number,
+    /// Networks of the values that the rule is judged by, where observations are no numbers.
+    pub value_networks: Networks,
+    /// Learning rate of those values.
+    pub value_learning_rate: Number,
+    /// True to keep nothing of an update for the way back but its result, and to compute the rest again: memory for time.
+    pub checkpoint: bool,
+}
+
+impl Default for MetaSettings {
+    fn default() -> Self {
+        MetaSettings {
+            rule: LpgShape::default(),
+            inner_updates: 5,
+            lifetime: (250, 2500),
+            discount: 0.99.into(),
+            lambda: 0.95.into(),
+            entropy_cost: 0.05.into(),
+            prediction_entropy_cost: 1e-3.into(),
+            policy_target_cost: 5e-3.into(),
+            prediction_target_cost: 1e-3.into(),
+            value_networks: Networks::default(),
+            value_learning_rate: 1e-3.into(),
+            checkpoint: true,
+        }
+    }
+}
+
+/// The rule's side of a training, equal on all devices.
+#[derive(Tree, Clone)]
+pub struct MetaState<S: Tree> {
+    /// The rule.
+    pub rule: Optimized<LpgRule, S>,
+    /// Updates of the rule so far. i32 `[]`
+    pub iteration: Tensor,
+}
+
+/// An agent, from the start of its life to the end.
+#[derive(Tree, Clone)]
+pub struct Life<D: Tree, S: Tree, V: Tree> {
+    /// The task.
+    pub task: D,
+    /// The agent in its environments.
+    pub state: S,
+    /// Values of the task, which the rule is judged by and the agent does not know.
+    pub value: V,
+    /// Updates that are left. i32 `[]`
+    pub left: Tensor,
+    /// The key of the lives to come.
+    pub key: Key,
+}
+
+/// What happened in an update of the rule, means over the agents. f32 `[]`
+#[derive(Tree, Clone, Copy)]
+pub struct LifeMetrics {
+    /// The loss of the rule.
+    pub meta_loss: Tensor,
+    /// Its part that is the agents' policy gradient.
+    pub policy_loss: Tensor,
+    /// Half of the squared error of the values.
+    pub value_loss: Tensor,
+    /// The agents' entropy, in nats.
+    pub entropy: Tensor,
+    /// The predictions' entropy, in nats.
+    pub prediction_entropy: Tensor,
+    /// The agents' reward by the step.
+    pub reward: Tensor,
+    /// Share of the agents whose life ended.
+    pub ended: Tensor,
+}
+
+type ValueState = Optimized<Predictor, <Adam as Optimizer>::State<Predictor>>;
+type LifeIn<D, E, O> = Life<D, LoopState<E, LearnedAgent<O>>, ValueState>;
+type TrainingFor<D, E, O, R> = Placed<MetaState<<R as Optimizer>::State<LpgRule>>, LifeIn<D, E, O>>;
+
+/// Training of a rule over agents of many tasks.
+///
+/// In an iteration each agent makes some updates by the rule and acts once more; what it then does, judged by a policy gradient, is the rule's loss. The
+/// gradient goes back through the updates.
+#[derive(Clone)]
+pub struct MetaTraining<Draw, Make, R> {
+    draw: Draw,
+    make: Make,
+    optimizer: R,
+    /// Agents of one device.
+    agents: usize,
+    axes: Axes,
+    settings: MetaSettings,
+}
+
+impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
+    /// A training of which each of so many devices has so many `agents`. `draw` draws a task, and `make` makes the loop of an agent in
+    /// it that learns by a rule; its lanes are all on the agent's device ([`AgentLoop::spread`] over [`Axes::none`]). `optimizer` moves
+    /// the rule.
+    pub fn new(
+        draw: Draw,
+        make: Make,
+        optimizer: R,
+        (agents, devices): (usize, usize),
+        settings: MetaSettings,
+    ) -> Self {
+        MetaTraining { draw, make, optimizer, agents, axes: Axes::replicas(devices), settings }
+    }
+
+    /// The training before its first iteration.
+    #[track_caller]
+    pub fn init<D, E, O>(&self, key: Key) -> TrainingFor<D, E, O, R>
+    where
+        D: Tree,
+        E: Environment<Observation = Tensor>,
+        O: Optimizer,
+        Draw: Fn(Key) -> D,
+        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
+    {
+        let (rule_key, lives_key) = key.split();
+        let rule = LpgRule::init(rule_key, &self.settings.rule);
+        let indices = arange(self.agents) + self.axes.index() * self.agents as i32;
+        let lives = vmap((indices, whole(lives_key)), |(index, key): (Tensor, Key)| {
+            self.begin(key.fold_in(index), &rule)
+        });
+        let rule = Optimized::new(&self.optimizer, rule);
+        Placed { replicated: MetaState { rule, iteration: scalar(0) }, sharded: lives }
+    }
+
+    /// A new life.
+    fn begin<D, E, O>(&self, key: Key, rule: &LpgRule) -> LifeIn<D, E, O>
+    where
+        D: Tree,
+        E: Environment<Observation = Tensor>,
+        O: Optimizer,
+        Draw: Fn(Key) -> D,
+        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
+    {
+        let [task_key, agent_key, value_key, life_key, key] = key.split_into();
+        let task = (self.draw)(task_key);
+        let agent_loop = (self.make)(task.clone(), rule.clone());
+        let observation = &agent_loop.agent().observation;
+        let networks = &self.settings.value_networks;
+        let value = Predictor::init(value_key, observation, networks, 1);
+        let (least, most) = self.settings.lifetime;
+        let (least, most) = (least as f64, most as f64);
+        let left = (life_key.uniform([]) * (most / least).ln() + least.ln()).exp();
+        Life {
+            state: agent_loop.init(agent_key),
+            task,
+            value: Optimized::new(&adam(self.settings.value_learning_rate), value),
+            left: left.round().astype(I32),
+            key,
+        }
+    }
+
+    /// One update of the rule.
+    #[track_caller]
+    pub fn iterate<D, E, O>(
+        &self,
+        state: TrainingFor<D, E, O, R>,
+    ) -> (TrainingFor<D, E, O, R>, Placed<LifeMetrics, Episodes>)
+    where
+        D: Tree,
+        E: Environment<Observation = Tensor>,
+        O: Optimizer,
+        Draw: Fn(Key) -> D,
+        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
+    {
+        let Placed { replicated: MetaState { rule, iteration }, sharded: lives } = state;
+        let (rule, (lives, metrics, episodes)) =
+            rule.gradient_step(&self.optimizer, &self.axes, |rule| {
+                let (losses, lived) = vmap(lives, |life| self.live(&rule, life));
+                (losses.mean(), lived)
+            });
+        let lives = vmap(lives, |life: LifeIn<D, E, O>| {
+            let (key, next) = life.key.split();
+            let over = life.left.le(0);
+            let life = Life { key: next, ..life };
+            tree_select(over, &self.begin(key, &rule.params), &life)
+        });
+        let metrics = tree_map(&metrics, |all| self.axes.mean(all.mean()));
+        let episodes = tree_map(&episodes, |all| all.sum().reshape([1]));
+        let state = MetaState { rule, iteration: iteration + 1 };
+        (
+            Placed { replicated: state, sharded: lives },
+            Placed { replicated: metrics, sharded: episodes },
+        )
+    }
+
+    /// Some updates of an agent, and the loss of the rule by what the agent does then. f32 `[]`
+    #[track_caller]
+    fn live<D, E, O>(
+        &self,
+        rule: &LpgRule,
+        life: LifeIn<D, E, O>,
+    ) -> (Tensor, (LifeIn<D, E, O>, LifeMetrics, Episodes))
+    where
+        D: Tree,
+        E: Environment<Observation = Tensor>,
+        O: Optimizer,
+        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
+    {
+        let MetaSettings { inner_updates, checkpoint: again, .. } = self.settings;
+        let agent_loop = (self.make)(life.task.clone(), rule.clone());
+        let (state, (metrics, first)) = scan(life.state, 0..inner_updates, |state, _| {
+            let update = |state| {
+                let (state, Placed { replicated, sharded }) = agent_loop.iterate(state);
+                (state, (replicated, sharded))
+            };
+            if again { checkpoint(Save::Nothing, state, update) } else { update(state) }
+        });
+        let (rollout, state, last) = agent_loop.act(state);
+        let (value, advantage, value_loss) = self.judge(life.value, &rollout);
+        let policy = agent_loop.agent().params(&state.replicated.agent);
+        let logits = policy.apply_all(rollout.input.observation);
+        let log_prob = Categorical::new(logits).log_prob(rollout.action);
+        let policy_loss = -(log_prob * advantage).mean();
+        let metrics = tree_map(&metrics, |updates| updates.mean());
+        let settings = &self.settings;
+        let meta_loss = policy_loss
+            - settings.entropy_cost * metrics.entropy
+            - settings.prediction_entropy_cost * metrics.prediction_entropy
+            + settings.policy_target_cost * metrics.policy_target_square
+            + settings.prediction_target_cost * metrics.prediction_target_square;
+        let left = life.left - inner_updates as i32;
+        let of_life = LifeMetrics {
+            meta_loss,
+            policy_loss,
+            value_loss,
+            entropy: metrics.entropy,
+            prediction_entropy: metrics.prediction_entropy,
+            reward: rollout.reward.mean(),
+            ended: left.le(0).astype(F32),
+        };
+        let episodes = first.zip_with(&last, |first, last| first.sum_axis(0) + last);
+        // The next update of the rule goes through other updates of the agent, and not through these.
+        let lived = Life { state, value, left, ..life };
+        (meta_loss, stop_gradient((lived, of_life, episodes)))
+    }
+
+    /// An update of the values by a rollout, and the advantages of its actions, of mean 0 and deviation 1. f32 `[T, N]`
+    fn judge<M: Tree, X: Tree>(
+        &self,
+        value: ValueState,
+        rollout: &crate::agents::RolloutOf<Tensor, M, X>,
+    ) -> (ValueState, Tensor, Tensor) {
+        let &MetaSettings { discount, lambda, value_learning_rate, .. } = &self.settings;
+        let values = |net: &Predictor, seen: Tensor| net.apply_all(seen).squeeze(-1);
+        let before = values(&value.params, rollout.input.observation);
+        let after = values(&value.params, rollout.observations_after());
+        let discounts = select(rollout.terminated, 0.0, discount) + before.zeros_like();
+        let lanes = (rollout.reward.axis(1), discounts.axis(1), before.axis(1), after.axis(1));
+        let advantage =
+            vmap((lanes, rollout.done().axis(1)), |((r_t, discount_t, v_tm1, v_t), done)| {
+                gae_with_ends(r_t, discount_t, v_tm1, v_t, done, lambda)
+            });
+        let advantage = stop_gradient(advantage.swap_axes(0, 1));
+        let target = stop_gradient(before) + advantage;
+        let optimizer = adam(value_learning_rate);
+        let (value, loss) = value.gradient_step(&optimizer, &Axes::none(), |params| {
+            let error = values(&params, rollout.input.observation) - target;
+            let loss = 0.5 * error.square().mean();
+            (loss, loss)
+        });
+        let centred = advantage - advantage.mean();
+        let scaled = centred / (centred.square().mean().sqrt() + 1e-8);
+        (value, scaled, loss)
+    }
+}
