@@ -11,6 +11,7 @@ mod golden_coverage;
 mod golden_ops;
 mod gradients;
 mod loops;
+mod meta;
 mod pages;
 mod population;
 mod portable;
