@@ -8,6 +8,7 @@ use podracer_rl::agents::{
 use toml::Table;
 
 use super::{Registry, parse};
+use crate::learned::LearnedSettings;
 use crate::schema::Schema;
 use crate::settings::UsageError;
 
@@ -25,6 +26,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_agent(AgentEntry::new::<PqnSettings>("pqn"));
     registry.add_agent(AgentEntry::new::<MuZeroSettings>("muzero"));
     registry.add_agent(AgentEntry::new::<AlphaZeroSettings>("alphazero"));
+    registry.add_agent(AgentEntry::new::<LearnedSettings>("learned"));
 }
 
 /// An agent of the registry. Its functions take the complete table `[agent]`.

@@ -148,7 +148,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         (rollout, Placed { replicated, sharded: Actors { lanes, store } }, episodes)
     }
 
-    /// The agent.
+    /// The agent of the loop.
     pub fn agent(&self) -> &A {
         &self.agent
     }

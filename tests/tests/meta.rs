@@ -28,7 +28,7 @@ fn agent(
         observation: world.observation_space(),
         actions: 9,
         networks: Networks { hidden: vec![8], ..Networks::default() },
-        rule,
+        rule: rule.into(),
         policy_optimizer: sgd(4.0),
         prediction_optimizer: sgd(0.4),
         prediction_cost: 0.5.into(),

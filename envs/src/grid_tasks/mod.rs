@@ -47,7 +47,7 @@ impl Default for GridTasks {
 pub struct TaskShape {
     /// Rows and columns.
     pub size: usize,
-    /// Objects.
+    /// Number of objects.
     pub objects: usize,
     /// Kinds of objects.
     pub kinds: usize,
@@ -122,7 +122,7 @@ impl GridTasks {
         self.distribution.recipe().shape()
     }
 
-    /// Draws a task.
+    /// A task drawn from the distribution.
     #[track_caller]
     pub fn draw(&self, key: Key) -> GridTask {
         let _scope = scope("GridTasks::draw");
@@ -278,8 +278,8 @@ impl Environment for TaskWorld {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// Of a tabular world the number of the state, `i32[]`: the walker's cell, and `cells` times the binary number of the objects that
-    /// are there. Of a random one `f32[size, size, 1 + kinds]`: 1 at the walker, then at the objects of each kind.
+    /// Tabular worlds show the number of the state, `i32[]`: the walker's cell, and `cells` times the binary number of the objects that
+    /// are there. Random ones show `f32[size, size, 1 + kinds]`: 1 at the walker, then at the objects of each kind.
     fn observe(&self, state: State) -> Tensor {
         let TaskShape { size, objects, tabular, .. } = self.shape;
         if tabular {

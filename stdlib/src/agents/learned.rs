@@ -7,7 +7,7 @@ use super::{
 };
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
-use crate::meta::{LpgRule, Seen, Targets};
+use crate::meta::{Rule, Seen, Targets};
 use crate::nn::{Initializer, Mlp};
 use crate::optim::Optimizer;
 use podracer_dsl::prelude::*;
@@ -18,10 +18,10 @@ use podracer_envs::Space;
 pub enum Predictor {
     /// The numbers of each observation, where observations are themselves numbers: f32 `[n, outputs]`, zeros at first.
     Table {
-        /// The table.
+        /// Numbers by observation.
         table: Tensor,
     },
-    /// A network.
+    /// A network of any observations.
     Network {
         /// Observation to features.
         torso: TorsoNet,
@@ -67,7 +67,7 @@ impl Predictor {
     }
 }
 
-/// An agent for discrete actions that learns by an [`LpgRule`] (Oh et al. 2020): its policy and its predictions go where the rule says.
+/// An agent for discrete actions that learns by a [`Rule`] (LPG of Oh et al. 2020): its policy and its predictions go where the rule says.
 #[derive(Clone)]
 pub struct LearnedAgent<O> {
     /// Space of the observations.
@@ -77,7 +77,7 @@ pub struct LearnedAgent<O> {
     /// Networks of policy and predictions, where observations are no numbers.
     pub networks: Networks,
     /// The rule. Where it is trained, the gradient flows through it.
-    pub rule: LpgRule,
+    pub rule: Rule,
     /// Optimizer of the policy.
     pub policy_optimizer: O,
     /// Optimizer of the predictions.
@@ -125,6 +125,7 @@ impl<O: Optimizer> LearnedAgent<O> {
         let policy = self.policy_of(&state.policy.params, rollout);
         let prediction =
             |observations: Tensor| state.prediction.params.apply_all(observations).softmax(-1);
+        let rule = self.rule.tensors();
         let lanes = Seen {
             reward: rollout.reward,
             done: rollout.done(),
@@ -133,7 +134,7 @@ impl<O: Optimizer> LearnedAgent<O> {
             prediction_after: prediction(rollout.observations_after()),
         };
         let targets =
-            vmap(tree_map(&lanes, |leaf| leaf.swap_axes(0, 1)), |seen| self.rule.targets(seen));
+            vmap(tree_map(&lanes, |leaf| leaf.swap_axes(0, 1)), |seen| rule.targets(seen));
         tree_map(&targets, |leaf| leaf.swap_axes(0, 1))
     }
 

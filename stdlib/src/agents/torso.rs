@@ -11,6 +11,12 @@ use podracer_envs::Space;
 pub enum TorsoNet {
     /// No network: the features are the observation's elements.
     Flat,
+    /// No network, for an observation that is one of `n` numbers: the features are 1 at the number, and else 0.
+    OneHot {
+        /// Number of observations.
+        #[tree(fixed)]
+        n: usize,
+    },
     /// A convolutional network, the torso [`Torso::Conv`].
     Conv {
         /// The convolutional network.
@@ -39,7 +45,10 @@ impl TorsoNet {
         let image = || <[usize; 3]>::try_from(observation.shape()).unwrap_or([1; 3]);
         let &Networks { torso, ref convs, ref sections, features, .. } = networks;
         match torso {
-            Torso::None => (TorsoNet::Flat, observation.elements()),
+            Torso::None => match *observation {
+                Space::Discrete { n } => (TorsoNet::OneHot { n }, n),
+                _ => (TorsoNet::Flat, observation.elements()),
+            },
             Torso::Conv => {
                 let net = ConvNet::init(key, image(), convs, features, weights);
                 let conv = if networks.layer_norm { net.with_layer_norm() } else { net };
@@ -58,6 +67,7 @@ impl TorsoNet {
         let observation = scaled(observation);
         match self {
             TorsoNet::Flat => observation.flatten(),
+            TorsoNet::OneHot { n } => observation.one_hot(*n),
             TorsoNet::Conv { conv } => conv.apply(observation),
             TorsoNet::Residual { residual } => residual.apply(observation),
         }

@@ -4,6 +4,7 @@ use crate::nn::{Activation, Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Sizes of an [`LpgRule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -40,7 +41,7 @@ pub struct LpgRule {
     pub prediction: Linear,
 }
 
-/// What an [`LpgRule`] sees of a trajectory of one lane.
+/// A trajectory of one lane as an [`LpgRule`] sees it.
 #[derive(Tree, Clone, Copy)]
 pub struct Seen {
     /// Rewards. f32 `[T]`
@@ -51,7 +52,7 @@ pub struct Seen {
     pub probability: Tensor,
     /// The agent's predictions before each step: probabilities. f32 `[T, M]`
     pub prediction: Tensor,
-    /// Those after each step. f32 `[T, M]`
+    /// The predictions after each step. f32 `[T, M]`
     pub prediction_after: Tensor,
 }
 
@@ -81,6 +82,15 @@ impl LpgRule {
         }
     }
 
+    /// The types of a rule of these sizes.
+    ///
+    /// # Panics
+    /// Never: a rule of any sizes can be traced.
+    #[must_use]
+    pub fn spec_of(shape: &LpgShape) -> Spec<LpgRule> {
+        eval_shape((key(),), |(key,)| LpgRule::init(key, shape)).expect("a rule of any sizes")
+    }
+
     /// The sizes of the rule.
     #[must_use]
     pub fn shape(&self) -> LpgShape {
@@ -108,5 +118,62 @@ impl LpgRule {
             policy: self.policy.apply(features).squeeze(1),
             prediction: self.prediction.apply(features).softmax(-1),
         }
+    }
+}
+
+/// The rule of an agent.
+#[derive(Clone)]
+pub enum Rule {
+    /// Tensors of the program, such as those of a rule that is trained.
+    Traced(LpgRule),
+    /// Arrays, which become constants of the program.
+    Kept(KeptRule),
+}
+
+/// A rule outside of any program.
+#[derive(Clone, Debug)]
+pub struct KeptRule {
+    shape: LpgShape,
+    leaves: Arc<[Array]>,
+}
+
+impl KeptRule {
+    /// A rule of these sizes, of the arrays of an [`LpgRule`]'s leaves in their order. None if they are of other types.
+    #[must_use]
+    pub fn new(shape: LpgShape, leaves: Vec<Array>) -> Option<KeptRule> {
+        let types = LpgRule::spec_of(&shape).types();
+        let fits = types.len() == leaves.len()
+            && types.iter().zip(&leaves).all(|(ty, leaf)| ty == leaf.ty());
+        fits.then(|| KeptRule { shape, leaves: leaves.into() })
+    }
+}
+
+impl Rule {
+    /// The sizes of the rule.
+    #[must_use]
+    pub fn shape(&self) -> LpgShape {
+        match self {
+            Rule::Traced(rule) => rule.shape(),
+            Rule::Kept(kept) => kept.shape,
+        }
+    }
+
+    /// The rule as tensors of the program.
+    #[track_caller]
+    #[must_use]
+    pub fn tensors(&self) -> LpgRule {
+        match self {
+            Rule::Traced(rule) => rule.clone(),
+            Rule::Kept(KeptRule { shape, leaves }) => {
+                let constants: Vec<Tensor> = leaves.iter().map(constant_of).collect();
+                LpgRule::init(Key::new(0), shape).with_leaves(&constants)
+            }
+        }
+    }
+}
+
+impl From<LpgRule> for Rule {
+    fn from(rule: LpgRule) -> Self {
+        Rule::Traced(rule)
     }
 }

@@ -8,5 +8,5 @@
 mod lpg;
 mod training;
 
-pub use lpg::{LpgRule, LpgShape, Seen, Targets};
+pub use lpg::{KeptRule, LpgRule, LpgShape, Rule, Seen, Targets};
 pub use training::{Life, LifeMetrics, MetaSettings, MetaState, MetaTraining};

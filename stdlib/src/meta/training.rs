@@ -61,7 +61,7 @@ impl Default for MetaSettings {
 /// The rule's side of a training, equal on all devices.
 #[derive(Tree, Clone)]
 pub struct MetaState<S: Tree> {
-    /// The rule.
+    /// The rule, with its optimizer's state.
     pub rule: Optimized<LpgRule, S>,
     /// Updates of the rule so far. i32 `[]`
     pub iteration: Tensor,
@@ -70,7 +70,7 @@ pub struct MetaState<S: Tree> {
 /// An agent, from the start of its life to the end.
 #[derive(Tree, Clone)]
 pub struct Life<D: Tree, S: Tree, V: Tree> {
-    /// The task.
+    /// The task of the life.
     pub task: D,
     /// The agent in its environments.
     pub state: S,
@@ -82,7 +82,7 @@ pub struct Life<D: Tree, S: Tree, V: Tree> {
     pub key: Key,
 }
 
-/// What happened in an update of the rule, means over the agents. f32 `[]`
+/// Metrics of an update of the rule, means over the agents. f32 `[]`
 #[derive(Tree, Clone, Copy)]
 pub struct LifeMetrics {
     /// The loss of the rule.
@@ -134,7 +134,7 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
         MetaTraining { draw, make, optimizer, agents, axes: Axes::replicas(devices), settings }
     }
 
-    /// The training before its first iteration.
+    /// The training before its first iteration, of a rule that has learned nothing.
     #[track_caller]
     pub fn init<D, E, O>(&self, key: Key) -> TrainingFor<D, E, O, R>
     where
@@ -145,16 +145,28 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
         Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
     {
         let (rule_key, lives_key) = key.split();
-        let rule = LpgRule::init(rule_key, &self.settings.rule);
+        self.init_with(LpgRule::init(rule_key, &self.settings.rule), lives_key)
+    }
+
+    /// The training before its first iteration, of this rule.
+    #[track_caller]
+    pub fn init_with<D, E, O>(&self, rule: LpgRule, key: Key) -> TrainingFor<D, E, O, R>
+    where
+        D: Tree,
+        E: Environment<Observation = Tensor>,
+        O: Optimizer,
+        Draw: Fn(Key) -> D,
+        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
+    {
         let indices = arange(self.agents) + self.axes.index() * self.agents as i32;
-        let lives = vmap((indices, whole(lives_key)), |(index, key): (Tensor, Key)| {
+        let lives = vmap((indices, whole(key)), |(index, key): (Tensor, Key)| {
             self.begin(key.fold_in(index), &rule)
         });
         let rule = Optimized::new(&self.optimizer, rule);
         Placed { replicated: MetaState { rule, iteration: scalar(0) }, sharded: lives }
     }
 
-    /// A new life.
+    /// The life of a new agent.
     fn begin<D, E, O>(&self, key: Key, rule: &LpgRule) -> LifeIn<D, E, O>
     where
         D: Tree,

@@ -45,7 +45,7 @@ fn loss(record: &Record, x: &Named, again: bool) -> Tensor {
         observation: if table { Space::discrete(5) } else { Space::unbounded([2]) },
         actions: 3,
         networks: Networks::default(),
-        rule: rule(x),
+        rule: rule(x).into(),
         policy_optimizer: rate("policy_rate"),
         prediction_optimizer: rate("prediction_rate"),
         prediction_cost: 0.5.into(),

@@ -1,0 +1,115 @@
+//! Agents that learn by a rule in a file: `agent.kind = "learned"`.
+
+use std::path::{Path, PathBuf};
+
+use podracer_envs::Space;
+use podracer_rl::Number;
+use podracer_rl::agents::{
+    AdamSettings, AgentSettings, AnyAgent, DescribesOptimizer, LearnedAgent, Networks, Task,
+};
+use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule};
+use podracer_runtime::{Array, Host};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{UsageError, parameters};
+
+/// An agent that learns by a rule that was itself learned: LPG (Oh et al. 2020).
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct LearnedSettings {
+    /// File of the rule, safetensors.
+    pub rule: Option<PathBuf>,
+    /// The optimizer of policy and predictions, of each by itself.
+    #[serde(flatten)]
+    pub optimizer: AdamSettings,
+    /// Weight of the loss of the predictions.
+    #[schemars(range(min = 0.0))]
+    pub prediction_cost: Number,
+    /// The networks of policy and predictions; tables where observations are numbers.
+    #[serde(flatten)]
+    pub networks: Networks,
+}
+
+impl Default for LearnedSettings {
+    fn default() -> Self {
+        LearnedSettings {
+            rule: None,
+            optimizer: AdamSettings::new(1e-3),
+            prediction_cost: 0.5.into(),
+            networks: Networks::default(),
+        }
+    }
+}
+
+impl AgentSettings for LearnedSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        let Some(path) = &self.rule else {
+            return Err(
+                "agent.rule is missing: the file of a rule that the agent learns by".to_owned()
+            );
+        };
+        let Space::Discrete { n: actions } = task.action else {
+            return Err("agent.kind = learned: a rule of LPG is for discrete actions".to_owned());
+        };
+        self.networks.check(&task.observation)?;
+        let rule = read_rule(path).map_err(|error| format!("agent.rule: {error}"))?;
+        let optimizer = self.optimizer.optimizer(self.optimizer.schedule(Some(task.iterations)));
+        Ok(AnyAgent::new(LearnedAgent {
+            observation: task.observation.clone(),
+            actions,
+            networks: self.networks.clone(),
+            rule: Rule::Kept(rule),
+            policy_optimizer: optimizer.clone(),
+            prediction_optimizer: optimizer,
+            prediction_cost: self.prediction_cost,
+        }))
+    }
+}
+
+/// The place of a rule's arrays in the state of its training ([`MetaState`](podracer_rl::meta::MetaState)).
+const TRAINED: &str = "rule.params.";
+
+/// Writes the rule among the arrays of a training's state as safetensors: the whole file, or none.
+///
+/// # Errors
+/// Where there is no rule, and where the file cannot be written.
+pub fn save_rule(state: &[(String, Array)], path: &Path) -> anyhow::Result<()> {
+    let of_rule = state.iter().filter_map(|(name, array)| {
+        let (_, name) = name.split_once(TRAINED)?;
+        Some((name.to_owned(), array.clone()))
+    });
+    let arrays: Vec<_> = of_rule.collect();
+    rule_of(arrays.clone()).map_err(UsageError::new)?;
+    parameters::save(&arrays, path)
+}
+
+/// Reads what [`save_rule`] wrote.
+///
+/// # Errors
+/// [`UsageError`] where the file cannot be read, is cut off, or has no rule of LPG.
+pub fn read_rule(path: &Path) -> anyhow::Result<KeptRule> {
+    let arrays = parameters::read(path)?;
+    let not_finite = parameters::not_finite(&arrays);
+    let rule = not_finite.map_or_else(|| rule_of(arrays), Err);
+    let problem =
+        |problem| UsageError::new(format!("`{}` is no rule of LPG: {problem}", path.display()));
+    Ok(rule.map_err(problem)?)
+}
+
+/// The rule of these arrays, by their names.
+fn rule_of(arrays: Vec<(String, Array)>) -> Result<KeptRule, String> {
+    let extent = |name: &str, axis: usize| {
+        let array = arrays.iter().find(|(known, _)| known == name);
+        let extent = array.and_then(|(_, array)| array.ty().shape.get(axis).copied());
+        extent.ok_or_else(|| format!("it has no array `{name}`"))
+    };
+    let shape = LpgShape {
+        predictions: extent("prediction.bias", 0)?,
+        embedding: extent("embedding.layers[0].bias", 0)?,
+        units: extent("core.hidden", 0)?,
+    };
+    let spec = LpgRule::spec_of(&shape);
+    let leaves = Host::from_named(&spec, arrays).map_err(|error| error.to_string())?.into_leaves();
+    KeptRule::new(shape, leaves).ok_or_else(|| "its arrays do not fit each other".to_owned())
+}
