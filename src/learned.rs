@@ -113,3 +113,67 @@ fn rule_of(arrays: Vec<(String, Array)>) -> Result<KeptRule, String> {
     let leaves = Host::from_named(&spec, arrays).map_err(|error| error.to_string())?.into_leaves();
     KeptRule::new(shape, leaves).ok_or_else(|| "its arrays do not fit each other".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use podracer_dsl::prelude::{TensorType, trace};
+
+    use super::*;
+
+    fn arrays(shape: &LpgShape) -> Vec<(String, Array)> {
+        let leaves = LpgRule::spec_of(shape).leaves().into_iter();
+        leaves.map(|(path, ty)| (format!("[0].rule.params.{path}"), Array::zeros(ty))).collect()
+    }
+
+    const SHAPE: LpgShape = LpgShape { predictions: 4, embedding: 3, units: 5 };
+
+    #[test]
+    fn a_rule_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rule.safetensors");
+        save_rule(&arrays(&SHAPE), &path).unwrap();
+        let rule = Rule::Kept(read_rule(&path).unwrap());
+        assert_eq!(rule.shape(), SHAPE);
+        let traced = trace((), |()| rule.tensors()).unwrap();
+        assert_eq!(traced.results().types(), LpgRule::spec_of(&SHAPE).types());
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rule.safetensors");
+        let problem = |path: &Path| format!("{:#}", read_rule(path).unwrap_err());
+        assert!(problem(&path).contains("cannot read parameters from"), "{}", problem(&path));
+        assert!(save_rule(&[], &path).is_err());
+        assert!(!path.exists());
+
+        save_rule(&arrays(&SHAPE), &path).unwrap();
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        assert!(problem(&path).contains("cannot read parameters from"), "{}", problem(&path));
+
+        let mut others = arrays(&SHAPE);
+        others.iter_mut().for_each(|(name, _)| *name = name.replace("[0].rule.params.", ""));
+        let at = |name: &str| arrays(&SHAPE).iter().position(|(known, _)| known.ends_with(name));
+        others[at("core.bias").unwrap()].1 =
+            Array::zeros(TensorType::new(podracer_dsl::DType::F32, [7]));
+        parameters::save(&others, &path).unwrap();
+        assert!(
+            problem(&path).contains("`core.bias` must be f32[20] and is f32[7]"),
+            "{}",
+            problem(&path)
+        );
+
+        others.retain(|(name, _)| name != "core.hidden");
+        parameters::save(&others, &path).unwrap();
+        assert!(problem(&path).contains("it has no array `core.hidden`"), "{}", problem(&path));
+
+        let mut wild = arrays(&SHAPE);
+        let nan = Array::floats(podracer_dsl::DType::F32, [4], &[f64::NAN; 4]);
+        wild[at("prediction.bias").unwrap()].1 = nan;
+        save_rule(&wild, &path).unwrap();
+        assert!(problem(&path).contains("4 of"), "{}", problem(&path));
+    }
+}

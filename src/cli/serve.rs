@@ -46,6 +46,11 @@ pub(super) fn serve(
         (None, false) => None,
     };
     let options = ServerOptions::new(args.listen.clone(), security);
+    if args.train.seeds.is_some() {
+        let problem =
+            "--seeds trains several runs as one program, and workers from elsewhere are for one";
+        return Err(UsageError::new(problem).into());
+    }
     // Before a run directory is made: the corrected command is to find none.
     options.check().map_err(|error| UsageError::new(error.to_string()))?;
     let train = &args.train;

@@ -3,6 +3,7 @@
 mod check;
 mod evaluations;
 mod events;
+mod learned;
 mod learning;
 mod matches;
 mod memory;
