@@ -150,7 +150,7 @@ impl WorkStream {
                 "there is no room for {n} more environments: the learner takes {limit} at once"
             )));
         }
-        if !events.has_room() {
+        if !events.take_room() {
             lanes.fetch_sub(n, Ordering::AcqRel);
             return Err(Status::resource_exhausted(
                 "the learner has not heard yet of all the workers that came and left",

@@ -35,7 +35,7 @@ pub(super) struct EventSender {
 
 impl EventSender {
     /// Takes up a worker that joins. False if the thread is too far behind to hear of more.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn take_room(&self) -> bool {
         let room = |workers: usize| (workers < self.most_workers).then_some(workers + 1);
         self.unheard.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok()
     }
@@ -167,7 +167,7 @@ mod tests {
         let post = mpsc::unbounded_channel().0;
         let mut workers = RemoteWorkers { events: taken_up, replies: HashMap::new(), post };
         let come_and_go = |worker: u64| {
-            let room = streams.has_room();
+            let room = streams.take_room();
             if room {
                 let worker = WorkerId(worker);
                 let replies = mpsc::channel(REPLIES).0;
