@@ -118,7 +118,7 @@ fn rule_of(arrays: Vec<(String, Array)>) -> Result<KeptRule, String> {
 mod tests {
     use std::fs;
 
-    use podracer_dsl::prelude::{TensorType, trace};
+    use podracer_dsl::prelude::{DType, TensorType, trace};
 
     use super::*;
 
@@ -157,8 +157,7 @@ mod tests {
         let mut others = arrays(&SHAPE);
         others.iter_mut().for_each(|(name, _)| *name = name.replace("[0].rule.params.", ""));
         let at = |name: &str| arrays(&SHAPE).iter().position(|(known, _)| known.ends_with(name));
-        others[at("core.bias").unwrap()].1 =
-            Array::zeros(TensorType::new(podracer_dsl::DType::F32, [7]));
+        others[at("core.bias").unwrap()].1 = Array::zeros(TensorType::new(DType::F32, [7]));
         parameters::save(&others, &path).unwrap();
         assert!(
             problem(&path).contains("`core.bias` must be f32[20] and is f32[7]"),
@@ -171,7 +170,7 @@ mod tests {
         assert!(problem(&path).contains("it has no array `core.hidden`"), "{}", problem(&path));
 
         let mut wild = arrays(&SHAPE);
-        let nan = Array::floats(podracer_dsl::DType::F32, [4], &[f64::NAN; 4]);
+        let nan = Array::floats(DType::F32, &[4], &[f64::NAN; 4]);
         wild[at("prediction.bias").unwrap()].1 = nan;
         save_rule(&wild, &path).unwrap();
         assert!(problem(&path).contains("4 of"), "{}", problem(&path));
