@@ -376,9 +376,35 @@ pub(super) struct SweepArguments {
     /// The folder of all run directories [default: the next free runs/<EXPERIMENT>-sweep-<n>]
     #[arg(long, value_name = "FOLDER")]
     pub(super) run_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) apart: Apart,
     /// Print the results as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Runs that are a process each.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct Apart {
+    /// Runs that are trained at once, where they are programs of their own [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("process"))]
+    pub(super) processes: Option<NonZero<usize>>,
+    /// Write a script that trains each run as a task of a cluster's array job, `FOLDER/sweep.sbatch`, and train nothing
+    #[arg(long, value_name = "CLUSTER")]
+    pub(super) launch: Option<Cluster>,
+    /// Submit the script with `sbatch`
+    #[arg(long, requires = "launch")]
+    pub(super) submit: bool,
+    /// Train the run with this number alone: a task of an array job
+    #[arg(long, hide = true, conflicts_with = "launch")]
+    pub(super) only: Option<usize>,
+}
+
+/// Programs that run array jobs on a cluster.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Cluster {
+    /// Slurm.
+    Slurm,
 }
 
 #[derive(Args, Debug)]
@@ -397,6 +423,17 @@ pub(super) struct ExperimentArguments {
 }
 
 impl ExperimentArguments {
+    /// The experiment as arguments of `train`, without `--set`.
+    pub(super) fn common(&self, steps: Option<u64>) -> Vec<String> {
+        let mut all = vec![self.experiment.clone()];
+        if let Some(devices) = &self.devices {
+            all.push(format!("--set=train.devices={}", toml::Value::from(devices.clone())));
+        }
+        all.extend(self.trust.then(|| "--trust".to_owned()));
+        all.extend(steps.map(|steps| format!("--steps={steps}")));
+        all
+    }
+
     /// `--devices`, `--set` and `--trust`.
     pub(super) fn overrides(&self) -> Overrides {
         let &ExperimentArguments { ref devices, ref set, trust, .. } = self;

@@ -24,7 +24,9 @@ mod exporter;
 mod list;
 mod new;
 mod numbers;
+mod one_by_one;
 mod opt;
+mod outcomes;
 mod play;
 #[cfg(feature = "plots")]
 mod plot;

@@ -1,69 +1,26 @@
 //! `podracer train X --seeds N`: runs with several seeds as one program, and a run directory for each.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
-use serde::Serialize;
+use anyhow::{Context, Result, anyhow, bail};
 
-use super::arguments::TrainArguments;
+use super::arguments::{Apart, TrainArguments};
 use super::evaluations::Evaluations;
+use super::outcomes::{Failed, Outcomes};
 use super::progress::Progress;
-use super::session::{Outcome, Ready, Session};
+use super::session::{Ready, Session};
 use super::totals::RunTotals;
-use super::{Console, FAILURE, INTERRUPTED, Program, program_name, signals};
-use crate::files::write_whole;
-use crate::format::{aligned, count, plural};
+use super::{Console, FAILURE, INTERRUPTED, Program, one_by_one, program_name, signals};
 use crate::population::check_shares;
 use crate::run_directory::{Counters, RunDirectory, group};
 use crate::settings::{Devices, Settings, UsageError};
-use crate::statistics::{Estimate, estimate, interquartile_mean, mean};
+use crate::statistics::mean;
 use crate::training::{Column, Run};
-
-/// The file of a population's folder with the results of its runs.
-const POPULATION: &str = "population.json";
 
 /// Most runs of a population: each has a folder.
 const MOST: usize = 10_000;
-
-/// The result of all runs, which `--json` prints.
-#[derive(Serialize)]
-struct Outcomes {
-    experiment: String,
-    /// Runs by their settings, the best first.
-    settings: Vec<Group>,
-    /// The runs that have come to their end or were stopped, in their order.
-    runs: Vec<Outcome>,
-    failed: Vec<Failed>,
-    compile_seconds: f64,
-    run_seconds: f64,
-    /// Speed of all runs together, without the first call if there is another.
-    env_steps_per_second: Option<f64>,
-    interrupted: bool,
-    run_dir: String,
-}
-
-/// Runs that differ in their seeds alone.
-#[derive(Serialize)]
-struct Group {
-    /// The settings in which they differ from others.
-    settings: BTreeMap<String, String>,
-    /// Runs with a mean return.
-    runs: usize,
-    /// The mean of the runs' mean returns, with the 95% interval of the bootstrap.
-    mean_return: Option<Estimate>,
-    /// The mean without a quarter of the runs at either end, alike.
-    interquartile_mean_return: Option<Estimate>,
-}
-
-/// A run that failed.
-#[derive(Serialize)]
-struct Failed {
-    run: String,
-    problem: String,
-}
 
 /// A run of the population, until it fails.
 struct Member {
@@ -76,21 +33,52 @@ struct Member {
 pub(super) struct Several<'a> {
     /// The experiment, and what distinguishes the runs: the name of their folder.
     pub(super) name: String,
-    /// The runs, which differ in their seeds and in the settings of `columns`.
+    /// The runs, which differ in their seeds and in the settings of `keys`.
     pub(super) runs: Vec<Planned>,
-    pub(super) columns: Vec<Column>,
+    pub(super) keys: Vec<String>,
     pub(super) run_dir: Option<&'a Path>,
+    /// The arguments of `train` that all runs share, where each is a process.
+    pub(super) common: Vec<String>,
+    /// The command's own arguments, for the tasks of an array job.
+    pub(super) again: Vec<String>,
+    /// How processes are made of them, where they are no program together.
+    pub(super) apart: Apart,
     /// True if the user names the devices.
     pub(super) on_devices: bool,
     pub(super) json: bool,
+}
+
+impl Several<'_> {
+    /// True if the runs are processes even where they could be one program.
+    fn apart(&self) -> bool {
+        self.apart.launch.is_some() || self.apart.only.is_some()
+    }
+
+    /// The settings in which the runs differ, as numbers.
+    fn columns(&self) -> Result<Vec<Column>> {
+        let column = |(index, key): (usize, &String)| {
+            let values = self.runs.iter().map(|run| {
+                run.chosen[index].parse().map_err(|_| {
+                    UsageError::new(format!(
+                        "{key} = {}: only numbers differ between the runs of one program",
+                        run.chosen[index]
+                    ))
+                })
+            });
+            Ok(Column { key: key.clone(), values: values.collect::<Result<_, UsageError>>()? })
+        };
+        self.keys.iter().enumerate().map(column).collect()
+    }
 }
 
 /// A run that is to be trained.
 pub(super) struct Planned {
     /// The name of its folder.
     pub(super) folder: String,
-    /// The values of the columns, as the user writes them.
+    /// The values of the keys, as the user writes them.
     pub(super) chosen: Vec<String>,
+    /// All settings that the user gives it, each `KEY=VALUE`.
+    pub(super) sets: Vec<String>,
     pub(super) settings: Settings,
 }
 
@@ -110,17 +98,31 @@ pub(super) fn seeds(
     let run = |settings: Settings| Planned {
         folder: format!("seed-{}", settings.train.seed),
         chosen: Vec::new(),
+        sets: args.experiment.set.clone(),
         settings,
     };
     let several = Several {
         name: format!("{}-{number}seeds", settings.experiment),
         runs: with_seeds(settings, number).map(run).collect(),
-        columns: Vec::new(),
+        keys: Vec::new(),
         run_dir: args.run_dir.as_deref(),
+        common: args.experiment.common(args.steps),
+        again: again(args, number),
+        apart: Apart::default(),
         on_devices: args.experiment.devices.is_some(),
         json: args.json,
     };
     train(several, started, (console, interrupt), program)
+}
+
+/// The arguments of the command, without what is about the folder.
+fn again(args: &TrainArguments, number: usize) -> Vec<String> {
+    let mut all = vec!["train".to_owned()];
+    all.extend(args.experiment.common(args.steps));
+    all.extend(args.experiment.set.iter().map(|set| format!("--set={set}")));
+    all.extend(args.seed.map(|seed| format!("--seed={seed}")));
+    all.push(format!("--seeds={number}"));
+    all
 }
 
 /// Refuses more runs than a population has.
@@ -147,11 +149,14 @@ pub(super) fn train(
     (console, interrupt): (&mut Console<'_>, &AtomicBool),
     program: Program<'_>,
 ) -> Result<u8> {
-    let Several { name, runs: planned, columns, run_dir, on_devices, json } = several;
+    let Several { ref name, runs: ref planned, run_dir, on_devices, json, .. } = several;
     let number = planned.len();
     let Some(settings) = planned.first().map(|run| run.settings.clone()) else {
         bail!(UsageError::new("there is no run to train"));
     };
+    if several.apart() {
+        return one_by_one::train(&several, None, (console, interrupt));
+    }
     // The runs share out all devices, and each is one of the settings' own.
     let mut shared = settings.clone();
     if !on_devices {
@@ -163,17 +168,28 @@ pub(super) fn train(
         let most = (1..=ready.devices.len()).rev().find(share).unwrap_or(1);
         ready.devices.truncate(most);
     }
-    check_shares(number, ready.devices.len())?;
-    let Some(populates) = ready.training.populates() else {
-        bail!(UsageError::new(format!(
-            "several runs are one program, which a loop with environments on the host ([{}]) is not: train them one after the other",
+    let one_program = match ready.training.populates() {
+        Some(populates) => several.columns().and_then(|columns| {
+            populates.check(&columns)?;
+            Ok((populates, columns))
+        }),
+        None => Err(anyhow!(
+            "a loop with environments on the host ([{}]) is more than one program",
             ready.settings.training_loop.section()
-        )));
+        )),
     };
-    populates.check(&columns)?;
+    let (populates, columns) = match one_program {
+        Ok(both) => both,
+        Err(reason) => {
+            // The devices are for the runs' processes.
+            drop(ready);
+            return one_by_one::train(&several, Some(&reason), (console, interrupt));
+        }
+    };
+    check_shares(number, ready.devices.len())?;
     let rule = ready.training.xla_options(&ready.recorded.platform, 1);
     let seeds: Vec<u64> = planned.iter().map(|run| run.settings.train.seed).collect();
-    let folder = group(run_dir, &name)?;
+    let folder = group(run_dir, name)?;
     let directory = |run: &Planned| {
         let xla = run.settings.xla_options(rule.clone()).into_iter().collect();
         let ready = Ready { settings: Settings { xla, ..run.settings.clone() }, ..ready.clone() };
@@ -243,52 +259,27 @@ pub(super) fn train(
         progress.advance(console, env_steps, speed, mean(&returns), "");
     }
     progress.finish();
-    let times: Vec<f64> = members.iter().flatten().map(|member| member.totals.seconds()).collect();
-    let mut runs = Vec::new();
-    let mut groups: Vec<(&[String], Vec<f64>)> = Vec::new();
+    let seconds = members.iter().flatten().map(|member| member.totals.seconds());
+    let seconds = seconds.fold(0.0, f64::max);
+    let mut ended = Vec::new();
     for (planned, member) in planned.iter().zip(members) {
         let Some(Member { session, mut run, totals }) = member else { continue };
-        let outcome = match session.conclude(&mut *run, &totals, Vec::new(), None, console) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                failed.push(Failed::new(planned, &error, console));
-                continue;
-            }
-        };
-        let returns = match groups.iter_mut().find(|(chosen, _)| *chosen == planned.chosen) {
-            Some((_, returns)) => returns,
-            None => {
-                groups.push((&planned.chosen, Vec::new()));
-                let last = groups.len() - 1;
-                &mut groups[last].1
-            }
-        };
-        returns.extend(outcome.mean_return);
-        runs.push(outcome);
+        match session.conclude(&mut *run, &totals, Vec::new(), None, console) {
+            Ok(outcome) => ended.push((planned, outcome)),
+            Err(error) => failed.push(Failed::new(planned, &error, console)),
+        }
     }
-    let group = |(chosen, returns): (&[String], Vec<f64>)| Group {
-        settings: columns.iter().map(|column| column.key.clone()).zip(chosen.to_vec()).collect(),
-        runs: returns.len(),
-        mean_return: estimate(&returns, mean),
-        interquartile_mean_return: estimate(&returns, interquartile_mean),
-    };
-    let mut groups: Vec<Group> = groups.into_iter().map(group).collect();
-    groups.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
     let interrupted = calls < plan.calls && interrupt.load(Ordering::Relaxed);
-    let speeds: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_per_second).collect();
+    let speeds: Option<Vec<f64>> =
+        ended.iter().map(|(_, outcome)| outcome.env_steps_per_second).collect();
+    // They are one program: compiled once, and all at once.
     let outcomes = Outcomes {
-        experiment: ready.settings.experiment.clone(),
-        settings: groups,
-        runs,
-        failed,
         compile_seconds,
-        run_seconds: times.into_iter().fold(0.0, f64::max),
+        run_seconds: seconds,
         env_steps_per_second: speeds.map(|speeds| speeds.iter().sum()),
         interrupted,
-        run_dir: folder.display().to_string(),
+        ..Outcomes::of(&several, &folder, ended, failed)
     };
-    let line = serde_json::to_string(&outcomes)? + "\n";
-    write_whole(&folder.join(POPULATION), line.as_bytes())?;
     if interrupted {
         console.say(&format!(
             "stopped after {calls} of {} calls; each run goes on by itself, with `{} resume {}/RUN`",
@@ -297,85 +288,10 @@ pub(super) fn train(
             folder.display()
         ));
     }
-    console.print(&if json { line } else { outcomes.table() })?;
+    outcomes.tell(json, console)?;
     Ok(match (interrupted, outcomes.failed.is_empty()) {
         (true, _) => INTERRUPTED,
         (false, true) => 0,
         (false, false) => FAILURE,
     })
-}
-
-impl Failed {
-    /// A run that ended with an error, which the user is told.
-    fn new(run: &Planned, error: &anyhow::Error, console: &mut Console<'_>) -> Self {
-        let (run, problem) = (run.folder.clone(), format!("{error:#}"));
-        console.warn(&format!("{run}: {problem}; the others go on"));
-        Failed { run, problem }
-    }
-}
-
-impl Group {
-    fn rank(&self) -> f64 {
-        self.mean_return.map_or(f64::NEG_INFINITY, |estimate| estimate.value)
-    }
-}
-
-impl Outcomes {
-    /// The runs by their settings, or by their seeds where nothing else differs, the best first, and their means.
-    fn table(&self) -> String {
-        let shown = |estimate: &Option<Estimate>| match estimate {
-            Some(Estimate { value, low, high }) => format!("{value:.2} ({low:.2} to {high:.2})"),
-            None => "-".to_owned(),
-        };
-        let mut rows = Vec::new();
-        let mut means = String::new();
-        match &self.settings[..] {
-            [] => {}
-            [all] => {
-                let mut ranked: Vec<&Outcome> = self.runs.iter().collect();
-                let rank = |run: &Outcome| run.mean_return.unwrap_or(f64::NEG_INFINITY);
-                ranked.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-                rows.push(["seed", "mean return", "run directory"].map(str::to_owned).to_vec());
-                let mean = |run: &Outcome| {
-                    run.mean_return.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"))
-                };
-                let row =
-                    |run: &&Outcome| vec![run.seed.to_string(), mean(run), run.run_dir.clone()];
-                rows.extend(ranked.iter().map(row));
-                means = format!(
-                    "mean (95% interval): {}\ninterquartile mean: {}\n",
-                    shown(&all.mean_return),
-                    shown(&all.interquartile_mean_return)
-                );
-            }
-            [first, ..] => {
-                let names = first.settings.keys().cloned();
-                let results = ["runs", "mean return (95%)", "interquartile mean (95%)"];
-                rows.push(names.chain(results.map(str::to_owned)).collect());
-                rows.extend(self.settings.iter().map(|group| {
-                    let results = [
-                        group.runs.to_string(),
-                        shown(&group.mean_return),
-                        shown(&group.interquartile_mean_return),
-                    ];
-                    group.settings.values().cloned().chain(results).collect()
-                }));
-            }
-        }
-        let mut text = aligned(&rows) + &means;
-        for Failed { run, problem } in &self.failed {
-            text += &format!("failed: {run}: {problem}\n");
-        }
-        let env_steps: u64 = self.runs.iter().map(|run| run.env_steps).sum();
-        text + &format!(
-            "{} of {}: {} steps in {:.2} s, {} steps/s; compiled in {:.2} s\nrun directories: {}\n",
-            plural(self.runs.len(), "run"),
-            self.experiment,
-            count(env_steps as f64),
-            self.run_seconds,
-            self.env_steps_per_second.map_or_else(|| "-".to_owned(), count),
-            self.compile_seconds,
-            self.run_dir,
-        )
-    }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::evaluations::Evaluations;
 use super::exporter::Exporter;
@@ -128,7 +128,7 @@ fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
 
 /// The result of a training: `result.json`, which `--json` prints. Times and speeds are the last process's; all else is the
 /// whole training's.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Outcome {
     pub(super) experiment: String,
     pub(super) platform: String,
@@ -155,7 +155,7 @@ pub(super) struct Outcome {
     pub(super) mean_return_episodes: u64,
     pub(super) evaluation: BTreeMap<String, f64>,
     /// Seconds of each thread by activity.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) seconds_of_threads: BTreeMap<String, f64>,
     /// Restarts of environments after a fault, in the last process.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! `podracer sweep`: runs with several values of some settings and several seeds, as one program.
+//! `podracer sweep`: runs with several values of some settings and several seeds, as one program where they can be.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -11,7 +11,6 @@ use super::population::{Planned, Several, at_most, train, with_seeds};
 use super::{Console, Program};
 use crate::loading::Overrides;
 use crate::settings::UsageError;
-use crate::training::Column;
 
 pub(super) fn sweep(
     args: &SweepArguments,
@@ -54,29 +53,30 @@ pub(super) fn sweep(
         runs.extend(with_seeds(&settings, seeds).map(|settings| {
             let of_seed = format!("seed={}", settings.train.seed);
             let folder = chosen.iter().cloned().chain([of_seed]).collect::<Vec<_>>().join(",");
-            Planned { folder, chosen: values.clone(), settings }
+            Planned { folder, chosen: values.clone(), sets: overrides.set.clone(), settings }
         }));
     }
-    let column = |(index, (key, _)): (usize, &Axis)| {
-        let values = runs.iter().map(|run| {
-            run.chosen[index].parse().map_err(|_| {
-                UsageError::new(format!(
-                    "--set {key}={}: only numbers differ between the runs of one program",
-                    run.chosen[index]
-                ))
-            })
-        });
-        Ok(Column { key: key.clone(), values: values.collect::<Result<_, UsageError>>()? })
-    };
-    let columns = axes.iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
     let name = runs.first().map_or("sweep", |run| &run.settings.experiment);
     let several = Several {
         name: format!("{name}-sweep"),
-        columns,
+        keys: axes.into_iter().map(|(key, _)| key).collect(),
         run_dir: args.run_dir.as_deref(),
+        common: experiment.common(args.steps),
+        again: again(args),
+        apart: args.apart.clone(),
         on_devices: experiment.devices.is_some(),
         json: args.json,
         runs,
     };
     train(several, started, (console, interrupt), program)
+}
+
+/// The arguments of this sweep, for a task of an array job, without what is about the job and the folder.
+fn again(args: &SweepArguments) -> Vec<String> {
+    let mut all = vec!["sweep".to_owned()];
+    all.extend(args.experiment.common(args.steps));
+    all.extend(args.experiment.set.iter().map(|set| format!("--set={set}")));
+    all.extend(args.seed.map(|seed| format!("--seed={seed}")));
+    all.push(format!("--seeds={}", args.seeds));
+    all
 }

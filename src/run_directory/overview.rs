@@ -6,12 +6,13 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use podracer_plugins::read_regular_text;
 use serde::Serialize;
 use serde_json::Value;
 use toml::Table;
 
 use super::best::BEST;
-use super::{CHECKPOINTS, CONFIG, CURVE, IDENTITY, METRICS, RESULT};
+use super::{CHECKPOINTS, CONFIG, CURVE, IDENTITY, LARGEST_RESULT, METRICS, RESULT};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -114,6 +115,25 @@ impl RunOverview {
             state,
             settings,
         })
+    }
+
+    /// True if there is a checkpoint to go on from.
+    #[must_use]
+    pub fn has_checkpoint(&self) -> bool {
+        fs::read_dir(self.run.join(CHECKPOINTS)).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    /// The run's result as JSON; `None` if it has none.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn result(&self) -> Result<Option<String>> {
+        let path = self.run.join(RESULT);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let text = read_regular_text(&path, LARGEST_RESULT);
+        Ok(Some(text.with_context(|| format!("cannot read `{}`", path.display()))?))
     }
 
     /// Removes the files of the run, and its folder if nothing else is in it. Returns what is left, if anything is.

@@ -105,13 +105,9 @@ fn a_sweep_is_ranked_and_its_runs_are_of_their_settings() {
 }
 
 #[test]
-fn sweeps_of_what_is_no_number_of_the_program_are_mistakes() {
+fn sweeps_of_nothing_that_can_be_swept_are_mistakes() {
     for (arguments, expected) in [
-        (&["agent.epochs=2,4"][..], "agent.epochs: invalid type: string"),
-        (&["agent.epochs=2,4"], "it is not a number that a program takes as data"),
-        (&["anakin.environments=2,4"], "only numbers of [agent] differ between the runs"),
-        (&["agent.torso=\"none\",\"residual\""], "only numbers differ between the runs"),
-        (&["agent.learning_rat=1e-3,1e-2"], "did you mean `learning_rate`"),
+        (&["agent.learning_rat=1e-3,1e-2"][..], "did you mean `learning_rate`"),
         (&["agent.learning_rate=log:0..1:3"], "two numbers greater than 0"),
         (&["agent.learning_rate=1e-3"], "a sweep needs a setting with several values"),
     ] {
@@ -173,10 +169,6 @@ fn what_is_no_population_is_a_mistake() {
     for (arguments, expected) in [
         (&["train", "cartpole-ppo", "--seeds", "0"][..], "expected at least 1 seed"),
         (
-            &["train", "cartpole-sebulba-ppo", "--seeds", "2"],
-            "environments on the host ([sebulba])",
-        ),
-        (
             &["train", "cartpole-ppo", "--seeds", "2", "--metrics", "127.0.0.1:0"],
             "--metrics is for one run",
         ),
@@ -191,4 +183,154 @@ fn what_is_no_population_is_a_mistake() {
         assert!(said.contains(expected), "{said}");
         assert!(!folder.path().join("runs").exists(), "nothing was begun");
     }
+}
+
+/// A short sweep over a setting that decides the program.
+fn over_epochs(more: &[&str]) -> assert_cmd::Command {
+    let mut sweep = podracer(&["sweep"]);
+    sweep.args(&SHORT[1..]).args(["--set", "agent.epochs=1,2", "--seeds", "2"]).args(more);
+    sweep
+}
+
+/// Such a sweep was refused.
+#[test]
+fn runs_that_are_programs_of_their_own_are_trained_one_by_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = over_epochs(&["--processes", "2", "--run-dir", "s", "--json"])
+        .current_dir(&folder)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let said = text(&all.stderr);
+    assert!(said.contains("agent.epochs: invalid type: string"), "{said}");
+    assert!(said.contains("it is not a number that a program takes as data"), "{said}");
+    let all = json(&all.stdout);
+    let runs = all["runs"].as_array().expect("runs");
+    assert_eq!((runs.len(), all["settings"].as_array().map(Vec::len)), (4, Some(2)));
+    assert!(runs.iter().all(|run| run["env_steps"] == 512), "{all}");
+
+    // What is done stays; what is gone or has not ended is trained again, with the same result.
+    let before = |run: &str| {
+        let path = folder.path().join("s").join(run).join("result.json");
+        fs::metadata(path).and_then(|file| file.modified()).expect("a result")
+    };
+    let (kept, gone) = ("agent.epochs=1,seed=0", "agent.epochs=2,seed=1");
+    let at = before(kept);
+    fs::remove_file(folder.path().join("s").join(gone).join("result.json")).expect("it is there");
+    fs::remove_dir_all(folder.path().join("s").join(gone).join("checkpoints"))
+        .expect("it is there");
+    fs::remove_dir_all(folder.path().join("s/agent.epochs=2,seed=0")).expect("it is there");
+    let again = over_epochs(&["--run-dir", "s", "--json"])
+        .current_dir(&folder)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let again = json(&again.stdout);
+    assert_eq!(before(kept), at);
+    let sums = |all: &Value| -> Vec<Value> {
+        all["runs"]
+            .as_array()
+            .expect("runs")
+            .iter()
+            .map(|run| run["params_sha256"].clone())
+            .collect()
+    };
+    assert_eq!(sums(&again), sums(&all));
+    assert_eq!(again["settings"], all["settings"]);
+
+    let other = over_epochs(&["--run-dir", "s", "--seed", "5"])
+        .current_dir(&folder)
+        .assert()
+        .code(2)
+        .get_output()
+        .clone();
+    let said = text(&other.stderr);
+    assert!(said.contains("has the runs of another command"), "{said}");
+}
+
+#[test]
+fn seeds_of_a_loop_with_environments_on_the_host_are_trained_one_by_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = [
+        "--set=sebulba.environments=2",
+        "--set=sebulba.unroll=8",
+        "--set=sebulba.iterations_per_call=2",
+        "--set=agent.minibatches=2",
+    ];
+    let several =
+        ["train", "cartpole-sebulba-ppo", "--seeds", "2", "--steps", "128", "--run-dir", "two"];
+    let all = said(folder.path(), &[&several[..], &small].concat());
+    assert_eq!(all["runs"].as_array().map(Vec::len), Some(2), "{all}");
+}
+
+/// A run that fails leaves the others alone.
+#[test]
+fn a_run_that_fails_by_itself_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut sweep = podracer(&["sweep"]);
+    sweep.args(&SHORT[1..]).args([
+        "--set",
+        "agent.epochs=1,2",
+        "--set",
+        "agent.learning_rate=1e38",
+        "--set",
+        "agent.max_gradient_norm=1e30",
+    ]);
+    let output = sweep.current_dir(&folder).assert().code(1).get_output().clone();
+    let table = text(&output.stdout);
+    assert!(table.contains("failed: agent.epochs=1,seed=0: "), "{table}");
+    assert!(table.contains("not finite"), "{table}");
+}
+
+/// `sbatch` stood in for by a script that writes down what it is given.
+#[test]
+fn an_array_job_has_a_task_for_each_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = fs::canonicalize(folder.path()).expect("it is there");
+    let programs = folder.join("programs");
+    fs::create_dir(&programs).expect("a folder");
+    let sbatch = programs.join("sbatch");
+    fs::write(&sbatch, "#!/bin/sh\necho \"$@\" > submitted\n").expect("a file");
+    fs::set_permissions(&sbatch, fs::Permissions::from_mode(0o755)).expect("a file");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let launch = ["--launch", "slurm", "--submit", "--processes", "3", "--run-dir", "s"];
+    over_epochs(&launch).current_dir(&folder).env("PATH", path).assert().success();
+    let script = folder.join("s/sweep.sbatch");
+    let submitted = fs::read_to_string(folder.join("submitted")).expect("sbatch was called");
+    assert_eq!(submitted.trim(), script.display().to_string());
+    let text = fs::read_to_string(&script).expect("a script");
+    let here = folder.display().to_string();
+    let program = env!("CARGO_BIN_EXE_podracer");
+    let expected = format!(
+        "#!/bin/bash\n\
+         # A task for each of 4 runs. Afterwards the same `sweep` with --run-dir, without --launch, prints the table.\n\
+         #SBATCH --job-name=cartpole-ppo-sweep\n\
+         #SBATCH --array=0-3%3\n\
+         #SBATCH --output={here}/s/task-%a.out\n\
+         set -euo pipefail\n\
+         cd '{here}'\n\
+         exec '{program}' 'sweep' 'cartpole-ppo' '--steps=512' '--set=anakin.unroll=32' '--set=anakin.iterations_per_call=2' \
+         '--set=agent.minibatches=2' '--set=agent.epochs=1,2' '--seeds=2' --run-dir '{here}/s' --only \"$SLURM_ARRAY_TASK_ID\"\n"
+    );
+    assert_eq!(text, expected);
+
+    // The tasks, as Slurm would run two of them, and then the rest.
+    for task in ["3", "0"] {
+        let mut bash = std::process::Command::new("bash");
+        let ended = bash.arg(&script).env("SLURM_ARRAY_TASK_ID", task).status().expect("it runs");
+        assert!(ended.success());
+    }
+    assert!(folder.join("s/agent.epochs=2,seed=1/result.json").is_file());
+    assert!(!folder.join("s/agent.epochs=1,seed=1").exists());
+    let all = over_epochs(&["--run-dir", "s", "--json"])
+        .current_dir(&folder)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    assert_eq!(json(&all.stdout)["runs"].as_array().map(Vec::len), Some(4));
+    over_epochs(&["--submit"]).current_dir(&folder).assert().code(2);
 }

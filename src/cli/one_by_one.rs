@@ -1,0 +1,281 @@
+//! Several runs that are programs of their own: a process each, one after another or several at once, or as tasks of a cluster. Whatever
+//! ends such a sweep, the same command goes on with it: runs that have come to their end stay, and those that have not go on.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use podracer_plugins::read_regular_text;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::arguments::Apart;
+use super::outcomes::{Failed, Outcomes};
+use super::population::{Planned, Several};
+use super::session::Outcome;
+use super::{Console, FAILURE, INTERRUPTED, signals};
+use crate::files::write_whole;
+use crate::format::plural;
+use crate::run_directory::{RunDirectory, RunOverview, RunState, group};
+use crate::settings::UsageError;
+
+/// Time between two looks at the processes.
+const LOOK: Duration = Duration::from_millis(50);
+/// Most bytes that a process prints.
+const LARGEST: u64 = 64 << 20;
+/// The file with the arguments that the runs of a folder are of.
+const ARGUMENTS: &str = "arguments.json";
+/// The script of an array job.
+const SCRIPT: &str = "sweep.sbatch";
+
+/// Trains the runs. `reason` says why they are no program together.
+pub(super) fn train(
+    several: &Several<'_>,
+    reason: Option<&anyhow::Error>,
+    (console, interrupt): (&mut Console<'_>, &AtomicBool),
+) -> Result<u8> {
+    let folder = group(several.run_dir, &several.name)?;
+    same_as_before(several, &folder)?;
+    let Apart { processes, launch, submit, only } = several.apart;
+    if launch.is_some() {
+        return write_script(several, &folder, submit, console);
+    }
+    let chosen: Vec<&Planned> = match only {
+        None => several.runs.iter().collect(),
+        Some(index) => {
+            let number = several.runs.len();
+            let run = several.runs.get(index);
+            let problem =
+                || UsageError::new(format!("--only {index}: there are {number} runs, from 0"));
+            vec![run.ok_or_else(problem)?]
+        }
+    };
+    let at_once = processes.map_or(1, |number| number.get());
+    if let Some(reason) = reason {
+        console.say(&format!(
+            "{} that are a program each, {at_once} at once: {reason}",
+            plural(chosen.len(), "run")
+        ));
+    }
+    let _heeding = signals::heed();
+    let failed = train_all(several, &folder, &chosen, (at_once, console, interrupt))?;
+    let mut ended = Vec::new();
+    for run in &several.runs {
+        let path = folder.join(&run.folder);
+        let known = failed.iter().any(|one| one.run == run.folder);
+        if known || !RunDirectory::is_run(&path) {
+            continue;
+        }
+        if let Some(text) = RunOverview::read(&path)?.result()? {
+            let outcome: Outcome = serde_json::from_str(&text)
+                .with_context(|| format!("cannot read the result of `{}`", path.display()))?;
+            ended.push((run, outcome));
+        }
+    }
+    let missing = several.runs.len() - ended.len() - failed.len();
+    let outcomes = Outcomes {
+        interrupted: interrupt.load(Ordering::Relaxed),
+        ..Outcomes::of(several, &folder, ended, failed)
+    };
+    if outcomes.interrupted || (missing > 0 && only.is_none()) {
+        console.say(&format!("the same command with --run-dir {} goes on", folder.display()));
+    }
+    outcomes.tell(several.json, console)?;
+    Ok(match (outcomes.interrupted, outcomes.failed.is_empty()) {
+        (true, _) => INTERRUPTED,
+        (false, true) => 0,
+        (false, false) => FAILURE,
+    })
+}
+
+/// Writes down what the folder's runs are of, and refuses a folder of others.
+fn same_as_before(several: &Several<'_>, folder: &Path) -> Result<()> {
+    let path = folder.join(ARGUMENTS);
+    let again = serde_json::to_string(&several.again)? + "\n";
+    if !path.is_file() {
+        return write_whole(&path, again.as_bytes());
+    }
+    let before = read_regular_text(&path, LARGEST)?;
+    if before != again {
+        return Err(UsageError::new(format!(
+            "`{}` has the runs of another command, {}, and goes on with those alone; this one is {}: give it another --run-dir",
+            folder.display(),
+            before.trim(),
+            again.trim()
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+/// Trains what is not done yet of these runs, and gives those that failed.
+fn train_all(
+    several: &Several<'_>,
+    folder: &Path,
+    runs: &[&Planned],
+    (at_once, console, interrupt): (usize, &mut Console<'_>, &AtomicBool),
+) -> Result<Vec<Failed>> {
+    let mut waiting: VecDeque<&Planned> = runs.iter().copied().collect();
+    let mut running: Vec<(&Planned, Child)> = Vec::new();
+    let (mut failed, mut done) = (Vec::new(), 0);
+    let mut stopping = false;
+    while !running.is_empty() || !waiting.is_empty() {
+        if interrupt.load(Ordering::Relaxed) && !stopping {
+            stopping = true;
+            waiting.clear();
+            for (_, child) in &running {
+                let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                // An error says that it is gone.
+                let _ = process.map(|process| kill_process(process, Signal::INT));
+            }
+        }
+        while running.len() < at_once
+            && let Some(run) = waiting.pop_front()
+        {
+            match begin(several, folder, run)? {
+                Begun::Done => done += 1,
+                Begun::Elsewhere => {
+                    // It may end without a result, and is looked at again.
+                    waiting.push_back(run);
+                    break;
+                }
+                Begun::Here(child) => running.push((run, child)),
+            }
+        }
+        thread::sleep(LOOK);
+        let mut still = Vec::new();
+        for (run, mut child) in running {
+            let Some(status) = child.try_wait()? else {
+                still.push((run, child));
+                continue;
+            };
+            done += 1;
+            let path = folder.join(&run.folder);
+            if status.success() {
+                let mean = RunOverview::read(&path)?.mean_return;
+                let mean = mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
+                let number = runs.len();
+                console.say(&format!("{done}/{number} {}: mean return {mean}", run.folder));
+            } else if !stopping {
+                let said = anyhow!(last_words(&folder.join(log_of(run))));
+                failed.push(Failed::new(run, &said, console));
+            }
+        }
+        running = still;
+    }
+    Ok(failed)
+}
+
+/// A run that was to begin.
+enum Begun {
+    /// It has come to its end before.
+    Done,
+    /// Another process trains it.
+    Elsewhere,
+    /// A process of this one trains it.
+    Here(Child),
+}
+
+/// Begins a run, or goes on with it.
+fn begin(several: &Several<'_>, folder: &Path, run: &Planned) -> Result<Begun> {
+    let path = folder.join(&run.folder);
+    let mut command = Command::new(std::env::current_exe()?);
+    let mut goes_on = false;
+    if RunDirectory::is_run(&path) {
+        let overview = RunOverview::read(&path)?;
+        match overview.state {
+            RunState::Finished => return Ok(Begun::Done),
+            RunState::Running => return Ok(Begun::Elsewhere),
+            RunState::Stopped | RunState::Unfinished => goes_on = overview.has_checkpoint(),
+        }
+        if !goes_on {
+            overview.remove()?;
+        }
+    }
+    if goes_on {
+        command.arg("resume").arg(&path);
+    } else {
+        command.arg("train").args(&several.common);
+        command.args(run.sets.iter().map(|set| format!("--set={set}")));
+        command.arg(format!("--seed={}", run.settings.train.seed)).arg("--run-dir").arg(&path);
+    }
+    let log = folder.join(log_of(run));
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(&log)
+        .with_context(|| format!("cannot write `{}`", log.display()))?;
+    command
+        .env(signals::ENDS_WITH, std::process::id().to_string())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    Ok(Begun::Here(command.spawn().context("cannot start a run")?))
+}
+
+/// The file of what a run's process prints.
+fn log_of(run: &Planned) -> String {
+    format!("{}.log", run.folder)
+}
+
+/// The error in a log, or its last line.
+fn last_words(log: &Path) -> String {
+    let said = read_regular_text(log, LARGEST).unwrap_or_default();
+    let error = said.lines().rfind(|line| line.starts_with("error"));
+    let last = error.or(said.lines().next_back()).unwrap_or("it ended without a word");
+    last.trim_start_matches("error: ").to_owned()
+}
+
+/// Writes the script of an array job, and submits it if asked to.
+fn write_script(
+    several: &Several<'_>,
+    folder: &Path,
+    submit: bool,
+    console: &mut Console<'_>,
+) -> Result<u8> {
+    let folder = fs::canonicalize(folder)?;
+    let directory = std::env::current_dir()?;
+    let path = folder.join(SCRIPT);
+    let executable = std::env::current_exe()?;
+    let text = script(several, [&executable, &directory, &folder]);
+    write_whole(&path, text.as_bytes())?;
+    if submit {
+        let submitted = Command::new("sbatch").arg(&path).status();
+        let status = submitted.context("cannot run `sbatch`, which submits the script")?;
+        ensure!(status.success(), "`sbatch {}` failed: {status}", path.display());
+    } else {
+        console.say(&format!("`sbatch {}` submits it", path.display()));
+    }
+    console.print(&format!("{}\n", path.display()))?;
+    Ok(0)
+}
+
+/// The script of an array job, a task for each run.
+fn script(several: &Several<'_>, [executable, directory, folder]: [&Path; 3]) -> String {
+    let most = several.apart.processes.map_or_else(String::new, |most| format!("%{most}"));
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    let path = |path: &Path| quoted(&path.display().to_string());
+    let arguments: Vec<String> = several.again.iter().map(|argument| quoted(argument)).collect();
+    format!(
+        "#!/bin/bash\n\
+         # A task for each of {}. Afterwards the same `sweep` with --run-dir, without --launch, prints the table.\n\
+         #SBATCH --job-name={}\n\
+         #SBATCH --array=0-{}{most}\n\
+         #SBATCH --output={}/task-%a.out\n\
+         set -euo pipefail\n\
+         cd {}\n\
+         exec {} {} --run-dir {} --only \"$SLURM_ARRAY_TASK_ID\"\n",
+        plural(several.runs.len(), "run"),
+        several.name,
+        several.runs.len() - 1,
+        folder.display(),
+        path(directory),
+        path(executable),
+        arguments.join(" "),
+        path(folder),
+    )
+}

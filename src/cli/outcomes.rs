@@ -1,0 +1,176 @@
+//! The results of several runs: their means by settings, and the table.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::Console;
+use super::population::{Planned, Several};
+use super::session::Outcome;
+use crate::files::write_whole;
+use crate::format::{aligned, count, plural};
+use crate::statistics::{Estimate, estimate, interquartile_mean, mean};
+
+/// The file of a population's folder with the results of its runs.
+const POPULATION: &str = "population.json";
+
+/// The result of all runs, which `--json` prints.
+#[derive(Serialize)]
+pub(super) struct Outcomes {
+    pub(super) experiment: String,
+    /// Runs by their settings, the best first.
+    pub(super) settings: Vec<Group>,
+    /// The runs that have come to their end or were stopped, in their order.
+    pub(super) runs: Vec<Outcome>,
+    pub(super) failed: Vec<Failed>,
+    pub(super) compile_seconds: f64,
+    pub(super) run_seconds: f64,
+    /// Speed of all runs together, without the first call if there is another.
+    pub(super) env_steps_per_second: Option<f64>,
+    pub(super) interrupted: bool,
+    pub(super) run_dir: String,
+}
+
+/// Runs that differ in their seeds alone.
+#[derive(Serialize)]
+pub(super) struct Group {
+    /// The settings in which they differ from others.
+    pub(super) settings: BTreeMap<String, String>,
+    /// Runs with a mean return.
+    pub(super) runs: usize,
+    /// The mean of the runs' mean returns, with the 95% interval of the bootstrap.
+    pub(super) mean_return: Option<Estimate>,
+    /// The mean without a quarter of the runs at either end, alike.
+    pub(super) interquartile_mean_return: Option<Estimate>,
+}
+
+/// A run that failed.
+#[derive(Serialize)]
+pub(super) struct Failed {
+    pub(super) run: String,
+    pub(super) problem: String,
+}
+
+impl Failed {
+    /// A run that ended with an error, which the user is told.
+    pub(super) fn new(run: &Planned, error: &anyhow::Error, console: &mut Console<'_>) -> Self {
+        let (run, problem) = (run.folder.clone(), format!("{error:#}"));
+        console.warn(&format!("{run}: {problem}; the others go on"));
+        Failed { run, problem }
+    }
+}
+
+impl Group {
+    fn rank(&self) -> f64 {
+        self.mean_return.map_or(f64::NEG_INFINITY, |estimate| estimate.value)
+    }
+}
+
+impl Outcomes {
+    /// The results of runs, each with its plan.
+    pub(super) fn of(
+        several: &Several<'_>,
+        folder: &Path,
+        ended: Vec<(&Planned, Outcome)>,
+        failed: Vec<Failed>,
+    ) -> Self {
+        let mut groups: Vec<(&[String], Vec<f64>)> = Vec::new();
+        for (planned, outcome) in &ended {
+            let known = groups.iter().position(|(chosen, _)| *chosen == planned.chosen);
+            let known = known.unwrap_or_else(|| {
+                groups.push((&planned.chosen, Vec::new()));
+                groups.len() - 1
+            });
+            groups[known].1.extend(outcome.mean_return);
+        }
+        let group = |(chosen, returns): (&[String], Vec<f64>)| Group {
+            settings: several.keys.iter().cloned().zip(chosen.to_vec()).collect(),
+            runs: returns.len(),
+            mean_return: estimate(&returns, mean),
+            interquartile_mean_return: estimate(&returns, interquartile_mean),
+        };
+        let mut settings: Vec<Group> = groups.into_iter().map(group).collect();
+        settings.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+        let experiment = several.runs.first().map(|run| run.settings.experiment.clone());
+        let runs: Vec<Outcome> = ended.into_iter().map(|(_, outcome)| outcome).collect();
+        let speeds: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_per_second).collect();
+        Outcomes {
+            experiment: experiment.unwrap_or_default(),
+            settings,
+            compile_seconds: runs.iter().map(|run| run.compile_seconds).sum(),
+            run_seconds: runs.iter().map(|run| run.run_seconds).sum(),
+            env_steps_per_second: speeds.and_then(|speeds| mean(&speeds)),
+            interrupted: runs.iter().any(|run| run.interrupted),
+            runs,
+            failed,
+            run_dir: folder.display().to_string(),
+        }
+    }
+
+    /// Writes and prints the results.
+    pub(super) fn tell(&self, json: bool, console: &mut Console<'_>) -> Result<()> {
+        let line = serde_json::to_string(self)? + "\n";
+        write_whole(&Path::new(&self.run_dir).join(POPULATION), line.as_bytes())?;
+        console.print(&if json { line } else { self.table() })
+    }
+
+    /// The runs by their settings, or by their seeds where nothing else differs, the best first, and their means.
+    fn table(&self) -> String {
+        let shown = |estimate: &Option<Estimate>| match estimate {
+            Some(Estimate { value, low, high }) => format!("{value:.2} ({low:.2} to {high:.2})"),
+            None => "-".to_owned(),
+        };
+        let mut rows = Vec::new();
+        let mut means = String::new();
+        match &self.settings[..] {
+            [] => {}
+            [all] => {
+                let mut ranked: Vec<&Outcome> = self.runs.iter().collect();
+                let rank = |run: &Outcome| run.mean_return.unwrap_or(f64::NEG_INFINITY);
+                ranked.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+                rows.push(["seed", "mean return", "run directory"].map(str::to_owned).to_vec());
+                let mean = |run: &Outcome| {
+                    run.mean_return.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"))
+                };
+                let row =
+                    |run: &&Outcome| vec![run.seed.to_string(), mean(run), run.run_dir.clone()];
+                rows.extend(ranked.iter().map(row));
+                means = format!(
+                    "mean (95% interval): {}\ninterquartile mean: {}\n",
+                    shown(&all.mean_return),
+                    shown(&all.interquartile_mean_return)
+                );
+            }
+            [first, ..] => {
+                let names = first.settings.keys().cloned();
+                let results = ["runs", "mean return (95%)", "interquartile mean (95%)"];
+                rows.push(names.chain(results.map(str::to_owned)).collect());
+                rows.extend(self.settings.iter().map(|group| {
+                    let results = [
+                        group.runs.to_string(),
+                        shown(&group.mean_return),
+                        shown(&group.interquartile_mean_return),
+                    ];
+                    group.settings.values().cloned().chain(results).collect()
+                }));
+            }
+        }
+        let mut text = aligned(&rows) + &means;
+        for Failed { run, problem } in &self.failed {
+            text += &format!("failed: {run}: {problem}\n");
+        }
+        let env_steps: u64 = self.runs.iter().map(|run| run.env_steps).sum();
+        text + &format!(
+            "{} of {}: {} steps in {:.2} s, {} steps/s; compiled in {:.2} s\nrun directories: {}\n",
+            plural(self.runs.len(), "run"),
+            self.experiment,
+            count(env_steps as f64),
+            self.run_seconds,
+            self.env_steps_per_second.map_or_else(|| "-".to_owned(), count),
+            self.compile_seconds,
+            self.run_dir,
+        )
+    }
+}
