@@ -403,7 +403,7 @@ pub(super) struct Apart {
 /// Programs that run array jobs on a cluster.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Cluster {
-    /// Slurm.
+    /// Array jobs of Slurm.
     Slurm,
 }
 

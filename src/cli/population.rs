@@ -41,7 +41,7 @@ pub(super) struct Several<'a> {
     pub(super) common: Vec<String>,
     /// The command's own arguments, for the tasks of an array job.
     pub(super) again: Vec<String>,
-    /// How processes are made of them, where they are no program together.
+    /// Processes of the runs, where they are no program together.
     pub(super) apart: Apart,
     /// True if the user names the devices.
     pub(super) on_devices: bool,
