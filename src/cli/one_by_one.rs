@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -210,6 +211,8 @@ fn begin(several: &Several<'_>, folder: &Path, run: &Planned) -> Result<Begun> {
         .open(&log)
         .with_context(|| format!("cannot write `{}`", log.display()))?;
     command
+        // Ctrl-C of a terminal reaches this process alone, which passes it on: a second one would end the run without a checkpoint.
+        .process_group(0)
         .env(signals::ENDS_WITH, std::process::id().to_string())
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)

@@ -334,3 +334,46 @@ fn an_array_job_has_a_task_for_each_run() {
     assert_eq!(json(&all.stdout)["runs"].as_array().map(Vec::len), Some(4));
     over_epochs(&["--submit"]).current_dir(&folder).assert().code(2);
 }
+
+/// Ctrl-C of a terminal goes to a whole group of processes, and the sweep passes it on: a run that heard it twice would end without a
+/// checkpoint.
+#[test]
+fn a_sweep_that_is_stopped_leaves_checkpoints() {
+    use std::os::unix::process::CommandExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let sweep = |steps: &str| {
+        let mut sweep = super::command(&["sweep"]);
+        sweep.args(&SHORT[1..8]).args([
+            "--steps",
+            steps,
+            "--set",
+            "agent.epochs=1,2",
+            "--run-dir",
+            "s",
+            "--json",
+        ]);
+        sweep.current_dir(&folder).process_group(0);
+        sweep
+    };
+    let child = sweep("100M").stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    let run = folder.path().join("s/agent.epochs=1,seed=0");
+    let began = std::time::Instant::now();
+    let calls =
+        || fs::read_to_string(run.join("metrics.jsonl")).unwrap_or_default().lines().count();
+    while calls() < 3 {
+        assert!(began.elapsed().as_secs() < 120, "no call was made");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let group = format!("-{}", child.id());
+    let killed = std::process::Command::new("kill").args(["-INT", "--", &group]).status();
+    assert!(killed.expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let all = json(&output.stdout);
+    assert_eq!(
+        (&all["interrupted"], all["runs"].as_array().map(Vec::len)),
+        (&true.into(), Some(1))
+    );
+    assert!(fs::read_dir(run.join("checkpoints")).expect("checkpoints").next().is_some());
+    assert!(!folder.path().join("s/agent.epochs=2,seed=0").exists());
+}
