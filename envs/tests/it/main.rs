@@ -22,6 +22,7 @@ mod any;
 mod boards;
 mod check;
 mod golden;
+mod grid_tasks;
 mod grid_world;
 mod gymnax;
 mod host;

@@ -125,7 +125,7 @@ impl LpgRule {
 #[derive(Clone)]
 pub enum Rule {
     /// Tensors of the program, such as those of a rule that is trained.
-    Traced(LpgRule),
+    Traced(Box<LpgRule>),
     /// Arrays, which become constants of the program.
     Kept(KeptRule),
 }
@@ -163,7 +163,7 @@ impl Rule {
     #[must_use]
     pub fn tensors(&self) -> LpgRule {
         match self {
-            Rule::Traced(rule) => rule.clone(),
+            Rule::Traced(rule) => LpgRule::clone(rule),
             Rule::Kept(KeptRule { shape, leaves }) => {
                 let constants: Vec<Tensor> = leaves.iter().map(constant_of).collect();
                 LpgRule::init(Key::new(0), shape).with_leaves(&constants)
@@ -174,6 +174,6 @@ impl Rule {
 
 impl From<LpgRule> for Rule {
     fn from(rule: LpgRule) -> Self {
-        Rule::Traced(rule)
+        Rule::Traced(Box::new(rule))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{LpgRule, LpgShape};
 use crate::Number;
-use crate::agents::{Axes, Learn, LearnedAgent, Networks, Optimized, Predictor};
+use crate::agents::{Axes, Learn, LearnedAgent, Networks, Optimized, Predictor, RolloutOf};
 use crate::anakin::{AgentLoop, Episodes, LoopState};
 use crate::distributions::{Categorical, Distribution};
 use crate::optim::{Adam, Optimizer, adam};
@@ -103,6 +103,7 @@ pub struct LifeMetrics {
 
 type ValueState = Optimized<Predictor, <Adam as Optimizer>::State<Predictor>>;
 type LifeIn<D, E, O> = Life<D, LoopState<E, LearnedAgent<O>>, ValueState>;
+type Lived<D, E, O> = (LifeIn<D, E, O>, LifeMetrics, Episodes);
 type TrainingFor<D, E, O, R> = Placed<MetaState<<R as Optimizer>::State<LpgRule>>, LifeIn<D, E, O>>;
 
 /// Training of a rule over agents of many tasks.
@@ -229,11 +230,7 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
 
     /// Some updates of an agent, and the loss of the rule by what the agent does then. f32 `[]`
     #[track_caller]
-    fn live<D, E, O>(
-        &self,
-        rule: &LpgRule,
-        life: LifeIn<D, E, O>,
-    ) -> (Tensor, (LifeIn<D, E, O>, LifeMetrics, Episodes))
+    fn live<D, E, O>(&self, rule: &LpgRule, life: LifeIn<D, E, O>) -> (Tensor, Lived<D, E, O>)
     where
         D: Tree,
         E: Environment<Observation = Tensor>,
@@ -282,7 +279,7 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
     fn judge<M: Tree, X: Tree>(
         &self,
         value: ValueState,
-        rollout: &crate::agents::RolloutOf<Tensor, M, X>,
+        rollout: &RolloutOf<Tensor, M, X>,
     ) -> (ValueState, Tensor, Tensor) {
         let &MetaSettings { discount, lambda, value_learning_rate, .. } = &self.settings;
         let values = |net: &Predictor, seen: Tensor| net.apply_all(seen).squeeze(-1);
