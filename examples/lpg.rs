@@ -26,6 +26,8 @@ const CALL: usize = 10;
 const FILE: &str = "lpg-rule.safetensors";
 
 type Descent = Chain<ClipByGlobalNorm, Sgd>;
+/// The reward by the step of each call, and the arrays of the state.
+type Trained = (Vec<f64>, Vec<(String, Array)>);
 
 /// An agent with tables of its policy and its predictions, in the world of a task.
 fn agent(task: GridTask, rule: LpgRule) -> AgentLoop<TaskWorld, LearnedAgent<Descent>> {
@@ -43,13 +45,13 @@ fn agent(task: GridTask, rule: LpgRule) -> AgentLoop<TaskWorld, LearnedAgent<Des
     AgentLoop::new(world, agent, LANES, STEPS).spread(Axes::none())
 }
 
-/// Trains a rule, or agents alone by a rule that stays: the reward by the step of each call, and the state.
+/// Trains a rule, or agents alone by a rule that stays.
 fn train<R: Optimizer>(
     client: &Client,
     optimizer: R,
     rule: Option<Rule>,
     (updates, seed): (usize, u64),
-) -> Result<(Vec<f64>, Vec<(String, Array)>), Box<dyn std::error::Error>> {
+) -> Result<Trained, Box<dyn std::error::Error>> {
     let settings = MetaSettings {
         rule: LpgShape { predictions: 8, units: 64, ..LpgShape::default() },
         // Agents that learn by a rule that stays do not die.
@@ -100,5 +102,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (50, seed + (1 << 20)),
     )?;
     let last = learned.last().copied().unwrap_or_default();
-    Ok(println!("their reward after 300 updates: {last:.4} a step"))
+    println!("their reward after 300 updates: {last:.4} a step");
+    Ok(())
 }
