@@ -170,7 +170,7 @@ mod tests {
         assert!(problem(&path).contains("it has no array `core.hidden`"), "{}", problem(&path));
 
         let mut wild = arrays(&SHAPE);
-        let nan = Array::floats(DType::F32, &[4], &[f64::NAN; 4]);
+        let nan = Array::floats(DType::F32, [4], &[f64::NAN; 4]);
         wild[at("prediction.bias").unwrap()].1 = nan;
         save_rule(&wild, &path).unwrap();
         assert!(problem(&path).contains("4 of"), "{}", problem(&path));

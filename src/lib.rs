@@ -39,6 +39,7 @@ mod files;
 #[cfg(feature = "cli")]
 mod format;
 mod functions;
+#[cfg(feature = "cli")]
 pub mod learned;
 #[cfg(feature = "cli")]
 pub mod loading;
