@@ -1,9 +1,9 @@
 //! Agents that learn by a learned update rule.
 
-use super::steps::of_legal;
+use super::steps::{of_legal, weighted};
 use super::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf,
-    Staleness, TorsoNet,
+    Staleness, TorsoNet, step_weights,
 };
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
@@ -202,27 +202,29 @@ impl<O: Optimizer> Learn for LearnedAgent<O> {
     ) -> (Self::State, (), LearnedMetrics) {
         // Outside of both gradients: for them the targets are constants.
         let targets = self.targets(&state, &rollout);
+        let weights = rollout.skipped.map(|skipped| step_weights(!skipped, &cx));
+        let mean = |numbers| weighted(numbers, weights).mean();
         let (policy, policy_loss) =
             state.policy.gradient_step(&self.policy_optimizer, &cx, |params| {
                 let log_prob = self.policy_of(&params, &rollout).log_prob(rollout.action);
-                let loss = -(log_prob * targets.policy).mean();
+                let loss = -mean(log_prob * targets.policy);
                 (loss, loss)
             });
         let (prediction, prediction_loss) =
             state.prediction.gradient_step(&self.prediction_optimizer, &cx, |params| {
                 let log_probs = params.apply_all(rollout.input.observation).log_softmax(-1);
                 let to = targets.prediction.maximum(1e-8).log();
-                let loss = (log_probs.exp() * (log_probs - to)).sum_axis(-1).mean();
+                let loss = mean((log_probs.exp() * (log_probs - to)).sum_axis(-1));
                 (self.prediction_cost * loss, loss)
             });
         let predicted = prediction.params.apply_all(rollout.input.observation);
         let metrics = LearnedMetrics {
             loss: policy_loss + self.prediction_cost * prediction_loss,
             prediction_loss,
-            entropy: self.policy_of(&policy.params, &rollout).entropy().mean(),
-            prediction_entropy: Categorical::new(predicted).entropy().mean(),
-            policy_target_square: targets.policy.square().mean(),
-            prediction_target_square: targets.prediction.square().sum_axis(-1).mean(),
+            entropy: mean(self.policy_of(&policy.params, &rollout).entropy()),
+            prediction_entropy: mean(Categorical::new(predicted).entropy()),
+            policy_target_square: mean(targets.policy.square()),
+            prediction_target_square: mean(targets.prediction.square().sum_axis(-1)),
         };
         (LearnedState { policy, prediction }, (), cx.mean(metrics))
     }

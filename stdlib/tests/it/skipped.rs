@@ -6,10 +6,11 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_rl::Number;
 use podracer_rl::agents::{
-    A2c, A2cSettings, Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks,
-    Normalized, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, Rollout,
-    RolloutOf, Staleness, Task,
+    A2c, A2cSettings, Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, LearnedAgent,
+    Mode, Networks, Normalized, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn,
+    PqnSettings, Rollout, RolloutOf, Staleness, Task,
 };
+use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule};
 use podracer_rl::optim::{Sgd, sgd};
 
 const STEPS: usize = 8;
@@ -202,6 +203,26 @@ fn pqn_learns_nothing_of_them() {
     let task = Task { observation, action, iterations: 10, model: None };
     let agent = Pqn::for_task(&settings, &task).expect("settings that fit");
     check(&agent.with_optimizer(sgd(1.0)));
+}
+
+#[test]
+fn a_rule_says_nothing_of_them() {
+    let shape = LpgShape { predictions: 4, embedding: 3, units: 5 };
+    let leaf = |ty: &TensorType| {
+        let numbers: Vec<f64> = (0..ty.elements()).map(|i| (i as f64 * 1.7).sin()).collect();
+        Array::floats(F32, ty.shape.clone(), &numbers)
+    };
+    let leaves = LpgRule::spec_of(&shape).types().iter().map(leaf).collect();
+    let (observation, _) = spaces();
+    check(&LearnedAgent {
+        observation,
+        actions: 3,
+        networks: networks(),
+        rule: Rule::Kept(KeptRule::new(shape, leaves).expect("it is a rule")),
+        policy_optimizer: sgd(1.0),
+        prediction_optimizer: sgd(1.0),
+        prediction_cost: 0.5.into(),
+    });
 }
 
 #[test]
