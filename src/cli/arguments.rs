@@ -423,6 +423,19 @@ pub(super) struct ExperimentArguments {
 }
 
 impl ExperimentArguments {
+    /// The arguments of a command that trains several runs, of what they share (`common`), without what is about the folder.
+    pub(super) fn again(
+        &self,
+        command: &str,
+        common: &[String],
+        (seed, seeds): (Option<u64>, usize),
+    ) -> Vec<String> {
+        let sets = self.set.iter().map(|set| format!("--set={set}"));
+        let seed = seed.map(|seed| format!("--seed={seed}"));
+        let first = [command.to_owned()].into_iter().chain(common.iter().cloned());
+        first.chain(sets).chain(seed).chain([format!("--seeds={seeds}")]).collect()
+    }
+
     /// The experiment as arguments of `train`, without `--set`.
     pub(super) fn common(&self, steps: Option<u64>) -> Vec<String> {
         let mut all = vec![self.experiment.clone()];

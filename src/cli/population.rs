@@ -101,28 +101,25 @@ pub(super) fn seeds(
         sets: args.experiment.set.clone(),
         settings,
     };
+    let mut common = args.experiment.common(args.steps);
+    for (role, devices) in [("actors", &args.actors), ("learners", &args.learners)] {
+        let indices = |devices: &Vec<usize>| {
+            devices.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        };
+        common.extend(devices.as_ref().map(|devices| format!("--{role}={}", indices(devices))));
+    }
     let several = Several {
         name: format!("{}-{number}seeds", settings.experiment),
         runs: with_seeds(settings, number).map(run).collect(),
         keys: Vec::new(),
         run_dir: args.run_dir.as_deref(),
-        common: args.experiment.common(args.steps),
-        again: again(args, number),
+        again: args.experiment.again("train", &common, (args.seed, number)),
+        common,
         apart: Apart::default(),
         on_devices: args.experiment.devices.is_some(),
         json: args.json,
     };
     train(several, started, (console, interrupt), program)
-}
-
-/// The arguments of the command, without what is about the folder.
-fn again(args: &TrainArguments, number: usize) -> Vec<String> {
-    let mut all = vec!["train".to_owned()];
-    all.extend(args.experiment.common(args.steps));
-    all.extend(args.experiment.set.iter().map(|set| format!("--set={set}")));
-    all.extend(args.seed.map(|seed| format!("--seed={seed}")));
-    all.push(format!("--seeds={number}"));
-    all
 }
 
 /// Refuses more runs than a population has.

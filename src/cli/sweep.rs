@@ -56,27 +56,18 @@ pub(super) fn sweep(
             Planned { folder, chosen: values.clone(), sets: overrides.set.clone(), settings }
         }));
     }
+    let common = experiment.common(args.steps);
     let name = runs.first().map_or("sweep", |run| &run.settings.experiment);
     let several = Several {
         name: format!("{name}-sweep"),
         keys: axes.into_iter().map(|(key, _)| key).collect(),
         run_dir: args.run_dir.as_deref(),
-        common: experiment.common(args.steps),
-        again: again(args),
+        again: experiment.again("sweep", &common, (args.seed, seeds)),
+        common,
         apart: args.apart.clone(),
         on_devices: experiment.devices.is_some(),
         json: args.json,
         runs,
     };
     train(several, started, (console, interrupt), program)
-}
-
-/// The arguments of this sweep, for a task of an array job, without what is about the job and the folder.
-fn again(args: &SweepArguments) -> Vec<String> {
-    let mut all = vec!["sweep".to_owned()];
-    all.extend(args.experiment.common(args.steps));
-    all.extend(args.experiment.set.iter().map(|set| format!("--set={set}")));
-    all.extend(args.seed.map(|seed| format!("--seed={seed}")));
-    all.push(format!("--seeds={}", args.seeds));
-    all
 }

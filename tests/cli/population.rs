@@ -263,6 +263,14 @@ fn seeds_of_a_loop_with_environments_on_the_host_are_trained_one_by_one() {
         ["train", "cartpole-sebulba-ppo", "--seeds", "2", "--steps", "128", "--run-dir", "two"];
     let all = said(folder.path(), &[&several[..], &small].concat());
     assert_eq!(all["runs"].as_array().map(Vec::len), Some(2), "{all}");
+
+    // The devices that are named are those of every run.
+    let named = ["--actors", "0", "--learners", "0", "--run-dir", "named"];
+    said(folder.path(), &[&several[..7], &small, &named].concat());
+    let config =
+        fs::read_to_string(folder.path().join("named/seed-1/config.toml")).expect("it is there");
+    let table: toml::Table = config.parse().expect("TOML");
+    assert_eq!(table["sebulba"]["learners"], toml::Value::from(vec![0]));
 }
 
 /// A run that fails leaves the others alone.
