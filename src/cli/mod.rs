@@ -32,6 +32,7 @@ mod play;
 mod plot;
 mod plugins;
 mod population;
+mod processes;
 mod progress;
 mod resume;
 mod runs;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::arguments::Apart;
 use super::outcomes::{Failed, Outcomes};
 use super::population::{Planned, Several};
 use super::session::Outcome;
-use super::{Console, FAILURE, INTERRUPTED, signals};
+use super::{Console, FAILURE, INTERRUPTED, processes, signals};
 use crate::files::write_whole;
 use crate::format::plural;
 use crate::run_directory::{RunDirectory, RunOverview, RunState, group};
@@ -26,8 +26,8 @@ use crate::settings::UsageError;
 
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(50);
-/// Most bytes that a process prints.
-const LARGEST: u64 = 64 << 20;
+/// Most bytes of the file with a command's arguments.
+const LARGEST: u64 = 1 << 20;
 /// The file with the arguments that the runs of a folder are of.
 const ARGUMENTS: &str = "arguments.json";
 /// The script of an array job.
@@ -78,10 +78,8 @@ pub(super) fn train(
         }
     }
     let missing = several.runs.len() - ended.len() - failed.len();
-    let outcomes = Outcomes {
-        interrupted: interrupt.load(Ordering::Relaxed),
-        ..Outcomes::of(several, &folder, ended, failed)
-    };
+    let interrupted = interrupt.load(Ordering::Relaxed);
+    let outcomes = Outcomes::of(several, &folder, (ended, failed), interrupted);
     if outcomes.interrupted || (missing > 0 && only.is_none()) {
         console.say(&format!("the same command with --run-dir {} goes on", folder.display()));
     }
@@ -129,9 +127,8 @@ fn train_all(
             stopping = true;
             waiting.clear();
             for (_, child) in &running {
-                let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
                 // An error says that it is gone.
-                let _ = process.map(|process| kill_process(process, Signal::INT));
+                let _ = kill_process(Pid::from_child(child), Signal::INT);
             }
         }
         while running.len() < at_once
@@ -162,7 +159,7 @@ fn train_all(
                 let number = runs.len();
                 console.say(&format!("{done}/{number} {}: mean return {mean}", run.folder));
             } else if !stopping {
-                let said = anyhow!(last_words(&folder.join(log_of(run))));
+                let said = anyhow!(processes::last_words(&folder.join(log_of(run))));
                 failed.push(Failed::new(run, &said, console));
             }
         }
@@ -210,27 +207,14 @@ fn begin(several: &Several<'_>, folder: &Path, run: &Planned) -> Result<Begun> {
         .append(true)
         .open(&log)
         .with_context(|| format!("cannot write `{}`", log.display()))?;
-    command
-        // Ctrl-C of a terminal reaches this process alone, which passes it on: a second one would end the run without a checkpoint.
-        .process_group(0)
-        .env(signals::ENDS_WITH, std::process::id().to_string())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
-    Ok(Begun::Here(command.spawn().context("cannot start a run")?))
+    // Ctrl-C of a terminal reaches this process alone, which passes it on: a second one would end the run without a checkpoint.
+    command.process_group(0);
+    Ok(Begun::Here(processes::start(&mut command, log.try_clone()?, log)?))
 }
 
 /// The file of what a run's process prints.
 fn log_of(run: &Planned) -> String {
     format!("{}.log", run.folder)
-}
-
-/// The error in a log, or its last line.
-fn last_words(log: &Path) -> String {
-    let said = read_regular_text(log, LARGEST).unwrap_or_default();
-    let error = said.lines().rfind(|line| line.starts_with("error"));
-    let last = error.or(said.lines().next_back()).unwrap_or("it ended without a word");
-    last.trim_start_matches("error: ").to_owned()
 }
 
 /// Writes the script of an array job, and submits it if asked to.

@@ -27,7 +27,7 @@ pub(super) struct Outcomes {
     pub(super) failed: Vec<Failed>,
     pub(super) compile_seconds: f64,
     pub(super) run_seconds: f64,
-    /// Speed of all runs together, without the first call if there is another.
+    /// Speed of all runs together, without the first call if there is another; of runs one by one the mean of theirs.
     pub(super) env_steps_per_second: Option<f64>,
     pub(super) interrupted: bool,
     pub(super) run_dir: String,
@@ -73,8 +73,8 @@ impl Outcomes {
     pub(super) fn of(
         several: &Several<'_>,
         folder: &Path,
-        ended: Vec<(&Planned, Outcome)>,
-        failed: Vec<Failed>,
+        (ended, failed): (Vec<(&Planned, Outcome)>, Vec<Failed>),
+        interrupted: bool,
     ) -> Self {
         let mut groups: Vec<(&[String], Vec<f64>)> = Vec::new();
         for (planned, outcome) in &ended {
@@ -102,7 +102,7 @@ impl Outcomes {
             compile_seconds: runs.iter().map(|run| run.compile_seconds).sum(),
             run_seconds: runs.iter().map(|run| run.run_seconds).sum(),
             env_steps_per_second: speeds.and_then(|speeds| mean(&speeds)),
-            interrupted: runs.iter().any(|run| run.interrupted),
+            interrupted,
             runs,
             failed,
             run_dir: folder.display().to_string(),

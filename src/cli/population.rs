@@ -274,8 +274,7 @@ pub(super) fn train(
         compile_seconds,
         run_seconds: seconds,
         env_steps_per_second: speeds.map(|speeds| speeds.iter().sum()),
-        interrupted,
-        ..Outcomes::of(&several, &folder, ended, failed)
+        ..Outcomes::of(&several, &folder, (ended, failed), interrupted)
     };
     if interrupted {
         console.say(&format!(

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use toml::Value;
 
 use super::arguments::{ExperimentArguments, TuneArguments};
 use super::axes::{Axis, axis, combinations};
-use super::{Console, FAILURE, INTERRUPTED, program_name, signals};
+use super::{Console, FAILURE, INTERRUPTED, processes, program_name, signals};
 use crate::files::write_whole;
 use crate::format::count;
 use crate::loading::{Overrides, parse_sets};
@@ -45,8 +45,6 @@ struct Trial {
     error: Option<String>,
 }
 
-/// Most bytes that a trial prints.
-const LARGEST: u64 = 64 << 20;
 /// Longest time until a trial's first metrics.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Time between two looks at a trial.
@@ -143,29 +141,18 @@ impl Common<'_> {
             command.args(["--set", set]);
         }
         let [out, err] = ["out", "err"].map(|name| folder.with_extension(name));
-        command
-            .env(signals::ENDS_WITH, std::process::id().to_string())
-            .stdin(Stdio::null())
-            .stdout(File::create(&out)?)
-            .stderr(File::create(&err)?);
-        let mut child = command.spawn().context("cannot start a trial")?;
+        let mut child = processes::start(&mut command, File::create(&out)?, File::create(&err)?)?;
         let ended = watch(&mut child, folder, seconds, interrupt);
         if ended.is_err() {
             let _ = child.kill();
         }
         child.wait()?;
         ended?;
-        let printed = read_regular_text(&out, LARGEST)?;
+        let printed = read_regular_text(&out, processes::LARGEST)?;
         let result =
             printed.lines().last().and_then(|line| serde_json::from_str::<Json>(line).ok());
         let speed = result.and_then(|result| result.get("env_steps_per_second")?.as_f64());
-        speed.with_context(|| {
-            let said = read_regular_text(&err, LARGEST).unwrap_or_default();
-            let mut errors = said.lines().filter(|line| line.starts_with("error"));
-            let last = errors.next_back().or(said.lines().next_back());
-            let last = last.unwrap_or("it ended without a word");
-            last.trim_start_matches("error: ").to_owned()
-        })
+        speed.with_context(|| processes::last_words(&err))
     }
 
     /// An experiment with the settings of a trial.

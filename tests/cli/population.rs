@@ -365,13 +365,8 @@ fn a_sweep_that_is_stopped_leaves_checkpoints() {
     };
     let child = sweep("100M").stdout(std::process::Stdio::piped()).spawn().expect("it starts");
     let run = folder.path().join("s/agent.epochs=1,seed=0");
-    let began = std::time::Instant::now();
-    let calls =
-        || fs::read_to_string(run.join("metrics.jsonl")).unwrap_or_default().lines().count();
-    while calls() < 3 {
-        assert!(began.elapsed().as_secs() < 120, "no call was made");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let calls = || fs::read_to_string(run.join("metrics.jsonl")).unwrap_or_default();
+    super::signals::wait_for("a third call", || calls().lines().count() >= 3);
     let group = format!("-{}", child.id());
     let killed = std::process::Command::new("kill").args(["-INT", "--", &group]).status();
     assert!(killed.expect("kill").success());
