@@ -10,7 +10,7 @@ use podracer::envs::GridTasks;
 use podracer::envs::grid_tasks::{Distribution, GridTask, TaskWorld};
 use podracer::learned::{read_rule, save_rule};
 use podracer::prelude::*;
-use podracer::rl::agents::{LearnedAgent, Networks};
+use podracer::rl::agents::LearnedAgent;
 use podracer::rl::meta::{LpgRule, LpgShape, MetaSettings, MetaTraining, Rule};
 use podracer::rl::optim::{
     Chain, ClipByGlobalNorm, Optimizer, Sgd, adam, chain, clip_by_global_norm, sgd,
@@ -32,16 +32,7 @@ type Trained = (Vec<f64>, Vec<(String, Array)>);
 /// An agent with tables of its policy and its predictions, in the world of a task.
 fn agent(task: GridTask, rule: LpgRule) -> AgentLoop<TaskWorld, LearnedAgent<Descent>> {
     let world = TASKS.world(task);
-    let descent = |rate: f64| chain(clip_by_global_norm(0.5), sgd(rate));
-    let agent = LearnedAgent {
-        observation: world.observation_space(),
-        actions: 9,
-        networks: Networks::default(),
-        rule: rule.into(),
-        policy_optimizer: descent(40.0),
-        prediction_optimizer: descent(4.0),
-        prediction_cost: 0.5.into(),
-    };
+    let agent = LearnedAgent::tabular(world.observation_space(), 9, rule.into());
     AgentLoop::new(world, agent, LANES, STEPS).spread(Axes::none())
 }
 

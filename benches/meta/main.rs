@@ -17,7 +17,7 @@ use podracer::prelude::*;
 use podracer::rl::agents::{A2c, A2cSettings, LearnedAgent, Networks, OptimizerSettings};
 use podracer::rl::anakin::LoopState;
 use podracer::rl::meta::{KeptRule, Rule};
-use podracer::rl::optim::{Chain, ClipByGlobalNorm, Sgd, chain, clip_by_global_norm, sgd};
+use podracer::rl::optim::{Chain, ClipByGlobalNorm, Sgd};
 use podracer::rl::population::{Member, Population};
 
 #[derive(Parser)]
@@ -106,16 +106,7 @@ fn mean(all: &[f64]) -> (f64, f64) {
 }
 
 fn by_rule(world: &TaskWorld, rule: &KeptRule) -> LearnedAgent<Chain<ClipByGlobalNorm, Sgd>> {
-    let descent = |rate: f64| chain(clip_by_global_norm(0.5), sgd(rate));
-    LearnedAgent {
-        observation: world.observation_space(),
-        actions: 9,
-        networks: Networks::default(),
-        rule: Rule::Kept(rule.clone()),
-        policy_optimizer: descent(40.0),
-        prediction_optimizer: descent(4.0),
-        prediction_cost: 0.5.into(),
-    }
+    LearnedAgent::tabular(world.observation_space(), 9, Rule::Kept(rule.clone()))
 }
 
 fn a2c(world: &TaskWorld, rate: f64) -> A2c {

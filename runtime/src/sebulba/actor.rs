@@ -191,7 +191,7 @@ impl Actor {
         let leaves = state.len();
         let arguments = kept
             .chain(state.into_iter().map(Argument::Donated))
-            .chain(acting.outcome.iter().map(|leaf| Argument::Kept(leaf)));
+            .chain(acting.outcome.iter().map(Arc::as_ref).map(Argument::Kept));
         let mut results = only(self.programs.act.execute(vec![arguments.collect()])?).into_iter();
         let actions = results.next().expect("`act` gives actions and a state");
         acting.state = results.by_ref().take(leaves).collect();

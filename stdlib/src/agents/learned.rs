@@ -8,8 +8,8 @@ use super::{
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
 use crate::meta::{Rule, Seen, Targets};
-use crate::nn::{Initializer, Mlp};
-use crate::optim::Optimizer;
+use crate::nn::{Embedding, Initializer, Mlp};
+use crate::optim::{Chain, ClipByGlobalNorm, Optimizer, Sgd, chain, clip_by_global_norm, sgd};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -19,7 +19,7 @@ pub enum Predictor {
     /// The numbers of each observation, where observations are themselves numbers: f32 `[n, outputs]`, zeros at first.
     Table {
         /// Numbers by observation.
-        table: Tensor,
+        table: Embedding,
     },
     /// A network of any observations.
     Network {
@@ -36,7 +36,7 @@ impl Predictor {
     #[track_caller]
     pub fn init(key: Key, observation: &Space, networks: &Networks, outputs: usize) -> Predictor {
         if let Space::Discrete { n } = observation {
-            return Predictor::Table { table: zeros(F32, [*n, outputs]) };
+            return Predictor::Table { table: Embedding { weight: zeros(F32, [*n, outputs]) } };
         }
         let weights = Initializer::lecun_normal();
         let (torso_key, layers_key) = key.split();
@@ -50,7 +50,7 @@ impl Predictor {
     #[track_caller]
     pub fn apply(&self, observation: Tensor) -> Tensor {
         match self {
-            Predictor::Table { table } => table.take(observation, 0),
+            Predictor::Table { table } => table.apply(observation),
             Predictor::Network { torso, layers } => layers.apply(torso.apply(observation)),
         }
     }
@@ -59,7 +59,7 @@ impl Predictor {
     #[track_caller]
     pub fn apply_all(&self, observations: Tensor) -> Tensor {
         match self {
-            Predictor::Table { table } => table.take(observations, 0),
+            Predictor::Table { table } => table.apply(observations),
             Predictor::Network { .. } => {
                 vmap(observations, |lanes| vmap(lanes, |observation| self.apply(observation)))
             }
@@ -112,6 +112,23 @@ pub struct LearnedMetrics {
     pub prediction_target_square: Tensor,
 }
 
+impl LearnedAgent<Chain<ClipByGlobalNorm, Sgd>> {
+    /// The agent with tables, for observations that are numbers: gradients of a norm of at most 0.5, and learning rates of 40 for the
+    /// policy and 4 for the predictions, as Jackson et al. 2023.
+    pub fn tabular(observation: Space, actions: usize, rule: Rule) -> Self {
+        let descent = |rate: f64| chain(clip_by_global_norm(0.5), sgd(rate));
+        LearnedAgent {
+            observation,
+            actions,
+            networks: Networks::default(),
+            rule,
+            policy_optimizer: descent(40.0),
+            prediction_optimizer: descent(4.0),
+            prediction_cost: 0.5.into(),
+        }
+    }
+}
+
 impl<O: Optimizer> LearnedAgent<O> {
     /// The targets that the rule gives to a rollout, `[T, N, ..]`, by the agent's present state.
     #[track_caller]
@@ -139,7 +156,8 @@ impl<O: Optimizer> LearnedAgent<O> {
     }
 
     /// The policy at each step of a rollout.
-    fn policy_of<M: Tree, X: Tree>(
+    #[track_caller]
+    pub(crate) fn policy_of<M: Tree, X: Tree>(
         &self,
         policy: &Predictor,
         rollout: &RolloutOf<Tensor, M, X>,

@@ -10,7 +10,7 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
     /// value of another input of one lane, with `memory` the memory before it (`[T, N, ..]` after each step): where an
     /// episode was cut off, what follows is the value of its own last observation, not of the next episode's first.
     #[track_caller]
-    pub(super) fn advantages<N: Tree>(
+    pub(crate) fn advantages<N: Tree>(
         &self,
         value: Tensor,
         memory: N,

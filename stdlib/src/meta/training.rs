@@ -2,11 +2,10 @@
 
 use super::{LpgRule, LpgShape};
 use crate::Number;
-use crate::agents::{Axes, Learn, LearnedAgent, Networks, Optimized, Predictor, RolloutOf};
+use crate::agents::{Axes, Input, Learn, LearnedAgent, Networks, Optimized, Predictor, RolloutOf};
 use crate::anakin::{AgentLoop, Episodes, LoopState};
-use crate::distributions::{Categorical, Distribution};
+use crate::distributions::Distribution;
 use crate::optim::{Adam, Optimizer, adam};
-use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
 
@@ -134,31 +133,27 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
     ) -> Self {
         MetaTraining { draw, make, optimizer, agents, axes: Axes::replicas(devices), settings }
     }
+}
 
+impl<D, E, O, Draw, Make, R> MetaTraining<Draw, Make, R>
+where
+    D: Tree,
+    E: Environment<Observation = Tensor>,
+    O: Optimizer,
+    R: Optimizer,
+    Draw: Fn(Key) -> D,
+    Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
+{
     /// The training before its first iteration, of a rule that has learned nothing.
     #[track_caller]
-    pub fn init<D, E, O>(&self, key: Key) -> TrainingFor<D, E, O, R>
-    where
-        D: Tree,
-        E: Environment<Observation = Tensor>,
-        O: Optimizer,
-        Draw: Fn(Key) -> D,
-        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
-    {
+    pub fn init(&self, key: Key) -> TrainingFor<D, E, O, R> {
         let (rule_key, lives_key) = key.split();
         self.init_with(LpgRule::init(rule_key, &self.settings.rule), lives_key)
     }
 
     /// The training before its first iteration, of this rule.
     #[track_caller]
-    pub fn init_with<D, E, O>(&self, rule: LpgRule, key: Key) -> TrainingFor<D, E, O, R>
-    where
-        D: Tree,
-        E: Environment<Observation = Tensor>,
-        O: Optimizer,
-        Draw: Fn(Key) -> D,
-        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
-    {
+    pub fn init_with(&self, rule: LpgRule, key: Key) -> TrainingFor<D, E, O, R> {
         let indices = arange(self.agents) + self.axes.index() * self.agents as i32;
         let lives = vmap((indices, whole(key)), |(index, key): (Tensor, Key)| {
             self.begin(key.fold_in(index), &rule)
@@ -168,14 +163,7 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
     }
 
     /// The life of a new agent.
-    fn begin<D, E, O>(&self, key: Key, rule: &LpgRule) -> LifeIn<D, E, O>
-    where
-        D: Tree,
-        E: Environment<Observation = Tensor>,
-        O: Optimizer,
-        Draw: Fn(Key) -> D,
-        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
-    {
+    fn begin(&self, key: Key, rule: &LpgRule) -> LifeIn<D, E, O> {
         let [task_key, agent_key, value_key, life_key, key] = key.split_into();
         let task = (self.draw)(task_key);
         let agent_loop = (self.make)(task.clone(), rule.clone());
@@ -196,17 +184,10 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
 
     /// One update of the rule.
     #[track_caller]
-    pub fn iterate<D, E, O>(
+    pub fn iterate(
         &self,
         state: TrainingFor<D, E, O, R>,
-    ) -> (TrainingFor<D, E, O, R>, Placed<LifeMetrics, Episodes>)
-    where
-        D: Tree,
-        E: Environment<Observation = Tensor>,
-        O: Optimizer,
-        Draw: Fn(Key) -> D,
-        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
-    {
+    ) -> (TrainingFor<D, E, O, R>, Placed<LifeMetrics, Episodes>) {
         let Placed { replicated: MetaState { rule, iteration }, sharded: lives } = state;
         let (rule, (lives, metrics, episodes)) =
             rule.gradient_step(&self.optimizer, &self.axes, |rule| {
@@ -230,13 +211,7 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
 
     /// Some updates of an agent, and the loss of the rule by what the agent does then. f32 `[]`
     #[track_caller]
-    fn live<D, E, O>(&self, rule: &LpgRule, life: LifeIn<D, E, O>) -> (Tensor, Lived<D, E, O>)
-    where
-        D: Tree,
-        E: Environment<Observation = Tensor>,
-        O: Optimizer,
-        Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
-    {
+    fn live(&self, rule: &LpgRule, life: LifeIn<D, E, O>) -> (Tensor, Lived<D, E, O>) {
         let MetaSettings { inner_updates, checkpoint: again, .. } = self.settings;
         let agent_loop = (self.make)(life.task.clone(), rule.clone());
         let (state, (metrics, first)) = scan(life.state, 0..inner_updates, |state, _| {
@@ -248,9 +223,9 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
         });
         let (rollout, state, last) = agent_loop.act(state);
         let (value, advantage, value_loss) = self.judge(life.value, &rollout);
-        let policy = agent_loop.agent().params(&state.replicated.agent);
-        let logits = policy.apply_all(rollout.input.observation);
-        let log_prob = Categorical::new(logits).log_prob(rollout.action);
+        let agent = agent_loop.agent();
+        let policy = agent.policy_of(&agent.params(&state.replicated.agent), &rollout);
+        let log_prob = policy.log_prob(rollout.action);
         let policy_loss = -(log_prob * advantage).mean();
         let metrics = tree_map(&metrics, |updates| updates.mean());
         let settings = &self.settings;
@@ -284,14 +259,9 @@ impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
         let &MetaSettings { discount, lambda, value_learning_rate, .. } = &self.settings;
         let values = |net: &Predictor, seen: Tensor| net.apply_all(seen).squeeze(-1);
         let before = values(&value.params, rollout.input.observation);
-        let after = values(&value.params, rollout.observations_after());
-        let discounts = select(rollout.terminated, 0.0, discount) + before.zeros_like();
-        let lanes = (rollout.reward.axis(1), discounts.axis(1), before.axis(1), after.axis(1));
+        let value_after = |((), input): ((), Input)| value.params.apply(input.observation).index(0);
         let advantage =
-            vmap((lanes, rollout.done().axis(1)), |((r_t, discount_t, v_tm1, v_t), done)| {
-                gae_with_ends(r_t, discount_t, v_tm1, v_t, done, lambda)
-            });
-        let advantage = stop_gradient(advantage.swap_axes(0, 1));
+            stop_gradient(rollout.advantages(before, (), value_after, discount, lambda));
         let target = stop_gradient(before) + advantage;
         let optimizer = adam(value_learning_rate);
         let (value, loss) = value.gradient_step(&optimizer, &Axes::none(), |params| {

@@ -9,7 +9,7 @@ use podracer_rl::agents::{
 };
 use podracer_rl::distributions::{Categorical, Distribution};
 use podracer_rl::meta::LpgRule;
-use podracer_rl::nn::{Activation, Linear, Lstm, Mlp};
+use podracer_rl::nn::{Activation, Embedding, Linear, Lstm, Mlp};
 use podracer_rl::optim::{Sgd, sgd};
 
 fn linear(x: &Named, name: &str) -> Linear {
@@ -30,7 +30,7 @@ fn rule(x: &Named) -> LpgRule {
 
 fn predictor(x: &Named, record: &Record, name: &str) -> Predictor {
     if record.word("kind").as_deref() == Some("table") {
-        return Predictor::Table { table: x.get(&format!("{name}.table")) };
+        return Predictor::Table { table: Embedding { weight: x.get(&format!("{name}.table")) } };
     }
     let layers = ["hidden", "last"].map(|layer| linear(x, &format!("{name}.{layer}"))).to_vec();
     let layers = Mlp { layers, norms: Vec::new(), activation: Activation::Tanh };
