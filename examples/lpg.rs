@@ -40,7 +40,7 @@ fn agent(task: GridTask, rule: LpgRule) -> AgentLoop<TaskWorld, LearnedAgent<Des
 fn train<R: Optimizer>(
     client: &Client,
     optimizer: R,
-    rule: Option<Rule>,
+    rule: Option<Rule<LpgRule>>,
     (updates, seed): (usize, u64),
 ) -> Result<Trained, Box<dyn std::error::Error>> {
     let settings = MetaSettings {

@@ -7,7 +7,7 @@ use podracer_rl::Number;
 use podracer_rl::agents::{
     AdamSettings, AgentSettings, AnyAgent, DescribesOptimizer, LearnedAgent, Networks, Task,
 };
-use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule};
+use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule, UpdateRule};
 use podracer_runtime::{Array, Host};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ pub fn save_rule(state: &[(String, Array)], path: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// [`UsageError`] where the file cannot be read, is cut off, or has no rule of LPG.
-pub fn read_rule(path: &Path) -> anyhow::Result<KeptRule> {
+pub fn read_rule(path: &Path) -> anyhow::Result<KeptRule<LpgRule>> {
     let arrays = parameters::read(path)?;
     let not_finite = parameters::not_finite(&arrays);
     let rule = not_finite.map_or_else(|| rule_of(arrays), Err);
@@ -98,7 +98,7 @@ pub fn read_rule(path: &Path) -> anyhow::Result<KeptRule> {
 }
 
 /// The rule of these arrays, by their names.
-fn rule_of(arrays: Vec<(String, Array)>) -> Result<KeptRule, String> {
+fn rule_of(arrays: Vec<(String, Array)>) -> Result<KeptRule<LpgRule>, String> {
     let extent = |name: &str, axis: usize| {
         let array = arrays.iter().find(|(known, _)| known == name);
         let extent = array.and_then(|(_, array)| array.ty().shape.get(axis).copied());

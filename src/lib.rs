@@ -31,6 +31,8 @@ mod chart;
 pub mod cli;
 #[cfg(feature = "cli")]
 mod cost;
+#[cfg(feature = "cli")]
+pub mod disco;
 pub mod evaluation;
 #[cfg(feature = "cli")]
 pub mod experiments;

@@ -16,7 +16,7 @@ use podracer::learned::read_rule;
 use podracer::prelude::*;
 use podracer::rl::agents::{A2c, A2cSettings, LearnedAgent, Networks, OptimizerSettings};
 use podracer::rl::anakin::LoopState;
-use podracer::rl::meta::{KeptRule, Rule};
+use podracer::rl::meta::{KeptRule, LpgRule, Rule};
 use podracer::rl::optim::{Chain, ClipByGlobalNorm, Sgd};
 use podracer::rl::population::{Member, Population};
 
@@ -105,7 +105,10 @@ fn mean(all: &[f64]) -> (f64, f64) {
     (mean, 1.96 * (variance / n).sqrt())
 }
 
-fn by_rule(world: &TaskWorld, rule: &KeptRule) -> LearnedAgent<Chain<ClipByGlobalNorm, Sgd>> {
+fn by_rule(
+    world: &TaskWorld,
+    rule: &KeptRule<LpgRule>,
+) -> LearnedAgent<Chain<ClipByGlobalNorm, Sgd>> {
     LearnedAgent::tabular(world.observation_space(), 9, Rule::Kept(rule.clone()))
 }
 

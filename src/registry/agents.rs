@@ -8,6 +8,7 @@ use podracer_rl::agents::{
 use toml::Table;
 
 use super::{Registry, parse};
+use crate::disco::DiscoSettings;
 use crate::learned::LearnedSettings;
 use crate::schema::Schema;
 use crate::settings::UsageError;
@@ -27,6 +28,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_agent(AgentEntry::new::<MuZeroSettings>("muzero"));
     registry.add_agent(AgentEntry::new::<AlphaZeroSettings>("alphazero"));
     registry.add_agent(AgentEntry::new::<LearnedSettings>("learned"));
+    registry.add_agent(AgentEntry::new::<DiscoSettings>("disco"));
 }
 
 /// An agent of the registry. Its functions take the complete table `[agent]`.

@@ -20,6 +20,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("minatar.json", "env", &["tests/tests/trajectories/minatar.rs"]),
     ("boards.json", "env", &["envs/tests/it/boards.rs"]),
     ("muzero.json", "op", &["stdlib/tests/it/muzero.rs"]),
+    ("disco.json", "op", &["stdlib/tests/it/disco.rs"]),
     ("lpg.json", "op", &["stdlib/tests/it/lpg.rs"]),
     ("alphazero.json", "op", &["tests/tests/search/alphazero.rs"]),
     ("mctx.json", "op", &["tests/tests/search/golden.rs"]),

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
-use crate::meta::{Rule, Seen, Targets};
+use crate::meta::{LpgRule, Rule, Seen, Targets};
 use crate::nn::{Embedding, Initializer, Mlp};
 use crate::optim::{Chain, ClipByGlobalNorm, Optimizer, Sgd, chain, clip_by_global_norm, sgd};
 use podracer_dsl::prelude::*;
@@ -77,7 +77,7 @@ pub struct LearnedAgent<O> {
     /// Networks of policy and predictions, where observations are no numbers.
     pub networks: Networks,
     /// The rule. Where it is trained, the gradient flows through it.
-    pub rule: Rule,
+    pub rule: Rule<LpgRule>,
     /// Optimizer of the policy.
     pub policy_optimizer: O,
     /// Optimizer of the predictions.
@@ -115,7 +115,7 @@ pub struct LearnedMetrics {
 impl LearnedAgent<Chain<ClipByGlobalNorm, Sgd>> {
     /// The agent with tables, for observations that are numbers: gradients of a norm of at most 0.5, and learning rates of 40 for the
     /// policy and 4 for the predictions, as Jackson et al. 2023.
-    pub fn tabular(observation: Space, actions: usize, rule: Rule) -> Self {
+    pub fn tabular(observation: Space, actions: usize, rule: Rule<LpgRule>) -> Self {
         let descent = |rate: f64| chain(clip_by_global_norm(0.5), sgd(rate));
         LearnedAgent {
             observation,

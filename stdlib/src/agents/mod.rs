@@ -11,6 +11,7 @@ mod any;
 mod axes;
 mod bootstrapped;
 mod check;
+mod disco;
 mod dqn;
 mod dqn_loss;
 mod dqn_settings;
@@ -57,6 +58,7 @@ pub use bootstrapped::{
 };
 pub use check::{check_agent, checked_act, checked_begin_episode};
 pub(crate) use check::{checked_leaves, checked_store};
+pub use disco::{DiscoAgent, DiscoMetrics, DiscoNet, DiscoState};
 pub use dqn::{Dqn, DqnMemory, DqnMetrics, DqnState};
 pub use dqn_loss::DqnLoss;
 pub use dqn_settings::{DqnExploration, DqnSettings, DqnValues};

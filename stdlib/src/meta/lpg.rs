@@ -1,10 +1,10 @@
 //! LPG: Oh et al., "Discovering Reinforcement Learning Algorithms", 2020. An update rule that is a network.
 
+use super::UpdateRule;
 use crate::nn::{Activation, Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Sizes of an [`LpgRule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -65,10 +65,11 @@ pub struct Targets {
     pub prediction: Tensor,
 }
 
-impl LpgRule {
-    /// A rule that has learned nothing.
+impl UpdateRule for LpgRule {
+    type Shape = LpgShape;
+
     #[track_caller]
-    pub fn init(key: Key, shape: &LpgShape) -> LpgRule {
+    fn init(key: Key, shape: &LpgShape) -> LpgRule {
         let &LpgShape { predictions, embedding, units } = shape;
         let keys = key.split_n(4);
         let weights = Initializer::lecun_normal();
@@ -82,25 +83,16 @@ impl LpgRule {
         }
     }
 
-    /// The types of a rule of these sizes.
-    ///
-    /// # Panics
-    /// Never: a rule of any sizes can be traced.
-    #[must_use]
-    pub fn spec_of(shape: &LpgShape) -> Spec<LpgRule> {
-        eval_shape((key(),), |(key,)| LpgRule::init(key, shape)).expect("a rule of any sizes")
-    }
-
-    /// The sizes of the rule.
-    #[must_use]
-    pub fn shape(&self) -> LpgShape {
+    fn shape(&self) -> LpgShape {
         LpgShape {
             predictions: self.prediction.bias.len(),
             embedding: self.embedding.layers[0].bias.len(),
             units: self.core.hidden.len(),
         }
     }
+}
 
+impl LpgRule {
     /// The targets of a trajectory.
     #[track_caller]
     pub fn targets(&self, seen: Seen) -> Targets {
@@ -118,62 +110,5 @@ impl LpgRule {
             policy: self.policy.apply(features).squeeze(1),
             prediction: self.prediction.apply(features).softmax(-1),
         }
-    }
-}
-
-/// The rule of an agent.
-#[derive(Clone)]
-pub enum Rule {
-    /// Tensors of the program, such as those of a rule that is trained.
-    Traced(Box<LpgRule>),
-    /// Arrays, which become constants of the program.
-    Kept(KeptRule),
-}
-
-/// A rule outside of any program.
-#[derive(Clone, Debug)]
-pub struct KeptRule {
-    shape: LpgShape,
-    leaves: Arc<[Array]>,
-}
-
-impl KeptRule {
-    /// A rule of these sizes, of the arrays of an [`LpgRule`]'s leaves in their order. None if they are of other types.
-    #[must_use]
-    pub fn new(shape: LpgShape, leaves: Vec<Array>) -> Option<KeptRule> {
-        let types = LpgRule::spec_of(&shape).types();
-        let fits = types.len() == leaves.len()
-            && types.iter().zip(&leaves).all(|(ty, leaf)| ty == leaf.ty());
-        fits.then(|| KeptRule { shape, leaves: leaves.into() })
-    }
-}
-
-impl Rule {
-    /// The sizes of the rule.
-    #[must_use]
-    pub fn shape(&self) -> LpgShape {
-        match self {
-            Rule::Traced(rule) => rule.shape(),
-            Rule::Kept(kept) => kept.shape,
-        }
-    }
-
-    /// The rule as tensors of the program.
-    #[track_caller]
-    #[must_use]
-    pub fn tensors(&self) -> LpgRule {
-        match self {
-            Rule::Traced(rule) => LpgRule::clone(rule),
-            Rule::Kept(KeptRule { shape, leaves }) => {
-                let constants: Vec<Tensor> = leaves.iter().map(constant_of).collect();
-                LpgRule::init(Key::new(0), shape).with_leaves(&constants)
-            }
-        }
-    }
-}
-
-impl From<LpgRule> for Rule {
-    fn from(rule: LpgRule) -> Self {
-        Rule::Traced(Box::new(rule))
     }
 }

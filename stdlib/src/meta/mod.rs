@@ -5,8 +5,16 @@
 //! - An agent's gradient takes the rule's targets for constants. The gradient of the rule flows through them, and through what the rule saw.
 //! - No gradient flows through acting: trajectories are data.
 
+mod disco;
+mod haiku;
 mod lpg;
+mod rule;
 mod training;
 
-pub use lpg::{KeptRule, LpgRule, LpgShape, Rule, Seen, Targets};
+pub use disco::{
+    DiscoLosses, DiscoMemory, DiscoOutputs, DiscoRule, DiscoSeen, DiscoShape, DiscoSight,
+    DiscoTargets, DiscoValues, Lifetime, Steps,
+};
+pub use lpg::{LpgRule, LpgShape, Seen, Targets};
+pub use rule::{KeptRule, Rule, UpdateRule};
 pub use training::{Life, LifeMetrics, MetaSettings, MetaState, MetaTraining};

@@ -1,6 +1,6 @@
 //! Training a rule: agents learn by it, and the rule learns from how they fare.
 
-use super::{LpgRule, LpgShape};
+use super::{LpgRule, LpgShape, UpdateRule};
 use crate::Number;
 use crate::agents::{Axes, Input, Learn, LearnedAgent, Networks, Optimized, Predictor, RolloutOf};
 use crate::anakin::{AgentLoop, Episodes, LoopState};

@@ -23,6 +23,7 @@ mod agent_loop;
 mod any_agent;
 mod bootstrapped;
 mod composed;
+mod disco;
 mod distributions;
 mod dqn;
 mod exploration;

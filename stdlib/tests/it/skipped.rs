@@ -10,7 +10,7 @@ use podracer_rl::agents::{
     Mode, Networks, Normalized, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn,
     PqnSettings, Rollout, RolloutOf, Staleness, Task,
 };
-use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule};
+use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule, UpdateRule};
 use podracer_rl::optim::{Sgd, sgd};
 
 const STEPS: usize = 8;

@@ -1,0 +1,130 @@
+//! Rules of DiscoRL from the arrays that the authors published, which have the names and the order of Haiku's modules.
+
+use super::{DiscoRule, DiscoShape, KeptRule, UpdateRule};
+use podracer_dsl::prelude::*;
+use std::collections::BTreeMap;
+
+/// The module of Haiku that has the arrays of one of ours, within the part that it belongs to.
+const MODULES: [(&str, &str); 14] = [
+    ("sight.y.layers[0]", "mlp/~/linear_0"),
+    ("sight.y.layers[1]", "mlp/~/linear_1"),
+    ("sight.z.layers[0]", "mlp_1/~/linear_0"),
+    ("sight.z.layers[1]", "mlp_1/~/linear_1"),
+    ("sight.actions[0]", "sequential/conv1_d"),
+    ("sight.actions[1]", "sequential/conv1_d_1"),
+    ("core", "lstm/linear"),
+    ("gate", "linear"),
+    ("summary", "linear_1"),
+    ("y", "linear_2"),
+    ("z", "linear_3"),
+    ("policy", "sequential_1/conv1_d"),
+    ("logit", "linear_4"),
+    ("input", "mlp_2/~/linear_0"),
+];
+
+impl KeptRule<DiscoRule> {
+    /// The arrays of the file of a rule of these sizes, by name.
+    #[must_use]
+    pub fn haiku_types(shape: &DiscoShape) -> BTreeMap<String, TensorType> {
+        let mut types = BTreeMap::<String, TensorType>::new();
+        for (path, ty) in DiscoRule::spec_of(shape).leaves() {
+            let (name, _) = array_of(&path.to_string());
+            let mut extents = ty.shape.clone();
+            // Weights of the input and of the state are one matrix.
+            if let Some(TensorType { shape: other, .. }) = types.get(&name) {
+                extents[0] += other[0];
+            } else if name.contains("conv1_d") && extents.len() == 2 {
+                extents.insert(0, 1);
+            }
+            types.insert(name, ty.with_shape(extents));
+        }
+        types
+    }
+
+    /// The rule of arrays with the names of the file that the authors published, `disco_103.npz`, of these sizes or others.
+    ///
+    /// # Errors
+    /// The first array that is missing or of another type, and arrays that are no part of a rule, as a sentence.
+    pub fn from_haiku(arrays: &BTreeMap<String, Array>) -> Result<KeptRule<DiscoRule>, String> {
+        let find = |name: &str| arrays.get(name).ok_or_else(|| format!("it has no array `{name}`"));
+        let extent = |name: &str, axis: usize| {
+            let ty = find(name)?.ty();
+            let extent = ty.shape.get(axis).copied();
+            extent.ok_or_else(|| format!("`{name}` must have {} axes and is {ty}", axis + 1))
+        };
+        let shape = DiscoShape {
+            predictions: extent("lstm/linear_2/b", 0)?,
+            embedding: extent("lstm/mlp/~/linear_0/b", 0)?,
+            channels: extent("lstm/sequential/conv1_d/b", 0)?,
+            units: extent("lstm/linear/w", 1)?,
+            life_units: extent("lstm/linear/w", 0)?,
+        };
+        let types = Self::haiku_types(&shape);
+        for (name, ty) in &types {
+            let is = find(name)?.ty();
+            if is != ty {
+                return Err(format!("`{name}` must be {ty} and is {is}"));
+            }
+        }
+        if let Some(name) = arrays.keys().find(|name| !types.contains_key(*name)) {
+            return Err(format!("a rule has no array `{name}`"));
+        }
+        let leaves = DiscoRule::spec_of(&shape).leaves().into_iter().map(|(path, ty)| {
+            let path = path.to_string();
+            let (name, kind) = array_of(&path);
+            let numbers = arrays[&name].to_f64();
+            let numbers = match kind {
+                Kind::Whole => numbers,
+                Kind::Bias => gates(&numbers, ty.shape[0], 1.0),
+                Kind::Input => gates(&numbers[..ty.elements()], ty.shape[1], 0.0),
+                Kind::Hidden => gates(&numbers[numbers.len() - ty.elements()..], ty.shape[1], 0.0),
+            };
+            Array::floats(F32, &ty.shape, &numbers)
+        });
+        let leaves = leaves.collect();
+        KeptRule::new(shape, leaves).ok_or_else(|| "its arrays do not fit each other".to_owned())
+    }
+}
+
+/// The part of an array of the file that one of ours is.
+enum Kind {
+    Whole,
+    /// Weights of an LSTM's input: the first rows.
+    Input,
+    /// Weights of an LSTM's state: the last rows.
+    Hidden,
+    /// Bias of an LSTM.
+    Bias,
+}
+
+/// The array of the file that one of ours is part of, which has a path such as `life.sight.y.layers[0].weight`.
+fn array_of(path: &str) -> (String, Kind) {
+    let (module, leaf) = path.rsplit_once('.').unwrap_or((path, ""));
+    let (part, ours) = match module.strip_prefix("life.") {
+        Some(ours) => ("lstm/~/meta_lstm/~unroll", ours),
+        None => ("lstm", module),
+    };
+    let known = MODULES.iter().find(|(known, _)| *known == ours);
+    let (_, haiku) = known.expect("each module of a rule has a name in Haiku");
+    let (leaf, kind) = match (ours, leaf) {
+        ("core", "bias") => ("b", Kind::Bias),
+        ("core", "input") => ("w", Kind::Input),
+        ("core", _) => ("w", Kind::Hidden),
+        (_, "bias") => ("b", Kind::Whole),
+        _ => ("w", Kind::Whole),
+    };
+    (format!("{part}/{haiku}/{leaf}"), kind)
+}
+
+/// The gates i, g, f, o of Haiku's LSTM in the order of ours, i, f, g, o. Haiku adds 1 to what goes into the forget gate: `to_forget` is added
+/// here.
+fn gates(numbers: &[f64], columns: usize, to_forget: f64) -> Vec<f64> {
+    let row = |row: &[f64]| {
+        let [input, cell, forget, output] =
+            [0, 1, 2, 3].map(|i| &row[i * columns / 4..(i + 1) * columns / 4]);
+        let forget = forget.iter().map(|x| x + to_forget);
+        let inputs = input.iter().copied().chain(forget);
+        inputs.chain(cell.iter().chain(output).copied()).collect::<Vec<f64>>()
+    };
+    numbers.chunks(columns).flat_map(row).collect()
+}
