@@ -30,7 +30,7 @@ type Descent = Chain<ClipByGlobalNorm, Sgd>;
 type Trained = (Vec<f64>, Vec<(String, Array)>);
 
 /// An agent with tables of its policy and its predictions, in the world of a task.
-fn agent(task: GridTask, rule: LpgRule) -> AgentLoop<TaskWorld, LearnedAgent<Descent>> {
+fn agent(task: GridTask, rule: LpgRule, _: Number) -> AgentLoop<TaskWorld, LearnedAgent<Descent>> {
     let world = TASKS.world(task);
     let agent = LearnedAgent::tabular(world.observation_space(), 9, rule.into());
     AgentLoop::new(world, agent, LANES, STEPS).spread(Axes::none())
@@ -46,7 +46,7 @@ fn train<R: Optimizer>(
     let settings = MetaSettings {
         rule: LpgShape { predictions: 8, units: 64, ..LpgShape::default() },
         // Agents that learn by a rule that stays do not die.
-        lifetime: if rule.is_some() { (1 << 20, 1 << 20) } else { (50, 250) },
+        lifetime: if rule.is_some() { [1 << 20; 2] } else { [50, 250] },
         ..MetaSettings::default()
     };
     let draw = |key: Key| TASKS.draw(key);

@@ -1,11 +1,13 @@
 //! Agents that learn by a rule in a file: `agent.kind = "learned"`.
 
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use podracer_envs::Space;
 use podracer_rl::Number;
 use podracer_rl::agents::{
-    AdamSettings, AgentSettings, AnyAgent, DescribesOptimizer, LearnedAgent, Networks, Task,
+    AgentSettings, AnyAgent, DescribesOptimizer, LearnedAgent, Networks, OptimizerDefaults,
+    OptimizerKind, OptimizerSettings, Task,
 };
 use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule, UpdateRule};
 use podracer_runtime::{Array, Host};
@@ -22,7 +24,10 @@ pub struct LearnedSettings {
     pub rule: Option<PathBuf>,
     /// The optimizer of policy and predictions, of each by itself.
     #[serde(flatten)]
-    pub optimizer: AdamSettings,
+    pub optimizer: OptimizerSettings<LearnedSettings>,
+    /// Learning rate of the predictions. None: `learning_rate`.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub prediction_learning_rate: Option<Number>,
     /// Weight of the loss of the predictions.
     #[schemars(range(min = 0.0))]
     pub prediction_cost: Number,
@@ -35,10 +40,64 @@ impl Default for LearnedSettings {
     fn default() -> Self {
         LearnedSettings {
             rule: None,
-            optimizer: AdamSettings::new(1e-3),
+            optimizer: OptimizerSettings::default(),
+            prediction_learning_rate: None,
             prediction_cost: 0.5.into(),
             networks: Networks::default(),
         }
+    }
+}
+
+impl OptimizerDefaults for LearnedSettings {
+    const EPSILON_IN_ROOT: bool = false;
+
+    fn optimizer() -> OptimizerSettings<Self> {
+        OptimizerSettings {
+            optimizer: OptimizerKind::Adam,
+            learning_rate: 1e-3.into(),
+            anneal_learning_rate: false,
+            epsilon: 1e-5.into(),
+            rmsprop_decay: 0.99.into(),
+            max_gradient_norm: 0.5.into(),
+            agent: PhantomData,
+        }
+    }
+}
+
+/// An agent that settings describe.
+pub(crate) type Learner =
+    LearnedAgent<<OptimizerSettings<LearnedSettings> as DescribesOptimizer>::Optimizer>;
+
+impl LearnedSettings {
+    /// The agent for a task, which learns by this rule; `factor` is of its learning rates.
+    ///
+    /// # Errors
+    /// Settings that do not fit the task.
+    pub(crate) fn learner(
+        &self,
+        task: &Task,
+        rule: Rule<LpgRule>,
+        factor: Number,
+    ) -> Result<Learner, String> {
+        let Space::Discrete { n: actions } = task.action else {
+            return Err("agent.kind = learned: a rule of LPG is for discrete actions".to_owned());
+        };
+        self.networks.check(&task.observation)?;
+        let optimizer = |rate: Number| {
+            let described =
+                OptimizerSettings { learning_rate: rate * factor, ..self.optimizer.clone() };
+            described.optimizer(described.schedule(Some(task.iterations)))
+        };
+        let rate = self.optimizer.learning_rate;
+        Ok(LearnedAgent {
+            observation: task.observation.clone(),
+            actions,
+            networks: self.networks.clone(),
+            rule,
+            policy_optimizer: optimizer(rate),
+            prediction_optimizer: optimizer(self.prediction_learning_rate.unwrap_or(rate)),
+            prediction_cost: self.prediction_cost,
+        })
     }
 }
 
@@ -49,21 +108,8 @@ impl AgentSettings for LearnedSettings {
                 "agent.rule is missing: the file of a rule that the agent learns by".to_owned()
             );
         };
-        let Space::Discrete { n: actions } = task.action else {
-            return Err("agent.kind = learned: a rule of LPG is for discrete actions".to_owned());
-        };
-        self.networks.check(&task.observation)?;
         let rule = read_rule(path).map_err(|error| format!("agent.rule: {error}"))?;
-        let optimizer = self.optimizer.optimizer(self.optimizer.schedule(Some(task.iterations)));
-        Ok(AnyAgent::new(LearnedAgent {
-            observation: task.observation.clone(),
-            actions,
-            networks: self.networks.clone(),
-            rule: Rule::Kept(rule),
-            policy_optimizer: optimizer.clone(),
-            prediction_optimizer: optimizer,
-            prediction_cost: self.prediction_cost,
-        }))
+        Ok(AnyAgent::new(self.learner(task, Rule::Kept(rule), 1.0.into())?))
     }
 }
 

@@ -9,8 +9,8 @@ use podracer_dsl::prelude::{
 use podracer_dsl::{Loc, called_from};
 use podracer_envs::Environment;
 use podracer_rl::agents::{Axes, Learn};
-use podracer_rl::anakin::{AgentLoop, Episodes, LoopState};
-use podracer_rl::population::{Member, Population as Members};
+use podracer_rl::anakin::{AgentLoop, Episodes};
+use podracer_rl::population::{Exploit, LoopMember, Population as Members, Rounds};
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, Checkpoint, CheckpointError,
     Client, CompileOptions, Host, ProgramOptions, RuntimeError,
@@ -21,22 +21,22 @@ use crate::{UsageError, builder};
 
 /// The members of a population, traced; the start of a run is the keys of its members, u32 `[P, 2]`, and their data.
 pub type TracedPopulation<M, E, A> = AnakinLoop<
-    (),
-    Member<M, LoopState<E, A>>,
+    Option<Rounds>,
+    LoopMember<M, E, A>,
     (),
     Placed<<A as Learn>::Metrics, Episodes>,
     (Tensor, M),
 >;
 /// The loop of a population, compiled.
 pub type PopulationProgram<M, E, A> = AnakinProgram<
-    (),
-    Member<M, LoopState<E, A>>,
+    Option<Rounds>,
+    LoopMember<M, E, A>,
     (),
     Placed<<A as Learn>::Metrics, Episodes>,
     (Tensor, M),
 >;
 /// The state of a population on its devices.
-pub type PopulationState<M, E, A> = AnakinState<(), Member<M, LoopState<E, A>>>;
+pub type PopulationState<M, E, A> = AnakinState<Option<Rounds>, LoopMember<M, E, A>>;
 
 /// Many trainings as one program: `vmap` over the loop of [`Anakin`].
 ///
@@ -76,6 +76,7 @@ pub struct Population<M: Tree, F> {
     make: F,
     name: String,
     devices: usize,
+    exploit: Option<Exploit>,
 }
 
 impl<M: Tree, F> Population<M, F> {
@@ -91,13 +92,21 @@ impl<M: Tree, F> Population<M, F> {
         F: Fn(M) -> Anakin<E, A>,
     {
         let (seeds, data) = (seeds.into_iter().collect(), data.into());
-        Population { seeds, data, make, name: "population".to_owned(), devices: 1 }
+        let name = "population".to_owned();
+        Population { seeds, data, make, name, devices: 1, exploit: None }
     }
 
     /// Number of devices that share the members.
     #[must_use]
     pub fn devices(self, devices: usize) -> Self {
         Population { devices, ..self }
+    }
+
+    /// The population whose worst members take over, now and then, what the best ones have learned: population-based training. Its
+    /// members are then no runs of their own, and the numbers of their data change ([`CompiledPopulation::data`]).
+    #[must_use]
+    pub fn exploit(self, exploit: Exploit) -> Self {
+        Population { exploit: Some(exploit), ..self }
     }
 
     /// The program's name, for profiles and XLA's messages.
@@ -116,6 +125,9 @@ impl<M: Tree, F> Population<M, F> {
     fn rows(&self) -> Result<Spec<M>> {
         let members = self.members();
         check_shares(members, self.devices)?;
+        if let Some(exploit) = &self.exploit {
+            check_exploit(exploit, members)?;
+        }
         let spec = self.data.spec();
         for (path, ty) in spec.leaves() {
             if ty.shape.first() != Some(&members) {
@@ -161,7 +173,8 @@ where
             ("iterations_per_call", settings.iterations_per_call),
         ])?;
         let make = |row: M| -> AgentLoop<E, A> { (self.make)(row).on_axes(1, Axes::none()) };
-        let members = Members::new(make, self.members() / self.devices, self.devices);
+        let members = Members::new(make, self.members() / self.devices, self.devices)
+            .exploiting(self.exploit.clone());
         let keys = u32_spec([self.members(), 2]);
         let traced = AnakinLoop::trace_from(
             &self.name,
@@ -314,6 +327,14 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
         Ok((0..self.seeds.len()).map(agent).collect())
     }
 
+    /// The data of all members, which changes where members are exploited.
+    ///
+    /// # Errors
+    /// Errors of the runtime.
+    pub fn data(&self, state: &PopulationState<M, E, A>) -> Result<Host<M>, RuntimeError> {
+        state.sharded.data.to_host()
+    }
+
     /// A checkpoint of the whole population after so many iterations.
     ///
     /// # Errors
@@ -368,6 +389,25 @@ pub(crate) fn check_shares(members: usize, devices: usize) -> Result<(), UsageEr
     Err(UsageError::new(format!(
         "{members} members do not divide over {devices} devices: their number must be a multiple of {devices}"
     )))
+}
+
+/// Checks that worst members of a population can take over from the best ones.
+pub(crate) fn check_exploit(exploit: &Exploit, members: usize) -> Result<(), UsageError> {
+    builder::at_least_one(&[("every", exploit.every)])?;
+    let wrong = |problem: String| Err(UsageError::new(problem));
+    if members < 2 {
+        return wrong(format!("{members} member: the worst of at least 2 take over from the best"));
+    }
+    if !(exploit.share > 0.0 && exploit.share <= 0.5) {
+        return wrong(format!("share is {} and must be above 0 and at most a half", exploit.share));
+    }
+    if exploit.factors.is_empty() || exploit.factors.iter().any(|x| !(x.is_finite() && *x > 0.0)) {
+        return wrong(format!(
+            "factors are {:?} and must be at least one above 0",
+            exploit.factors
+        ));
+    }
+    Ok(())
 }
 
 /// Some rows of an array whose first axes, so many, are taken for one; they get a `shape` of their own.

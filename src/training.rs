@@ -13,6 +13,7 @@ use podracer_compiler::{Array, Func, NotFinite, Watched};
 use podracer_dsl::Report;
 use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
 use podracer_rl::agents::AnyAgent;
+use podracer_rl::population::Exploit;
 use podracer_runtime::{Checkpoint, Client, Module, OptionValue};
 
 use crate::evaluation::{Evaluation, Play, Played, Watch};
@@ -30,12 +31,18 @@ pub enum Stage {
 }
 
 /// An experiment with all settings fixed: traced on demand, not yet compiled.
-pub trait Training: Programs + Plays {
+pub trait Training: Programs {
     /// Compiles the loop and puts its state on the devices: that of a checkpoint, or the initial one.
     ///
     /// # Errors
     /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
     fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>>;
+
+    /// Episodes played by the training's agent, beside its loop.
+    ///
+    /// # Errors
+    /// Why there are none, and what to do, as a sentence.
+    fn plays(&self) -> Result<&dyn Plays, String>;
 
     /// The iterations of a run once more.
     ///
@@ -129,7 +136,8 @@ pub trait Populates {
     fn check(&self, columns: &[Column]) -> Result<()>;
 
     /// [`Training::start`] of a run for each seed, from the initial state. They advance together: after a call of one, each of the
-    /// others makes one. The devices share out the runs, which differ in the settings of `columns`.
+    /// others makes one. The devices share out the runs, which differ in the settings of `columns`. With `exploit` the worst take over
+    /// from the best, and these settings change: they are values of each call.
     ///
     /// # Errors
     /// As [`Training::start`], and a number of seeds that does not divide over the devices.
@@ -138,6 +146,7 @@ pub trait Populates {
         start: Start<'_>,
         seeds: &[u64],
         columns: &[Column],
+        exploit: Option<&Exploit>,
     ) -> Result<Vec<Box<dyn Run>>>;
 }
 

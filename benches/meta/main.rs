@@ -15,10 +15,9 @@ use podracer::envs::grid_tasks::{Distribution, GridTask, TaskWorld};
 use podracer::learned::read_rule;
 use podracer::prelude::*;
 use podracer::rl::agents::{A2c, A2cSettings, LearnedAgent, Networks, OptimizerSettings};
-use podracer::rl::anakin::LoopState;
 use podracer::rl::meta::{KeptRule, LpgRule, Rule};
 use podracer::rl::optim::{Chain, ClipByGlobalNorm, Sgd};
-use podracer::rl::population::{Member, Population};
+use podracer::rl::population::{MembersFor, Population};
 
 #[derive(Parser)]
 struct Options {
@@ -73,8 +72,7 @@ fn rewards<A: Learn<Observation = Tensor>>(
         let data = vmap(of_tasks.split_n(options.tasks), |key| tasks.draw(key));
         members.init(of_runs.split_n(options.tasks).words(), data)
     };
-    let iterate =
-        |state: Placed<(), Member<GridTask, LoopState<TaskWorld, A>>>| members.iterate(state);
+    let iterate = |state: MembersFor<GridTask, TaskWorld, A>| members.iterate(state);
     let program = AnakinLoop::trace("agents", 1, CALL, init, iterate)?.compile_on(client)?;
     let mut state = program.init(seed)?;
     let mut last = None;

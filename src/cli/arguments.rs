@@ -373,6 +373,10 @@ pub(super) struct SweepArguments {
     /// Environment steps of each run: 300000, 300k, 2.5M or 1e6
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
+    /// Population-based training: every so many iterations the worst fifth of the runs take over what a run of the best fifth has learned, with
+    /// its settings times 0.8 or 1.2
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("iteration"))]
+    pub(super) exploit_every: Option<NonZero<usize>>,
     /// The folder of all run directories [default: the next free runs/<EXPERIMENT>-sweep-<n>]
     #[arg(long, value_name = "FOLDER")]
     pub(super) run_dir: Option<PathBuf>,

@@ -89,8 +89,12 @@ pub(super) fn check(
     let topology = machine.open()?;
     let devices = topology.devices()?;
     settings.training_loop.check_named(devices, target)?;
-    if let TrainingLoop::Anakin(anakin) = &mut settings.training_loop {
-        spread(&mut anakin.environments, devices, console);
+    match &mut settings.training_loop {
+        TrainingLoop::Anakin(anakin) => {
+            spread("anakin.environments", &mut anakin.environments, devices, console);
+        }
+        TrainingLoop::Meta(meta) => spread("meta.agents", &mut meta.agents, devices, console),
+        TrainingLoop::Sebulba(_) | TrainingLoop::Central(_) => {}
     }
     decide(&mut settings, &mut Vec::from_iter(0..devices), program.registry, console)?;
     let training = (program.build)(&settings)?;
@@ -160,14 +164,14 @@ fn compiled(
 }
 
 /// Gives every device at least one environment, and all the same number.
-fn spread(environments: &mut usize, devices: usize, console: &mut Console<'_>) {
-    let asked = *environments;
+fn spread(key: &str, number: &mut usize, devices: usize, console: &mut Console<'_>) {
+    let asked = *number;
     if let Some(spread) = asked.checked_next_multiple_of(devices.max(1))
         && spread != asked
     {
-        *environments = spread;
+        *number = spread;
         console.say(&format!(
-            "anakin.environments = {asked} does not divide over {devices} devices: checking {spread}"
+            "{key} = {asked} does not divide over {devices} devices: checking {spread}"
         ));
     }
 }
@@ -213,10 +217,10 @@ fn list(devices: &[usize]) -> String {
 
 /// Adds advice to XLA's errors: for learners that cannot reduce, and for a program that needs too much memory.
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
+    let section = settings.training_loop.section();
     let message = match &error {
         RuntimeError::Xla { message, .. } => message,
         RuntimeError::Reduction(_) if settings.training_loop.host().is_some() => {
-            let section = settings.training_loop.section();
             return anyhow!(
                 "{error}; --set {section}.actors=[...] --set {section}.learners=[...] says which devices do what"
             );
@@ -226,7 +230,7 @@ fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Er
     match memory_numbers(message) {
         Some((needed, available)) => anyhow!(
             "out of memory: the program needs {} ({needed} bytes) on each device and {target} has {} ({available} bytes): lower \
-             anakin.environments or anakin.unroll, or take more devices",
+             {section}.environments or {section}.unroll, or take more devices",
             bytes(needed),
             bytes(available)
         ),

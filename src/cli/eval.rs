@@ -112,7 +112,7 @@ fn matches(
         ))
         .into());
     };
-    let agent = ready.training.agent();
+    let agent = ready.plays()?.agent();
     let simulations = ready.settings.agent.get("simulations").and_then(Value::as_integer);
     let simulations = simulations.and_then(|number| usize::try_from(number).ok());
     let opponent = opponents.named(opponent, simulations)?;

@@ -81,6 +81,10 @@ impl Training for Fake {
         Ok(Box::new(FakeRun { fake: self.clone(), calls: calls.transpose()?.unwrap_or(0), seed }))
     }
 
+    fn plays(&self) -> Result<&dyn Plays, String> {
+        Ok(self)
+    }
+
     fn repeats(&self) -> Result<&dyn Repeats, String> {
         Err("the fake has nothing to explain".to_owned())
     }

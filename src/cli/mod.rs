@@ -68,7 +68,7 @@ use tracing_subscriber::EnvFilter;
 pub(crate) use crate::program_name::program_name;
 use crate::program_name::set_program_name;
 use crate::registry::Registry;
-use crate::settings::{Settings, TrainingLoop, UsageError};
+use crate::settings::{Settings, UsageError};
 use crate::training::Training;
 
 pub use console::Console;
@@ -223,9 +223,9 @@ const MOST_CPU_DEVICES: usize = 1024;
 fn open(settings: &Settings) -> Result<Client> {
     // Where actors and learners are on different devices, a CPU has as many as are named.
     let training_loop = &settings.training_loop;
-    let named = match training_loop {
-        TrainingLoop::Anakin(_) => 0,
-        _ => settings.train.devices.named().max(training_loop.devices_named()),
+    let named = match training_loop.host() {
+        None => 0,
+        Some(_) => settings.train.devices.named().max(training_loop.devices_named()),
     };
     if settings.train.platform == "cpu" && named > MOST_CPU_DEVICES {
         return Err(UsageError::new(format!(
@@ -238,7 +238,7 @@ fn open(settings: &Settings) -> Result<Client> {
     let cpu_devices = (plugin.name() == "cpu" && named > cores).then_some(named);
     let small = training_loop.host().is_none()
         && settings.train.devices.named() == 1
-        && training_loop.environments() <= ONE_THREAD;
+        && training_loop.lanes() <= ONE_THREAD;
     let options = match small && plugin.name() == "cpu" {
         true => ClientOptions { cpu_devices: Some(1), cpu_threads: Some(NonZero::<usize>::MIN) },
         false => ClientOptions { cpu_devices, ..ClientOptions::default() },

@@ -58,7 +58,7 @@ pub(super) fn train(
     let at_once = processes.map_or(1, |number| number.get());
     if let Some(reason) = reason {
         console.say(&format!(
-            "{} that are a program each, {at_once} at once: {reason}",
+            "{} that are a program each, {at_once} at once: {reason:#}",
             plural(chosen.len(), "run")
         ));
     }
@@ -91,8 +91,13 @@ pub(super) fn train(
     })
 }
 
+/// True if a folder has runs of some command already.
+pub(super) fn has_begun(folder: &Path) -> bool {
+    folder.join(ARGUMENTS).is_file()
+}
+
 /// Writes down what the folder's runs are of, and refuses a folder of others.
-fn same_as_before(several: &Several<'_>, folder: &Path) -> Result<()> {
+pub(super) fn same_as_before(several: &Several<'_>, folder: &Path) -> Result<()> {
     let path = folder.join(ARGUMENTS);
     let again = serde_json::to_string(&several.again)? + "\n";
     if !path.is_file() {

@@ -87,7 +87,7 @@ fn trained(
     let (stage, pictures) = entry.stage(&settings.environment, ready.device())?;
     let &PlayArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
     let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
-    let mut evaluator = ready.training.evaluator(stage, ready.device(), &play)?;
+    let mut evaluator = ready.plays()?.evaluator(stage, ready.device(), &play)?;
     let _heeding = signals::heed();
     let mut screen = Screen::new(args, pictures, console)?;
     let watch = &mut |memory: &StepMemory| screen.show(memory, interrupt);

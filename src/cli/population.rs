@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
+use podracer_rl::population::Exploit;
 
 use super::arguments::{Apart, TrainArguments};
 use super::evaluations::Evaluations;
@@ -13,7 +14,7 @@ use super::progress::Progress;
 use super::session::{Ready, Session};
 use super::totals::RunTotals;
 use super::{Console, FAILURE, INTERRUPTED, Program, one_by_one, program_name, signals};
-use crate::population::check_shares;
+use crate::population::{check_exploit, check_shares};
 use crate::run_directory::{Counters, RunDirectory, group};
 use crate::settings::{Devices, Settings, UsageError};
 use crate::statistics::mean;
@@ -41,6 +42,8 @@ pub(super) struct Several<'a> {
     pub(super) common: Vec<String>,
     /// The command's own arguments, for the tasks of an array job.
     pub(super) again: Vec<String>,
+    /// Population-based training of the runs, if they are to take over from one another.
+    pub(super) exploit: Option<Exploit>,
     /// Processes of the runs, where they are no program together.
     pub(super) apart: Apart,
     /// True if the user names the devices.
@@ -52,6 +55,16 @@ impl Several<'_> {
     /// True if the runs are processes even where they could be one program.
     fn apart(&self) -> bool {
         self.apart.launch.is_some() || self.apart.only.is_some()
+    }
+
+    /// Refuses runs that are programs of their own, if they are to take over from one another.
+    fn alone(&self, why: &str) -> Result<(), UsageError> {
+        match self.exploit {
+            None => Ok(()),
+            Some(_) => Err(UsageError::new(format!(
+                "--exploit-every is for runs of one program, and {why}"
+            ))),
+        }
     }
 
     /// The settings in which the runs differ, as numbers.
@@ -115,6 +128,7 @@ pub(super) fn seeds(
         run_dir: args.run_dir.as_deref(),
         again: args.experiment.again("train", &common, (args.seed, number)),
         common,
+        exploit: None,
         apart: Apart::default(),
         on_devices: args.experiment.devices.is_some(),
         json: args.json,
@@ -151,8 +165,18 @@ pub(super) fn train(
     let Some(settings) = planned.first().map(|run| run.settings.clone()) else {
         bail!(UsageError::new("there is no run to train"));
     };
+    if let Some(exploit) = &several.exploit {
+        check_exploit(exploit, number)?;
+    }
     if several.apart() {
+        several.alone("--processes and --launch make a program of each run")?;
         return one_by_one::train(&several, None, (console, interrupt));
+    }
+    if run_dir.is_some_and(one_by_one::has_begun) {
+        let reason =
+            anyhow!("the folder has them already, and those that are not done go on by themselves");
+        several.alone(&format!("{reason}"))?;
+        return one_by_one::train(&several, Some(&reason), (console, interrupt));
     }
     // The runs share out all devices, and each is one of the settings' own.
     let mut shared = settings.clone();
@@ -178,6 +202,7 @@ pub(super) fn train(
     let (populates, columns) = match one_program {
         Ok(both) => both,
         Err(reason) => {
+            several.alone(&format!("{reason:#}"))?;
             // The devices are for the runs' processes.
             drop(ready);
             return one_by_one::train(&several, Some(&reason), (console, interrupt));
@@ -187,6 +212,7 @@ pub(super) fn train(
     let rule = ready.training.xla_options(&ready.recorded.platform, 1);
     let seeds: Vec<u64> = planned.iter().map(|run| run.settings.train.seed).collect();
     let folder = group(run_dir, name)?;
+    one_by_one::same_as_before(&several, &folder)?;
     let directory = |run: &Planned| {
         let xla = run.settings.xla_options(rule.clone()).into_iter().collect();
         let ready = Ready { settings: Settings { xla, ..run.settings.clone() }, ..ready.clone() };
@@ -202,7 +228,7 @@ pub(super) fn train(
     }
     let mut progress = Progress::new(console, steps.saturating_mul(number as u64));
     let runs = populates
-        .populate(ready.start(&folder, None), &seeds, &columns)
+        .populate(ready.start(&folder, None), &seeds, &columns, several.exploit.as_ref())
         .with_context(|| format!("cannot start {name}"))?;
     let compile_seconds = runs.first().map_or(0.0, |run| run.compile_seconds());
     let mut evaluations = Evaluations::compile(&ready)?;
@@ -278,10 +304,10 @@ pub(super) fn train(
     };
     if interrupted {
         console.say(&format!(
-            "stopped after {calls} of {} calls; each run goes on by itself, with `{} resume {}/RUN`",
+            "stopped after {calls} of {} calls; the same command with --run-dir {} goes on, and each run by itself with `{} resume`",
             plan.calls,
-            program_name(),
-            folder.display()
+            folder.display(),
+            program_name()
         ));
     }
     outcomes.tell(json, console)?;

@@ -21,8 +21,8 @@ use crate::evaluation::Play;
 use crate::loading::Overrides;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Recorded, RunDirectory, RunProgress};
-use crate::settings::{OnNan, Settings, TrainSettings};
-use crate::training::{CallMetrics, Elsewhere, Evaluator, Run, Start, Training};
+use crate::settings::{OnNan, Settings, TrainSettings, UsageError};
+use crate::training::{CallMetrics, Elsewhere, Evaluator, Plays, Run, Start, Training};
 
 /// A training with its devices open.
 #[derive(Clone)]
@@ -63,8 +63,14 @@ impl Ready {
 
     /// Compiles what plays episodes with the networks of a checkpoint.
     pub(super) fn evaluator(&self, play: &Play) -> Result<Box<dyn Evaluator>> {
-        let environments = self.training.environments(self.device(), play.episodes)?;
-        self.training.evaluator(environments, self.device(), play)
+        let plays = self.plays()?;
+        plays.evaluator(plays.environments(self.device(), play.episodes)?, self.device(), play)
+    }
+
+    /// The training's agent beside its loop.
+    pub(super) fn plays(&self) -> Result<&dyn Plays, UsageError> {
+        let refused = |why| UsageError::new(format!("{}: {why}", self.settings.experiment));
+        self.training.plays().map_err(refused)
     }
 
     /// The device that plays episodes, by its index.

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use podracer_rl::population::Exploit;
 
 use super::arguments::SweepArguments;
 use super::axes::{Axis, combinations, several};
@@ -58,12 +59,16 @@ pub(super) fn sweep(
     }
     let common = experiment.common(args.steps);
     let name = runs.first().map_or("sweep", |run| &run.settings.experiment);
+    let exploit_every = args.exploit_every.map(|every| format!("--exploit-every={every}"));
+    let mut again = experiment.again("sweep", &common, (args.seed, seeds));
+    again.extend(exploit_every);
     let several = Several {
         name: format!("{name}-sweep"),
         keys: axes.into_iter().map(|(key, _)| key).collect(),
         run_dir: args.run_dir.as_deref(),
-        again: experiment.again("sweep", &common, (args.seed, seeds)),
+        again,
         common,
+        exploit: args.exploit_every.map(|every| Exploit::every(every.get())),
         apart: args.apart.clone(),
         on_devices: experiment.devices.is_some(),
         json: args.json,

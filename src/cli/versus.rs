@@ -46,7 +46,7 @@ pub(super) fn versus(
     let tally = versus.tally();
     let play =
         Play { episodes: games, seed: args.seed, sampled: args.sample, allow_nan: args.allow_nan };
-    let mut evaluator = ready.training.evaluator(Box::new(versus), ready.device(), &play)?;
+    let mut evaluator = ready.plays()?.evaluator(Box::new(versus), ready.device(), &play)?;
     let played = evaluator.play(&found.checkpoint, interrupt, &mut |_| Ok(()));
     let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
     if !tally.left {

@@ -10,9 +10,10 @@ use podracer_rl::agents::{AnyAgent, Task};
 use podracer_runtime::{
     Array, Checkpoint, Client, CompileOptions, ExecutableCache, OptionValue, ProgramOptions,
 };
-use toml::Table;
+use toml::{Table, Value};
 
 use super::explain;
+use super::population::EXPLOITED;
 use super::recent::RecentReturns;
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
 use crate::export::Portable;
@@ -79,12 +80,32 @@ impl AnakinTraining {
     }
 }
 
+impl AnakinTraining {
+    /// The loop that a checkpoint is of: with the settings that a run of an exploited population had in the end.
+    fn exploited(&self, from: Option<&Checkpoint<'_>>) -> Result<Anakin<AnyEnvironment, AnyAgent>> {
+        let arrays = from.iter().flat_map(|checkpoint| &checkpoint.arrays);
+        let changed =
+            arrays.filter_map(|(name, array)| Some((name.strip_prefix(EXPLOITED)?, array)));
+        let mut table = self.table.clone();
+        let mut any = false;
+        for (key, array) in changed {
+            let value = array.to_host()?.item::<f64>()?;
+            let key = key.strip_prefix("agent.").unwrap_or(key);
+            any |= table.insert(key.to_owned(), Value::Float(value)).is_some();
+        }
+        if !any {
+            return Ok(self.anakin.clone());
+        }
+        Ok(self.anakin.clone().with_agent(self.entry.agent(&table, &self.task)?))
+    }
+}
+
 impl Training for AnakinTraining {
     fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
         let Start { client, devices, seed, from, .. } = start;
         let began = Instant::now();
         let options = self.options(&start);
-        let anakin = self.anakin.clone().devices(devices.len()).compile_with(client, &options)?;
+        let anakin = self.exploited(from)?.devices(devices.len()).compile_with(client, &options)?;
         let compile_seconds = began.elapsed().as_secs_f64();
         let state = match from {
             Some(checkpoint) => anakin.restore(checkpoint)?,
@@ -100,6 +121,10 @@ impl Training for AnakinTraining {
             iterations: from.map_or(0, |checkpoint| checkpoint.iterations),
             recent: RecentReturns::restored(from)?,
         }))
+    }
+
+    fn plays(&self) -> Result<&dyn Plays, String> {
+        Ok(self)
     }
 
     fn repeats(&self) -> Result<&dyn Repeats, String> {

@@ -123,6 +123,10 @@ impl Training for CentralTraining {
         self.begin(start, workers, restarts, None)
     }
 
+    fn plays(&self) -> Result<&dyn Plays, String> {
+        Ok(self)
+    }
+
     fn repeats(&self) -> Result<&dyn Repeats, String> {
         Err(
             "which steps an inference was of, and which parameters it had, was decided by time ([central]): the iterations of this run \

@@ -3,6 +3,7 @@
 mod anakin;
 mod central;
 mod explain;
+mod meta;
 mod population;
 mod programs;
 mod recent;
@@ -99,6 +100,10 @@ impl Registry {
                 let central = CentralInference::with(agent, central.clone());
                 let central = central.named(experiment).simplify(simplify);
                 Box::new(CentralTraining { central, batches, frames_per_step })
+            }
+            TrainingLoop::Meta(meta) => {
+                let environment = self.environment_of(settings)?.in_dsl(table)?;
+                Box::new(meta::training(settings, meta, environment)?)
             }
         })
     }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use podracer_dsl::prelude::{DType, Spec, Tensor, TensorType, eval_shape, key};
 use podracer_envs::AnyEnvironment;
 use podracer_rl::agents::{AnyAgent, Learn};
+use podracer_rl::population::Exploit;
 use podracer_rl::{column, with_row};
 use podracer_runtime::{Array, Checkpoint, Client, Host};
 use toml::{Table, Value};
@@ -22,6 +23,9 @@ use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::settings::UsageError;
 use crate::training::{CallMetrics, Column, Populates, Run, Start};
 
+/// Prefix of the settings of a run that have changed since its beginning, in its checkpoint.
+pub(super) const EXPLOITED: &str = "exploited.";
+
 /// The state of an agent.
 type AgentState = <AnyAgent as Learn>::State;
 
@@ -32,6 +36,8 @@ struct Shared {
     parameters: Vec<(usize, String)>,
     /// Absent only after a call that failed.
     state: Option<PopulationState<Option<Tensor>, AnyEnvironment, AnyAgent>>,
+    /// The settings that change as members take over from others: those of the columns, or none.
+    exploited: Vec<String>,
     iterations: u64,
     /// Calls that a member has not taken; `None` for one that has ended.
     waiting: Vec<Option<VecDeque<CallMetrics>>>,
@@ -74,6 +80,7 @@ impl Populates for AnakinTraining {
         start: Start<'_>,
         seeds: &[u64],
         columns: &[Column],
+        exploit: Option<&Exploit>,
     ) -> Result<Vec<Box<dyn Run>>> {
         let Start { client, devices, .. } = start;
         let began = Instant::now();
@@ -88,6 +95,10 @@ impl Populates for AnakinTraining {
             Some(Err(_)) | None => self.anakin.clone(),
         };
         let population = Population::new(seeds.to_vec(), rows, make).devices(devices.len());
+        let population = match exploit {
+            Some(exploit) => population.exploit(exploit.clone()),
+            None => population,
+        };
         let program = population.compile_with(client, &options)?;
         let compile_seconds = began.elapsed().as_secs_f64();
         let agent = self.anakin.agent();
@@ -96,6 +107,10 @@ impl Populates for AnakinTraining {
             state: Some(program.init()?),
             parameters: parameters::positions(agent, &state)?,
             program,
+            exploited: match exploit {
+                Some(_) => columns.iter().map(|column| column.key.clone()).collect(),
+                None => Vec::new(),
+            },
             iterations: 0,
             waiting: seeds.iter().map(|_| Some(VecDeque::new())).collect(),
             recent: seeds.iter().map(|_| RecentReturns::default()).collect(),
@@ -161,10 +176,12 @@ impl Shared {
         self.checkpoints.clear();
         self.agents.take();
         let env_steps = self.program.steps_per_call() / members.len() as u64;
+        let values = self.values()?;
         let of_members = members.into_iter().zip(&mut self.recent).zip(&mut self.waiting);
-        for ((metrics, recent), waiting) in of_members {
+        for (((metrics, recent), waiting), values) in of_members.zip(values) {
             let Some(waiting) = waiting else { continue };
             waiting.push_back(CallMetrics {
+                per_call: values,
                 env_steps,
                 iterations,
                 per_iteration: metrics.per_iteration()?,
@@ -175,6 +192,21 @@ impl Shared {
             });
         }
         Ok(())
+    }
+
+    /// The present values of the settings that change, of each member.
+    fn values(&self) -> Result<Vec<Vec<(String, f64)>>> {
+        let members = self.waiting.len();
+        let (keys, leaves) = match self.exploited.is_empty() {
+            true => (&[][..], Vec::new()),
+            false => (&self.exploited[..], self.program.data(self.state()?)?.into_leaves()),
+        };
+        let numbers = leaves.first().map(Array::to_f64).unwrap_or_default();
+        let of_member = |member: usize| {
+            let row = numbers[member * keys.len()..].iter().copied();
+            keys.iter().cloned().zip(row).collect()
+        };
+        Ok((0..members).map(of_member).collect())
     }
 
     /// The agent of a member after the last call.
@@ -190,8 +222,14 @@ impl Shared {
     fn checkpoint(&mut self, member: usize) -> Result<Checkpoint<'static>> {
         if self.checkpoints.is_empty() {
             self.checkpoints = self.program.members(self.state()?, self.iterations)?;
-            for (checkpoint, recent) in self.checkpoints.iter_mut().zip(&self.recent) {
+            let values = self.values()?;
+            let of_members = self.checkpoints.iter_mut().zip(&self.recent).zip(values);
+            for ((checkpoint, recent), values) in of_members {
                 recent.save(checkpoint)?;
+                let value = |(key, value): (String, f64)| {
+                    (key, Array::floats(DType::F64, [0; 0], &[value]))
+                };
+                checkpoint.insert(EXPLOITED, values.into_iter().map(value));
             }
         }
         Ok(self.checkpoints[member].clone())

@@ -80,6 +80,10 @@ impl Training for SebulbaTraining {
         }))
     }
 
+    fn plays(&self) -> Result<&dyn Plays, String> {
+        Ok(self)
+    }
+
     fn repeats(&self) -> Result<&dyn Repeats, String> {
         match self.sebulba.settings().fixed_lag() {
             Some(_) => Ok(self),

@@ -59,11 +59,10 @@ impl Settings {
     }
 
     fn divide_over(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
-        let (section, environments) =
-            (self.training_loop.section(), self.training_loop.environments());
-        if devices == 0 || !environments.is_multiple_of(devices) {
+        let (section, (key, number)) = (self.training_loop.section(), self.training_loop.divided());
+        if devices == 0 || !number.is_multiple_of(devices) {
             return Err(UsageError::new(format!(
-                "{section}.environments = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
+                "{section}.{key} = {number} does not divide over {devices} devices: it must be a multiple of {devices}"
             )));
         }
         let (lanes, unroll) = (self.training_loop.lanes(), self.training_loop.unroll());

@@ -80,7 +80,7 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
 }
 
 /// The loops that take the place of `[anakin]`.
-pub(super) const OTHER_LOOPS: [&str; 2] = ["sebulba", "central"];
+pub(super) const OTHER_LOOPS: [&str; 3] = ["sebulba", "central", "meta"];
 
 impl Registry {
     /// Checks that every registration is valid and every experiment loads.

@@ -164,7 +164,10 @@ fn mistakes_say_what_is_allowed() {
         assert!(text.contains(expected), "--set {one}: {text}");
     }
     let cases: &[(&str, &str)] = &[
-        ("agent.optimizer=sgd", "agent.optimizer is `sgd` and must be one of: rmsprop, adam"),
+        (
+            "agent.optimizer=lion",
+            "agent.optimizer is `lion` and must be one of: rmsprop, adam, sgd",
+        ),
         ("agent.advantage=gae", "agent.advantage is `gae` and must be one of: impala, rlax"),
         (
             "agent.reward_clipping=one",

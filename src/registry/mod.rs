@@ -21,8 +21,8 @@ use toml::{Table, Value};
 
 use crate::schema::Schema;
 use crate::settings::{
-    AnakinSettings, CentralSettings, MetricsSettings, ProgramSettings, SebulbaSettings,
-    TrainSettings,
+    AnakinSettings, CentralSettings, MetaLoopSettings, MetricsSettings, ProgramSettings,
+    SebulbaSettings, TrainSettings,
 };
 
 pub use agents::AgentEntry;
@@ -35,7 +35,7 @@ pub(crate) use matches::{Match, Score};
 #[derive(Clone, Debug)]
 pub struct Registry {
     /// The tables that neither agent nor environment decides, by name.
-    pub(crate) tables: [(&'static str, Schema); 6],
+    pub(crate) tables: [(&'static str, Schema); 7],
     agents: Vec<AgentEntry>,
     environments: Vec<EnvironmentEntry>,
     experiments: Vec<Experiment>,
@@ -87,6 +87,7 @@ impl Registry {
             ("anakin", schema::<AnakinSettings>(&mut mistakes)),
             ("sebulba", schema::<SebulbaSettings>(&mut mistakes)),
             ("central", schema::<CentralSettings>(&mut mistakes)),
+            ("meta", schema::<MetaLoopSettings>(&mut mistakes)),
             ("program", schema::<ProgramSettings>(&mut mistakes)),
             ("metrics", schema::<MetricsSettings>(&mut mistakes)),
         ];

@@ -5,6 +5,7 @@
 //! - What [`Settings::to_toml`] writes reads back as the same settings: a run's `config.toml` is an experiment.
 
 mod devices;
+mod meta;
 mod problems;
 mod program;
 mod training_loop;
@@ -21,6 +22,7 @@ use toml::{Table, Value};
 
 pub use crate::UsageError;
 pub use devices::Devices;
+pub use meta::MetaLoopSettings;
 pub(crate) use problems::{Problems, suggestion};
 pub use program::{ProgramSettings, SimplifyGroup};
 pub use training_loop::TrainingLoop;
@@ -41,7 +43,7 @@ pub struct Settings {
     pub description: String,
     /// Table `[train]`.
     pub train: TrainSettings,
-    /// Table `[anakin]`, `[sebulba]` or `[central]`.
+    /// Table `[anakin]`, `[sebulba]`, `[central]` or `[meta]`.
     #[serde(flatten)]
     pub training_loop: TrainingLoop,
     /// Table `[agent]`, complete: the agent's name as `kind`, and its settings.
@@ -196,7 +198,8 @@ impl Settings {
     #[must_use]
     pub fn plan(&self) -> Plan {
         let (lanes, unroll) = (self.training_loop.lanes(), self.training_loop.unroll());
-        let steps_per_iteration = (lanes as u64).saturating_mul(unroll as u64).max(1);
+        let steps = (lanes as u64).saturating_mul(unroll as u64);
+        let steps_per_iteration = steps.saturating_mul(self.training_loop.rollouts() as u64).max(1);
         let iterations = (self.train.steps / steps_per_iteration).max(1);
         let calls = iterations.div_ceil(self.training_loop.iterations_per_call().max(1) as u64);
         Plan { steps_per_iteration, iterations, calls }

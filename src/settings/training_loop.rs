@@ -1,11 +1,11 @@
-//! The loop of an experiment: `[anakin]`, `[sebulba]` or `[central]`, of which it has one.
+//! The loop of an experiment: `[anakin]`, `[sebulba]`, `[central]` or `[meta]`, of which it has one.
 
 use podracer_runtime::{AnakinSettings, CentralSettings, HostLoopSettings, SebulbaSettings};
 use serde::{Deserialize, Serialize};
 
 use super::devices::up_to;
 use super::problems::Problems;
-use super::{ReplayMemory, UsageError};
+use super::{MetaLoopSettings, ReplayMemory, UsageError};
 
 /// The loop of an experiment, by the name of its table.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -17,6 +17,8 @@ pub enum TrainingLoop {
     Sebulba(SebulbaSettings),
     /// Central inference: workers step environments and know no model.
     Central(CentralSettings),
+    /// Agents in tasks of their own, through whose updates an update rule is trained, in one program.
+    Meta(Box<MetaLoopSettings>),
 }
 
 impl TrainingLoop {
@@ -27,14 +29,15 @@ impl TrainingLoop {
             TrainingLoop::Anakin(_) => "anakin",
             TrainingLoop::Sebulba(_) => "sebulba",
             TrainingLoop::Central(_) => "central",
+            TrainingLoop::Meta(_) => "meta",
         }
     }
 
-    /// The settings that both loops with environments on the host have; `None` for Anakin.
+    /// The settings that both loops with environments on the host have; `None` for loops that are one program.
     #[must_use]
     pub fn host(&self) -> Option<&HostLoopSettings> {
         match self {
-            TrainingLoop::Anakin(_) => None,
+            TrainingLoop::Anakin(_) | TrainingLoop::Meta(_) => None,
             TrainingLoop::Sebulba(sebulba) => Some(&sebulba.host),
             TrainingLoop::Central(central) => Some(&central.host),
         }
@@ -42,17 +45,27 @@ impl TrainingLoop {
 
     pub(crate) fn host_mut(&mut self) -> Option<&mut HostLoopSettings> {
         match self {
-            TrainingLoop::Anakin(_) => None,
+            TrainingLoop::Anakin(_) | TrainingLoop::Meta(_) => None,
             TrainingLoop::Sebulba(sebulba) => Some(&mut sebulba.host),
             TrainingLoop::Central(central) => Some(&mut central.host),
         }
     }
 
-    /// Lanes that the learner devices divide: all of Anakin's, those of an actor thread, or of a device that acts for workers.
+    /// The setting whose number the learner devices divide, and the number: lanes, or the agents of `[meta]`.
+    #[must_use]
+    pub fn divided(&self) -> (&'static str, usize) {
+        match self {
+            TrainingLoop::Meta(meta) => ("agents", meta.agents),
+            other => ("environments", other.environments()),
+        }
+    }
+
+    /// Lanes that are together: all of Anakin's, those of an actor thread, of a device that acts for workers, or of an agent of `[meta]`.
     #[must_use]
     pub fn environments(&self) -> usize {
         match self {
             TrainingLoop::Anakin(anakin) => anakin.environments,
+            TrainingLoop::Meta(meta) => meta.environments,
             TrainingLoop::Sebulba(sebulba) => sebulba.environments,
             TrainingLoop::Central(central) => central.environments,
         }
@@ -63,6 +76,7 @@ impl TrainingLoop {
     pub fn lanes(&self) -> usize {
         match self {
             TrainingLoop::Anakin(anakin) => anakin.environments,
+            TrainingLoop::Meta(meta) => meta.agents.saturating_mul(meta.environments),
             TrainingLoop::Sebulba(sebulba) => {
                 sebulba.actor_threads().saturating_mul(sebulba.environments)
             }
@@ -86,8 +100,18 @@ impl TrainingLoop {
     pub fn unroll(&self) -> usize {
         match self {
             TrainingLoop::Anakin(anakin) => anakin.unroll,
+            TrainingLoop::Meta(meta) => meta.unroll,
             TrainingLoop::Sebulba(SebulbaSettings { host, .. })
             | TrainingLoop::Central(CentralSettings { host, .. }) => host.unroll,
+        }
+    }
+
+    /// Rollouts of each lane in an iteration: in `[meta]` one for each update of an agent and one by which the rule is judged.
+    #[must_use]
+    pub fn rollouts(&self) -> usize {
+        match self {
+            TrainingLoop::Meta(meta) => meta.meta.inner_updates.saturating_add(1),
+            _ => 1,
         }
     }
 
@@ -96,6 +120,7 @@ impl TrainingLoop {
     pub fn iterations_per_call(&self) -> usize {
         match self {
             TrainingLoop::Anakin(anakin) => anakin.iterations_per_call,
+            TrainingLoop::Meta(meta) => meta.iterations_per_call,
             TrainingLoop::Sebulba(SebulbaSettings { host, .. })
             | TrainingLoop::Central(CentralSettings { host, .. }) => host.iterations_per_call,
         }
@@ -139,6 +164,12 @@ impl TrainingLoop {
                     folder.display()
                 ));
             }
+        }
+        if let TrainingLoop::Meta(settings) = self
+            && let [least, most] = settings.meta.lifetime
+            && least > most
+        {
+            problems.add(format!("meta.lifetime is [{least}, {most}]: the least must come first"));
         }
         if let TrainingLoop::Central(central) = self {
             let CentralSettings { environments, workers, capacity, .. } = *central;

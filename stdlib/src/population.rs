@@ -1,8 +1,13 @@
 //! Many trainings as one program: the loop of an agent in an environment, under `vmap` over its members.
 //!
 //! # Invariants
-//! - A member is a run of its own: it draws from the key of the run with its seed, and nothing of it crosses to another one.
+//! - A member is a run of its own: it draws from the key of the run with its seed, and nothing of it crosses to another one, unless the
+//!   population [`Exploit`]s its best members.
 //! - Devices share out the members in order; a member is whole on one device.
+
+mod exploit;
+
+pub use exploit::{Contest, Exploit, Rounds};
 
 use crate::agents::{Axes, Learn};
 use crate::anakin::{AgentLoop, Episodes, LoopState};
@@ -16,10 +21,14 @@ pub struct Member<M: Tree, S: Tree> {
     pub data: M,
     /// The state of its run.
     pub state: S,
+    /// The member's standing beside the others; `None` where none is exploited.
+    pub contest: Option<Contest>,
 }
 
+/// A member that is an agent's loop.
+pub type LoopMember<M, E, A> = Member<M, LoopState<E, A>>;
 /// The members of one device, `[P / n, ..]` of `P` on `n` devices.
-pub type MembersFor<M, E, A> = Placed<(), Member<M, LoopState<E, A>>>;
+pub type MembersFor<M, E, A> = Placed<Option<Rounds>, LoopMember<M, E, A>>;
 /// The metrics of an iteration of the members of one device, `[P / n, ..]`.
 pub type MemberMetrics<A> = Placed<(), Placed<<A as Learn>::Metrics, Episodes>>;
 
@@ -31,13 +40,26 @@ pub struct Population<F> {
     /// Members of one device.
     members: usize,
     axes: Axes,
+    exploit: Option<Exploit>,
 }
 
 impl<F> Population<F> {
     /// A population of which each of so many devices has so many `members`. `make` makes the loop of a member from its data, whose
     /// lanes are all on the member's device ([`AgentLoop::spread`] over [`Axes::none`]).
     pub fn new(make: F, members: usize, devices: usize) -> Self {
-        Population { make, members, axes: Axes::replicas(devices) }
+        Population { make, members, axes: Axes::replicas(devices), exploit: None }
+    }
+
+    /// The population whose worst members take over what the best ones have learned.
+    #[must_use]
+    pub fn exploiting(self, exploit: Option<Exploit>) -> Self {
+        Population { exploit, ..self }
+    }
+
+    /// The positions of this device's members among all. i32 `[P / n]`
+    #[track_caller]
+    fn rows(&self) -> Tensor {
+        arange(self.members) + self.axes.index() * self.members as i32
     }
 
     /// The members of this device at the start of their runs. `keys` are those of all members' runs, u32 `[P, 2]`; `data` is `[P, ..]`.
@@ -49,14 +71,14 @@ impl<F> Population<F> {
         A: Learn<Observation = E::Observation>,
         F: Fn(M) -> AgentLoop<E, A>,
     {
-        let first = self.axes.index() * self.members as i32;
-        let rows = arange(self.members) + first;
+        let rows = self.rows();
+        let rounds = self.exploit.as_ref().map(|_| Rounds::new(Key::from_words(keys.index(0))));
         let (keys, data) = tree_map(&(keys, data), |all| all.take(rows, 0));
-        let members = vmap((Keys::from_words(keys), data), |(key, data)| {
+        let members = vmap((Keys::from_words(keys), data, rows), |(key, data, row)| {
             let state = (self.make)(data.clone()).init(key);
-            Member { data, state }
+            Member { data, state, contest: self.exploit.as_ref().map(|_| Contest::new(row)) }
         });
-        Placed { replicated: (), sharded: members }
+        Placed { replicated: rounds, sharded: members }
     }
 
     /// One iteration of each member of this device.
@@ -71,10 +93,20 @@ impl<F> Population<F> {
         A: Learn<Observation = E::Observation>,
         F: Fn(M) -> AgentLoop<E, A>,
     {
-        let (sharded, metrics) = vmap(members.sharded, |Member { data, state }| {
+        let Placed { replicated: rounds, sharded: members } = members;
+        let (members, metrics) = vmap(members, |Member { data, state, contest }| {
             let (state, metrics) = (self.make)(data.clone()).iterate(state);
-            (Member { data, state }, metrics)
+            let contest = contest.map(|contest| contest.after(&metrics.sharded));
+            (Member { data, state, contest }, metrics)
         });
-        (Placed { replicated: (), sharded }, Placed { replicated: (), sharded: metrics })
+        let (rounds, members) = match (&self.exploit, rounds) {
+            (Some(exploit), Some(rounds)) => {
+                let (rounds, members) = exploit.round(rounds, members, self.rows(), &self.axes);
+                (Some(rounds), members)
+            }
+            (_, rounds) => (rounds, members),
+        };
+        let metrics = Placed { replicated: (), sharded: metrics };
+        (Placed { replicated: rounds, sharded: members }, metrics)
     }
 }

@@ -118,3 +118,79 @@ fn files_that_are_no_rule_are_refused() {
     let other = said("learned");
     assert!(other.contains("agent.rule: cannot read parameters from `rule`"), "{other}");
 }
+
+/// A training of a rule, with few of everything.
+fn meta(folder: &Path, more: &[&str]) -> assert_cmd::assert::Assert {
+    let mut command = podracer(&["train", "lpg-gridworlds"]);
+    for set in [
+        "meta.agents=4",
+        "meta.environments=2",
+        "meta.unroll=3",
+        "meta.inner_updates=2",
+        "meta.iterations_per_call=2",
+        "meta.units=4",
+        "meta.predictions=3",
+        "meta.lifetime=[2, 4]",
+        "meta.learning_rate_factors=[0.5, 1.0]",
+    ] {
+        command.args(["--set", set]);
+    }
+    command.args(more).current_dir(folder).assert()
+}
+
+/// Steps of two calls of two updates, each of three rollouts of 4 agents with 2 lanes by 3 steps.
+const TWO_CALLS: [&str; 2] = ["--steps", "288"];
+
+#[test]
+fn a_rule_is_trained_goes_on_and_is_learned_by() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inside = folder.path();
+    let result = |assert: &assert_cmd::assert::Assert| -> serde_json::Value {
+        serde_json::from_slice(&assert.get_output().stdout).expect("a result")
+    };
+    let whole = ["--run-dir", "whole", "--json"];
+    let whole = result(&meta(inside, &[&TWO_CALLS[..], &whole].concat()).success());
+    assert_eq!((&whole["env_steps"], &whole["iterations"]), (&288.into(), &4.into()));
+    let half = ["--steps", "144", "--run-dir", "half"];
+    meta(inside, &half).success();
+    let resumed = podracer(&["resume", "half", "--steps", "288", "--json"]);
+    let resumed = { resumed }.current_dir(inside).assert().success();
+    assert_eq!(result(&resumed)["params_sha256"], whole["params_sha256"]);
+    let shared = [&TWO_CALLS[..], &["--run-dir", "shared", "--devices", "2"]].concat();
+    meta(inside, &shared).success();
+
+    std::fs::copy(inside.join("whole/parameters.safetensors"), inside.join("rule"))
+        .expect("the parameters are the rule");
+    train("catch-ppo", "learned", &ANAKIN).current_dir(inside).assert().success();
+    let refused = podracer(&["eval", "whole"]).current_dir(inside).assert().code(2);
+    let said = text(&refused.get_output().stderr);
+    assert!(
+        said.contains("lpg-gridworlds: what it trains is an update rule and no agent"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_trains_no_rule_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (more, expected) in [
+        (&["--set", "agent.kind=ppo"][..], "agent.kind is ppo and must be learned"),
+        (
+            &["--set", "agent.rule=other"],
+            "agent.rule is `other`: [meta] trains a rule, and takes none",
+        ),
+        (
+            &["--set", "meta.agents=3", "--devices", "2"],
+            "meta.agents = 3 does not divide over 2 devices",
+        ),
+        (&["--set", "meta.lifetime=[4, 2]"], "meta.lifetime is [4, 2]: the least must come first"),
+        (&["--set", "meta.learning_rate_factors=[]"], "must name 1 to 1000 factors"),
+        (&["--set", "environment.name=pendulum"], "a rule of LPG is for discrete actions"),
+        (&["--set", "train.eval_every=1"], "what it trains is an update rule and no agent"),
+        (&["--actors", "0", "--learners", "1"], "`meta.actors` is not a setting"),
+    ] {
+        let refused = meta(folder.path(), more).code(2);
+        let said = text(&refused.get_output().stderr);
+        assert!(said.contains(expected), "{more:?}: {said}");
+    }
+}

@@ -380,3 +380,53 @@ fn a_sweep_that_is_stopped_leaves_checkpoints() {
     assert!(fs::read_dir(run.join("checkpoints")).expect("checkpoints").next().is_some());
     assert!(!folder.path().join("s/agent.epochs=2,seed=0").exists());
 }
+
+/// The worst runs go on with the agents and settings of the best ones, which their metrics and checkpoints say.
+#[test]
+fn a_sweep_exploits_its_best_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let rates = ["--set", "agent.learning_rate=1e-4,1e-3,1e-2,1e-1", "--exploit-every", "2"];
+    let sweep = [&["sweep"], &SHORT[1..], &rates].concat();
+    let all = said(folder, &[&sweep[..], &["--run-dir", "sweep"]].concat());
+    assert_eq!(all["runs"].as_array().map(Vec::len), Some(4));
+    let mut changed = Vec::new();
+    for rate in ["1e-4", "1e-3", "1e-2", "1e-1"] {
+        let run = format!("sweep/agent.learning_rate={rate},seed=0");
+        let lines = fs::read_to_string(folder.join(&run).join("metrics.jsonl")).expect("metrics");
+        let last = json(lines.lines().last().expect("a line").as_bytes());
+        let now = last["agent.learning_rate"].as_f64().expect("the present rate");
+        let before: f64 = rate.parse().expect("a rate");
+        if (now / before - 1.0).abs() > 1e-5 {
+            changed.push(run);
+        }
+    }
+    assert!(!changed.is_empty(), "no run took over from another");
+    said(folder, &["resume", &changed[0], "--steps", "768"]);
+
+    let refused = [&sweep[..], &["--set", "agent.epochs=1,2"]].concat();
+    let refused = podracer(&refused).current_dir(folder).assert().code(2);
+    let told = text(&refused.get_output().stderr);
+    assert!(told.contains("--exploit-every is for runs of one program"), "{told}");
+}
+
+/// A population that was ended goes on with the same command, and ends with the same table.
+#[test]
+fn a_population_goes_on_with_the_same_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let rates = ["--set", "agent.learning_rate=1e-3,1e-2", "--run-dir", "sweep"];
+    let sweep = [&["sweep"], &SHORT[1..], &rates].concat();
+    let whole = said(folder, &sweep);
+    fs::remove_dir_all(folder.join("sweep/agent.learning_rate=1e-2,seed=0")).expect("a run");
+    let again = said(folder, &sweep);
+    let returns = |all: &Value| {
+        let settings = all["settings"].as_array().expect("settings").iter();
+        settings.map(|row| row["mean_return"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(returns(&again), returns(&whole));
+    let other = [&["sweep"], &SHORT[1..], &rates, &["--seeds", "2"]].concat();
+    let refused = podracer(&other).current_dir(folder).assert().code(2);
+    let told = text(&refused.get_output().stderr);
+    assert!(told.contains("has the runs of another command"), "{told}");
+}

@@ -3,6 +3,7 @@
 use podracer_dsl::prelude::Key;
 use podracer_envs::Environment;
 use podracer_envs::grid_tasks::{Distribution, GridTask, GridTasks, TaskWorld};
+use podracer_rl::Number;
 use podracer_rl::agents::{Axes, LearnedAgent, Networks};
 use podracer_rl::anakin::AgentLoop;
 use podracer_rl::meta::{LpgRule, LpgShape, MetaSettings, MetaTraining};
@@ -22,6 +23,7 @@ fn agent(
     tasks: GridTasks,
     task: GridTask,
     rule: LpgRule,
+    factor: Number,
 ) -> AgentLoop<TaskWorld, LearnedAgent<Sgd>> {
     let world = tasks.world(task);
     let agent = LearnedAgent {
@@ -29,8 +31,8 @@ fn agent(
         actions: 9,
         networks: Networks { hidden: vec![8], ..Networks::default() },
         rule: rule.into(),
-        policy_optimizer: sgd(4.0),
-        prediction_optimizer: sgd(0.4),
+        policy_optimizer: sgd(4.0 * factor),
+        prediction_optimizer: sgd(0.4 * factor),
         prediction_cost: 0.5.into(),
     };
     AgentLoop::new(world, agent, 3, 5).spread(Axes::none())
@@ -44,7 +46,8 @@ fn trained(
 ) -> (Vec<Array>, Vec<f64>) {
     let tasks = tasks(distribution);
     let draw = move |key: Key| tasks.draw(key);
-    let make = move |task: GridTask, rule: LpgRule| agent(tasks, task, rule);
+    let make =
+        move |task: GridTask, rule: LpgRule, factor: Number| agent(tasks, task, rule, factor);
     let training: MetaTraining<_, _, Adam> =
         MetaTraining::new(draw, make, adam(1e-2), (AGENTS / devices, devices), settings);
     let traced = AnakinLoop::trace(
@@ -70,7 +73,7 @@ fn small() -> MetaSettings {
     MetaSettings {
         rule: LpgShape { predictions: 4, embedding: 3, units: 6 },
         inner_updates: 2,
-        lifetime: (3, 5),
+        lifetime: [3, 5],
         value_networks: Networks { hidden: vec![8], ..Networks::default() },
         ..MetaSettings::default()
     }

@@ -5,6 +5,7 @@ use podracer::population::{Population, PopulationState};
 use podracer_dsl::prelude::{Tensor, Tree};
 use podracer_envs::{CartPole, Environment};
 use podracer_rl::agents::{AdamSettings, Learn, Ppo, PpoSettings};
+use podracer_rl::population::Exploit;
 use podracer_rl::{Number, optim::sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, Checkpoint, Host};
@@ -193,4 +194,81 @@ fn members_without_data_or_a_device_are_mistakes() {
     assert!(short.contains("`` of f32[3]: expected a row for each of 2 seeds"), "{short}");
     let uneven = said(&[1, 2, 3], 3, 2);
     assert!(uneven.contains("3 members do not divide over 2 devices"), "{uneven}");
+}
+
+/// Learning rates of four members, of which one is replaced after each call.
+fn exploited(devices: usize) -> (Vec<f64>, Vec<usize>, Trained) {
+    let client = loops::client(devices);
+    let (_, data) = rates();
+    let exploit = Exploit { share: 0.25, ..Exploit::every(ITERATIONS) };
+    let make = |rate: Tensor| {
+        let settings = PpoSettings {
+            optimizer: AdamSettings::new(rate),
+            networks: loops::networks(),
+            ..PpoSettings::default()
+        };
+        let environment = CartPole::default();
+        let spaces = (environment.observation_space(), environment.action_space());
+        Anakin::new(environment, Ppo::with(settings, spaces.0, spaces.1))
+            .environments(4)
+            .unroll(32)
+            .iterations_per_call(ITERATIONS)
+    };
+    let population = Population::new(SEEDS, data, make).devices(devices).exploit(exploit);
+    let compiled = population.compile_with(&client, &loops::options(devices)).expect("it compiles");
+    let (state, metrics) = compiled.run(compiled.init().expect("the seeds")).expect("a call");
+    let rates = compiled.data(&state).expect("the rates").into_leaves()[0].to_f64();
+    let from = state.sharded.contest.as_ref().expect("a contest").from.to_host();
+    let from = from.expect("on the host").to_vec::<i32>().expect("positions");
+    let from = from.into_iter().map(|row| row as usize).collect();
+    let agents = compiled.agents(&state).expect("agents").into_iter();
+    let agents =
+        agents.map(|agent| agent.into_leaves().into_iter().map(|leaf| (String::new(), leaf)));
+    let returns = metrics.iter().map(|member| vec![member.episode_return]);
+    (rates, from, agents.map(Iterator::collect).zip(returns).collect())
+}
+
+#[test]
+fn the_worst_member_takes_over_from_the_best() {
+    let (before, _) = rates();
+    let (after, from, members) = exploited(1);
+    let place = |worst: bool| {
+        let returns = (0..SEEDS.len()).map(|member| (members[member].1[0], member));
+        let by_return = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0);
+        let found = if worst { returns.min_by(by_return) } else { returns.max_by(by_return) };
+        found.expect("members").1
+    };
+    let (worst, best) = (place(true), place(false));
+    let expected: Vec<usize> =
+        (0..SEEDS.len()).map(|member| if member == worst { best } else { member }).collect();
+    assert_eq!(from, expected);
+    assert_eq!(members[worst].0, members[best].0, "the agent is the best one's");
+    for (member, (&rate, &before)) in after.iter().zip(&before).enumerate() {
+        if member != worst {
+            assert_eq!(rate as f32, before);
+        }
+    }
+    let factor = after[worst] / f64::from(before[best]);
+    assert!([0.8, 1.2].iter().any(|known| (factor - known).abs() < 1e-6), "{factor}");
+
+    let (rates, sources, two) = exploited(2);
+    assert_eq!((rates, sources), (after, from));
+    same(&members, &two, 1e-5);
+}
+
+#[test]
+fn members_that_cannot_be_exploited_are_mistakes() {
+    let said = |seeds: &[u64], exploit: Exploit| {
+        let population = Population::new(seeds.to_vec(), (), |()| ppo(1e-3)).exploit(exploit);
+        population.trace().err().expect("a mistake").to_string()
+    };
+    let every = Exploit::every;
+    let none = said(&[1], every(5));
+    assert!(none.contains("1 member: the worst of at least 2"), "{none}");
+    let never = said(&[1, 2], every(0));
+    assert!(never.contains("every must be at least 1"), "{never}");
+    let all = said(&[1, 2], Exploit { share: 0.7, ..every(5) });
+    assert!(all.contains("share is 0.7 and must be above 0 and at most a half"), "{all}");
+    let nothing = said(&[1, 2], Exploit { factors: vec![0.0], ..every(5) });
+    assert!(nothing.contains("factors are [0.0]"), "{nothing}");
 }

@@ -147,6 +147,9 @@ mod tests {
 
     use super::*;
 
+    /// Experiments that train no agent whose episodes have a return.
+    const WITHOUT_RETURNS: [&str; 1] = ["lpg-gridworlds"];
+
     #[test]
     fn every_built_in_experiment_has_a_row() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
@@ -157,7 +160,8 @@ mod tests {
             .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
             .collect();
         let rows = Row::all().expect("the table reads");
-        let rows = rows.into_iter().map(|row| row.experiment).collect();
+        let rows = rows.into_iter().map(|row| row.experiment);
+        let rows = rows.chain(WITHOUT_RETURNS.map(str::to_owned)).collect();
         assert_eq!(
             experiments, rows,
             "experiments on the left, benches/learning/rows.toml on the right"

@@ -11,8 +11,8 @@
 use super::steps::weighted;
 use super::{
     Acted, ActorCritic, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings,
-    ActorCriticShape, AgentSettings, AnyAgent, Axes, Clipped, Evaluated, LaneSteps, Networks,
-    OptimizerDefaults, OptimizerKind, OptimizerSettings, RmsPropOrAdam, Staleness, Task,
+    ActorCriticShape, AgentSettings, AnyAgent, Axes, ChosenOptimizer, Clipped, Evaluated,
+    LaneSteps, Networks, OptimizerDefaults, OptimizerKind, OptimizerSettings, Staleness, Task,
     of_each_lane, step_weights,
 };
 use crate::Number;
@@ -100,7 +100,7 @@ impl AgentSettings for A2cSettings {
 }
 
 /// The agent of [`A2cSettings`].
-pub type A2c<O = Clipped<RmsPropOrAdam>> = ActorCriticAgent<A2cSettings, O>;
+pub type A2c<O = Clipped<ChosenOptimizer>> = ActorCriticAgent<A2cSettings, O>;
 
 /// Metrics of an iteration: means over all of its steps.
 #[derive(Tree, Clone, Copy)]

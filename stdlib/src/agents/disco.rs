@@ -32,11 +32,11 @@ pub struct DiscoNet {
     pub root: Linear,
     /// An action, one-hot, to what it leads to.
     pub model: Lstm,
-    /// What an action leads to, to its prediction `z`.
+    /// Outputs of `model` to the action's prediction `z`.
     pub z: Mlp,
-    /// What an action leads to, to the policy there.
+    /// Outputs of `model` to the policy that the action leads to.
     pub next_policy: Mlp,
-    /// What an action leads to, to its value in bins.
+    /// Outputs of `model` to the action's value in bins.
     pub q: Mlp,
 }
 
@@ -123,7 +123,7 @@ pub struct DiscoAgent<O> {
     pub networks: Networks,
     /// Units of the network's model of actions, and of the hidden layer of each head behind it.
     pub model_units: usize,
-    /// The rule.
+    /// The update rule that the agent learns by.
     pub rule: Rule<DiscoRule>,
     /// The optimizer.
     pub optimizer: O,
@@ -140,11 +140,11 @@ pub struct DiscoAgent<O> {
 /// State of a [`DiscoAgent`] with optimizer state `S`.
 #[derive(Tree, Clone)]
 pub struct DiscoState<S: Tree> {
-    /// The network.
+    /// The network that acts and learns.
     pub net: Optimized<DiscoNet, S>,
     /// The network that follows it.
     pub target: DiscoNet,
-    /// What the rule remembers of the agent's life.
+    /// The rule's memory of the agent's life.
     pub memory: DiscoMemory,
 }
 
@@ -153,7 +153,7 @@ pub struct DiscoState<S: Tree> {
 pub struct DiscoMetrics {
     /// The whole loss.
     pub loss: Tensor,
-    /// Its parts.
+    /// The loss's parts.
     pub losses: DiscoLosses,
     /// The policy's entropy before the update, in nats.
     pub entropy: Tensor,
@@ -185,7 +185,7 @@ impl<O: Optimizer> DiscoAgent<O> {
         DiscoOutputs { logits, ..outputs }
     }
 
-    /// What the rule sees of a rollout, by the agent's present state.
+    /// A rollout as the rule sees it, by the agent's present state.
     #[track_caller]
     fn seen(&self, state: &DiscoState<O::State<DiscoNet>>, rollout: &Rollout<Self>) -> DiscoSeen {
         let (now, after) = self.outputs(&state.net.params, rollout);

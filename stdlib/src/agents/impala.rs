@@ -14,8 +14,8 @@
 use super::steps::weighted;
 use super::{
     Acted, ActorCritic, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings,
-    ActorCriticShape, AgentSettings, AnyAgent, Axes, Clipped, Evaluated, LaneSteps, Networks,
-    OptimizerDefaults, OptimizerKind, OptimizerSettings, RmsPropOrAdam, Staleness, Task,
+    ActorCriticShape, AgentSettings, AnyAgent, Axes, ChosenOptimizer, Clipped, Evaluated,
+    LaneSteps, Networks, OptimizerDefaults, OptimizerKind, OptimizerSettings, Staleness, Task,
     of_each_lane, step_weights,
 };
 use crate::Number;
@@ -143,7 +143,7 @@ impl AgentSettings for ImpalaSettings {
 }
 
 /// The agent of [`ImpalaSettings`].
-pub type Impala<O = Clipped<RmsPropOrAdam>> = ActorCriticAgent<ImpalaSettings, O>;
+pub type Impala<O = Clipped<ChosenOptimizer>> = ActorCriticAgent<ImpalaSettings, O>;
 
 /// Metrics of an iteration: means over all of its steps.
 #[derive(Tree, Clone, Copy)]

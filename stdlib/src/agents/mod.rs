@@ -83,8 +83,8 @@ pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, Nor
 pub use off_policy::{OffPolicySettings, TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use optimizer::{
-    AdamSettings, DescribesOptimizer, OptimizerDefaults, OptimizerKind, OptimizerSettings,
-    RmsPropOrAdam, RmsPropOrAdamState,
+    AdamSettings, ChosenOptimizer, ChosenState, DescribesOptimizer, OptimizerDefaults,
+    OptimizerKind, OptimizerSettings,
 };
 pub use planning::{
     LearnFrom, PlanExtras, PlannedStep, PlanningSettings, SearchKind, SearchSettings,

@@ -3,7 +3,9 @@
 use super::settings::clipped;
 use super::{ActorCriticOptimizer, Clipped};
 use crate::Number;
-use crate::optim::{Adam, AdamState, Optimizer, RmsProp, RmsPropState, Schedule, adam, rmsprop};
+use crate::optim::{
+    Adam, AdamState, Optimizer, RmsProp, RmsPropState, Schedule, Sgd, SgdState, adam, rmsprop, sgd,
+};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -97,15 +99,17 @@ impl DescribesOptimizer for AdamSettings {
     }
 }
 
-/// Optimizers of [`Impala`](super::Impala) and [`A2c`](super::A2c).
+/// Optimizers of agents whose settings name one, such as [`Impala`](super::Impala) and [`A2c`](super::A2c).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
-    /// RMSProp, as in the papers of both.
+    /// RMSProp, as in the papers of IMPALA and A3C.
     #[default]
     Rmsprop,
     /// Adam (Kingma and Ba 2015).
     Adam,
+    /// Gradient descent, without momentum.
+    Sgd,
 }
 
 /// Settings of the optimizer of an agent, flattened into the agent's settings `A`, which say the defaults.
@@ -113,7 +117,7 @@ pub enum OptimizerKind {
 #[serde(default, bound = "A: OptimizerDefaults")]
 #[schemars(bound = "A: OptimizerDefaults")]
 pub struct OptimizerSettings<A> {
-    /// The optimizer: `rmsprop` or `adam`.
+    /// The optimizer: `rmsprop`, `adam` or `sgd`.
     pub optimizer: OptimizerKind,
     /// The optimizer's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -150,7 +154,7 @@ impl<A: OptimizerDefaults> Default for OptimizerSettings<A> {
 }
 
 impl<A: OptimizerDefaults> DescribesOptimizer for OptimizerSettings<A> {
-    type Optimizer = Clipped<RmsPropOrAdam>;
+    type Optimizer = Clipped<ChosenOptimizer>;
 
     fn learning_rate(&self) -> Number {
         self.learning_rate
@@ -160,31 +164,34 @@ impl<A: OptimizerDefaults> DescribesOptimizer for OptimizerSettings<A> {
         self.anneal_learning_rate
     }
 
-    fn optimizer(&self, learning_rate: Schedule) -> Clipped<RmsPropOrAdam> {
+    fn optimizer(&self, learning_rate: Schedule) -> Clipped<ChosenOptimizer> {
         let &OptimizerSettings { rmsprop_decay, epsilon, max_gradient_norm, .. } = self;
         let optimizer = match self.optimizer {
-            OptimizerKind::Rmsprop => RmsPropOrAdam::RmsProp(RmsProp {
+            OptimizerKind::Rmsprop => ChosenOptimizer::RmsProp(RmsProp {
                 eps_in_sqrt: A::EPSILON_IN_ROOT,
                 ..rmsprop(learning_rate).decay(rmsprop_decay).eps(epsilon)
             }),
-            OptimizerKind::Adam => RmsPropOrAdam::Adam(adam(learning_rate).eps(epsilon)),
+            OptimizerKind::Adam => ChosenOptimizer::Adam(adam(learning_rate).eps(epsilon)),
+            OptimizerKind::Sgd => ChosenOptimizer::Sgd(sgd(learning_rate)),
         };
         clipped(max_gradient_norm, optimizer)
     }
 }
 
-/// RMSProp or Adam.
+/// The optimizer that settings name.
 #[derive(Clone, Debug)]
-pub enum RmsPropOrAdam {
+pub enum ChosenOptimizer {
     /// The optimizer is RMSProp.
     RmsProp(RmsProp),
     /// The optimizer is Adam.
     Adam(Adam),
+    /// The optimizer is gradient descent.
+    Sgd(Sgd),
 }
 
-/// State of [`RmsPropOrAdam`]: that of its optimizer, under the same key paths.
+/// State of [`ChosenOptimizer`]: that of its optimizer, under the same key paths.
 #[derive(Tree, Clone)]
-pub enum RmsPropOrAdamState<P: Tree> {
+pub enum ChosenState<P: Tree> {
     /// [`RmsPropState`].
     RmsProp {
         /// Number of updates made, i32 `[]`.
@@ -205,55 +212,64 @@ pub enum RmsPropOrAdamState<P: Tree> {
         /// Mean of the gradients' squares.
         nu: P,
     },
+    /// State of gradient descent, [`SgdState`].
+    Sgd {
+        /// Number of updates made, i32 `[]`.
+        count: Tensor,
+        /// Trace of gradients, with momentum.
+        trace: Option<P>,
+    },
 }
 
-impl<P: Tree> From<RmsPropState<P>> for RmsPropOrAdamState<P> {
+impl<P: Tree> From<RmsPropState<P>> for ChosenState<P> {
     fn from(RmsPropState { count, nu, mu, trace }: RmsPropState<P>) -> Self {
-        RmsPropOrAdamState::RmsProp { count, nu, mu, trace }
+        ChosenState::RmsProp { count, nu, mu, trace }
     }
 }
 
-impl<P: Tree> From<AdamState<P>> for RmsPropOrAdamState<P> {
+impl<P: Tree> From<AdamState<P>> for ChosenState<P> {
     fn from(AdamState { count, mu, nu }: AdamState<P>) -> Self {
-        RmsPropOrAdamState::Adam { count, mu, nu }
+        ChosenState::Adam { count, mu, nu }
     }
 }
 
-impl Optimizer for RmsPropOrAdam {
-    type State<P: Tree> = RmsPropOrAdamState<P>;
+impl<P: Tree> From<SgdState<P>> for ChosenState<P> {
+    fn from(SgdState { count, trace }: SgdState<P>) -> Self {
+        ChosenState::Sgd { count, trace }
+    }
+}
+
+impl Optimizer for ChosenOptimizer {
+    type State<P: Tree> = ChosenState<P>;
 
     #[track_caller]
-    fn init<P: Tree>(&self, params: &P) -> RmsPropOrAdamState<P> {
+    fn init<P: Tree>(&self, params: &P) -> ChosenState<P> {
         match self {
-            RmsPropOrAdam::RmsProp(rmsprop) => rmsprop.init(params).into(),
-            RmsPropOrAdam::Adam(adam) => adam.init(params).into(),
+            ChosenOptimizer::RmsProp(rmsprop) => rmsprop.init(params).into(),
+            ChosenOptimizer::Adam(adam) => adam.init(params).into(),
+            ChosenOptimizer::Sgd(sgd) => sgd.init(params).into(),
         }
     }
 
     #[track_caller]
-    fn update<P: Tree>(
-        &self,
-        grads: P,
-        state: RmsPropOrAdamState<P>,
-        params: &P,
-    ) -> (P, RmsPropOrAdamState<P>) {
+    fn update<P: Tree>(&self, grads: P, state: ChosenState<P>, params: &P) -> (P, ChosenState<P>) {
         match (self, state) {
-            (
-                RmsPropOrAdam::RmsProp(rmsprop),
-                RmsPropOrAdamState::RmsProp { count, nu, mu, trace },
-            ) => {
+            (ChosenOptimizer::RmsProp(rmsprop), ChosenState::RmsProp { count, nu, mu, trace }) => {
                 let state = RmsPropState { count, nu, mu, trace };
                 let (updates, state) = rmsprop.update(grads, state, params);
                 (updates, state.into())
             }
-            (RmsPropOrAdam::Adam(adam), RmsPropOrAdamState::Adam { count, mu, nu }) => {
+            (ChosenOptimizer::Adam(adam), ChosenState::Adam { count, mu, nu }) => {
                 let (updates, state) = adam.update(grads, AdamState { count, mu, nu }, params);
                 (updates, state.into())
             }
+            (ChosenOptimizer::Sgd(sgd), ChosenState::Sgd { count, trace }) => {
+                let (updates, state) = sgd.update(grads, SgdState { count, trace }, params);
+                (updates, state.into())
+            }
             (_, state) => {
-                let message =
-                    "the state is that of the other optimizer: RMSProp's and Adam's differ";
-                let _ = fail("RmsPropOrAdam", message, &[], TensorType::scalar(F32));
+                let message = "the state is that of another optimizer: each has its own";
+                let _ = fail("ChosenOptimizer", message, &[], TensorType::scalar(F32));
                 (grads, state)
             }
         }

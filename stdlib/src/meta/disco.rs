@@ -59,9 +59,9 @@ pub struct DiscoSight {
 pub struct Lifetime {
     /// Its own embeddings.
     pub sight: DiscoSight,
-    /// What is seen of a step to the input of `core`, before the mean over all steps.
+    /// All that is seen of a step to the input of `core`, before the mean over all steps.
     pub input: Linear,
-    /// The LSTM.
+    /// The LSTM over updates.
     pub core: Lstm,
 }
 
@@ -84,7 +84,7 @@ pub struct DiscoRule {
     pub policy: Linear,
     /// Channels of an action to the logit of its target.
     pub logit: Linear,
-    /// What remembers the agent's life.
+    /// The part that remembers the agent's life.
     pub life: Lifetime,
 }
 
@@ -364,7 +364,7 @@ impl DiscoSight {
         layer_of(&net.layers[1], net.activation.apply(hidden)).squeeze(-1)
     }
 
-    /// What is seen of each step, f32 `[T, N, 27]`, and of each action, f32 `[T, N, A, 2]`.
+    /// All that is seen of each step, f32 `[T, N, 27]`, and of each action, f32 `[T, N, A, 2]`.
     #[track_caller]
     fn see(&self, seen: &DiscoSeen, values: &DiscoValues, memory: DiscoMemory) -> (Tensor, Tensor) {
         let DiscoSeen { action, reward, terminated, now, after, target, target_after, .. } = *seen;

@@ -1,6 +1,6 @@
 //! Training a rule: agents learn by it, and the rule learns from how they fare.
 
-use super::{LpgRule, LpgShape, UpdateRule};
+use super::{Arms, BanditSettings, LpgRule, LpgShape, UpdateRule};
 use crate::Number;
 use crate::agents::{Axes, Input, Learn, LearnedAgent, Networks, Optimized, Predictor, RolloutOf};
 use crate::anakin::{AgentLoop, Episodes, LoopState};
@@ -8,34 +8,52 @@ use crate::distributions::Distribution;
 use crate::optim::{Adam, Optimizer, adam};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Settings of a [`MetaTraining`]: the numbers of Oh et al. 2020, and of Jackson et al. 2023 where the former do not say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct MetaSettings {
     /// Sizes of the rule.
+    #[serde(flatten)]
     pub rule: LpgShape,
     /// Updates of an agent that the gradient of one update of the rule goes through.
+    #[schemars(range(min = 1, max = 10_000))]
     pub inner_updates: usize,
     /// Updates of an agent's life, from and to, after which another one begins with another task. Each is as likely by its logarithm.
-    pub lifetime: (usize, usize),
+    #[schemars(inner(range(min = 1, max = i32::MAX)))]
+    #[schemars(extend("x-must" = "have two numbers of updates, such as [250, 2500]"))]
+    pub lifetime: [usize; 2],
+    /// The bandit that chooses the learning rates of a life.
+    #[serde(flatten)]
+    pub bandit: BanditSettings,
     /// Discount of the rewards that the rule is judged by.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
     /// Lambda of the advantages that the rule is judged by.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
     /// Weight of the agents' entropy, which the rule shall keep.
+    #[schemars(range(min = 0.0))]
     pub entropy_cost: Number,
     /// Weight of the predictions' entropy.
+    #[schemars(range(min = 0.0))]
     pub prediction_entropy_cost: Number,
     /// Weight of the squares of the policy's targets.
+    #[schemars(range(min = 0.0))]
     pub policy_target_cost: Number,
     /// Weight of the squares of the predictions' targets.
+    #[schemars(range(min = 0.0))]
     pub prediction_target_cost: Number,
-    /// Networks of the values that the rule is judged by, where observations are no numbers.
-    pub value_networks: Networks,
-    /// Learning rate of those values.
+    /// Learning rate of the values that the rule is judged by.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub value_learning_rate: Number,
     /// True to keep nothing of an update for the way back but its result, and to compute the rest again: memory for time.
     pub checkpoint: bool,
+    /// Networks of the values that the rule is judged by, where observations are no numbers.
+    #[serde(flatten)]
+    pub value_networks: Networks,
 }
 
 impl Default for MetaSettings {
@@ -43,16 +61,17 @@ impl Default for MetaSettings {
         MetaSettings {
             rule: LpgShape::default(),
             inner_updates: 5,
-            lifetime: (250, 2500),
+            lifetime: [250, 2500],
+            bandit: BanditSettings::default(),
             discount: 0.99.into(),
             lambda: 0.95.into(),
             entropy_cost: 0.05.into(),
             prediction_entropy_cost: 1e-3.into(),
             policy_target_cost: 5e-3.into(),
             prediction_target_cost: 1e-3.into(),
-            value_networks: Networks::default(),
             value_learning_rate: 1e-3.into(),
             checkpoint: true,
+            value_networks: Networks::default(),
         }
     }
 }
@@ -62,6 +81,8 @@ impl Default for MetaSettings {
 pub struct MetaState<S: Tree> {
     /// The rule, with its optimizer's state.
     pub rule: Optimized<LpgRule, S>,
+    /// Knowledge of the factors of learning rates.
+    pub arms: Arms,
     /// Updates of the rule so far. i32 `[]`
     pub iteration: Tensor,
 }
@@ -75,6 +96,8 @@ pub struct Life<D: Tree, S: Tree, V: Tree> {
     pub state: S,
     /// Values of the task, which the rule is judged by and the agent does not know.
     pub value: V,
+    /// The factor of the agent's learning rates, by its position. i32 `[]`
+    pub arm: Tensor,
     /// Updates that are left. i32 `[]`
     pub left: Tensor,
     /// The key of the lives to come.
@@ -100,7 +123,8 @@ pub struct LifeMetrics {
     pub ended: Tensor,
 }
 
-type ValueState = Optimized<Predictor, <Adam as Optimizer>::State<Predictor>>;
+/// Values that a rule is judged by, with the state of their optimizer.
+pub type ValueState = Optimized<Predictor, <Adam as Optimizer>::State<Predictor>>;
 type LifeIn<D, E, O> = Life<D, LoopState<E, LearnedAgent<O>>, ValueState>;
 type Lived<D, E, O> = (LifeIn<D, E, O>, LifeMetrics, Episodes);
 type TrainingFor<D, E, O, R> = Placed<MetaState<<R as Optimizer>::State<LpgRule>>, LifeIn<D, E, O>>;
@@ -122,8 +146,8 @@ pub struct MetaTraining<Draw, Make, R> {
 
 impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
     /// A training of which each of so many devices has so many `agents`. `draw` draws a task, and `make` makes the loop of an agent in
-    /// it that learns by a rule; its lanes are all on the agent's device ([`AgentLoop::spread`] over [`Axes::none`]). `optimizer` moves
-    /// the rule.
+    /// it that learns by a rule, with a factor of its learning rates; its lanes are all on the agent's device ([`AgentLoop::spread`] over
+    /// [`Axes::none`]). `optimizer` moves the rule.
     pub fn new(
         draw: Draw,
         make: Make,
@@ -142,7 +166,7 @@ where
     O: Optimizer,
     R: Optimizer,
     Draw: Fn(Key) -> D,
-    Make: Fn(D, LpgRule) -> AgentLoop<E, LearnedAgent<O>>,
+    Make: Fn(D, LpgRule, Number) -> AgentLoop<E, LearnedAgent<O>>,
 {
     /// The training before its first iteration, of a rule that has learned nothing.
     #[track_caller]
@@ -155,28 +179,37 @@ where
     #[track_caller]
     pub fn init_with(&self, rule: LpgRule, key: Key) -> TrainingFor<D, E, O, R> {
         let indices = arange(self.agents) + self.axes.index() * self.agents as i32;
+        let arms = self.settings.bandit.arms();
         let lives = vmap((indices, whole(key)), |(index, key): (Tensor, Key)| {
-            self.begin(key.fold_in(index), &rule)
+            self.begin(key.fold_in(index), &rule, &arms)
         });
         let rule = Optimized::new(&self.optimizer, rule);
-        Placed { replicated: MetaState { rule, iteration: scalar(0) }, sharded: lives }
+        Placed { replicated: MetaState { rule, arms, iteration: scalar(0) }, sharded: lives }
+    }
+
+    /// The loop of an agent in a task, with the factor of an arm.
+    fn agent_loop(&self, task: &D, rule: &LpgRule, arm: Tensor) -> AgentLoop<E, LearnedAgent<O>> {
+        let factor = self.settings.bandit.factor(arm);
+        (self.make)(task.clone(), rule.clone(), factor.into())
     }
 
     /// The life of a new agent.
-    fn begin(&self, key: Key, rule: &LpgRule) -> LifeIn<D, E, O> {
+    fn begin(&self, key: Key, rule: &LpgRule, arms: &Arms) -> LifeIn<D, E, O> {
         let [task_key, agent_key, value_key, life_key, key] = key.split_into();
         let task = (self.draw)(task_key);
-        let agent_loop = (self.make)(task.clone(), rule.clone());
+        let arm = self.settings.bandit.choose(arms, life_key.fold_in(0));
+        let agent_loop = self.agent_loop(&task, rule, arm);
         let observation = &agent_loop.agent().observation;
         let networks = &self.settings.value_networks;
         let value = Predictor::init(value_key, observation, networks, 1);
-        let (least, most) = self.settings.lifetime;
+        let [least, most] = self.settings.lifetime;
         let (least, most) = (least as f64, most as f64);
         let left = (life_key.uniform([]) * (most / least).ln() + least.ln()).exp();
         Life {
             state: agent_loop.init(agent_key),
             task,
             value: Optimized::new(&adam(self.settings.value_learning_rate), value),
+            arm,
             left: left.round().astype(I32),
             key,
         }
@@ -188,21 +221,22 @@ where
         &self,
         state: TrainingFor<D, E, O, R>,
     ) -> (TrainingFor<D, E, O, R>, Placed<LifeMetrics, Episodes>) {
-        let Placed { replicated: MetaState { rule, iteration }, sharded: lives } = state;
+        let Placed { replicated: MetaState { rule, arms, iteration }, sharded: lives } = state;
         let (rule, (lives, metrics, episodes)) =
             rule.gradient_step(&self.optimizer, &self.axes, |rule| {
                 let (losses, lived) = vmap(lives, |life| self.live(&rule, life));
                 (losses.mean(), lived)
             });
+        let arms = arms.after(lives.left.le(0), lives.arm, metrics.reward, &self.axes);
         let lives = vmap(lives, |life: LifeIn<D, E, O>| {
             let (key, next) = life.key.split();
             let over = life.left.le(0);
             let life = Life { key: next, ..life };
-            tree_select(over, &self.begin(key, &rule.params), &life)
+            tree_select(over, &self.begin(key, &rule.params, &arms), &life)
         });
         let metrics = tree_map(&metrics, |all| self.axes.mean(all.mean()));
         let episodes = tree_map(&episodes, |all| all.sum().reshape([1]));
-        let state = MetaState { rule, iteration: iteration + 1 };
+        let state = MetaState { rule, arms, iteration: iteration + 1 };
         (
             Placed { replicated: state, sharded: lives },
             Placed { replicated: metrics, sharded: episodes },
@@ -213,7 +247,7 @@ where
     #[track_caller]
     fn live(&self, rule: &LpgRule, life: LifeIn<D, E, O>) -> (Tensor, Lived<D, E, O>) {
         let MetaSettings { inner_updates, checkpoint: again, .. } = self.settings;
-        let agent_loop = (self.make)(life.task.clone(), rule.clone());
+        let agent_loop = self.agent_loop(&life.task, rule, life.arm);
         let (state, (metrics, first)) = scan(life.state, 0..inner_updates, |state, _| {
             let update = |state| {
                 let (state, Placed { replicated, sharded }) = agent_loop.iterate(state);

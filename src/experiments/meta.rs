@@ -1,0 +1,298 @@
+//! The training of an update rule for the command line.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use podracer_compiler::simplify::{Options as Simplify, simplify};
+use podracer_dsl::prelude::{Key, eval_shape};
+use podracer_envs::grid_tasks::GridTask;
+use podracer_envs::{AnyEnvironment, Environment, GridTasks};
+use podracer_rl::Number;
+use podracer_rl::agents::{Axes, Task};
+use podracer_rl::anakin::{AgentLoop, Episodes, LoopState};
+use podracer_rl::meta::{
+    Life, LifeMetrics, LpgRule, MetaState, MetaTraining, Rule, UpdateRule, ValueState,
+};
+use podracer_rl::optim::{
+    Adam, Chain, ClipByGlobalNorm, Optimizer, adam, chain, clip_by_global_norm,
+};
+use podracer_runtime::{
+    AnakinLoop, AnakinProgram, AnakinState, Array, Checkpoint, CompileOptions, ExecutableCache,
+    OptionValue, ProgramOptions, lower_kept, projection,
+};
+
+use super::recent::RecentReturns;
+use crate::anakin::{STATE, STORE, TrainingMetrics};
+use crate::builder;
+use crate::export::{ArgumentKind, Portable};
+use crate::learned::{LearnedSettings, Learner};
+use crate::registry::parse;
+use crate::settings::{MetaLoopSettings, Settings, UsageError};
+use crate::training::{
+    CallMetrics, LoopModule, Plays, Programs, Repeats, Run, Stage, Start, Training,
+};
+
+type MetaOptimizer = Chain<ClipByGlobalNorm, Adam>;
+type Replicated = MetaState<<MetaOptimizer as Optimizer>::State<LpgRule>>;
+type Sharded = Life<Option<GridTask>, LoopState<AnyEnvironment, Learner>, ValueState>;
+type Traced = AnakinLoop<Replicated, Sharded, LifeMetrics, Episodes>;
+
+/// The training of a rule by agents in tasks.
+pub(super) struct RuleTraining {
+    settings: MetaLoopSettings,
+    agent: LearnedSettings,
+    environment: AnyEnvironment,
+    /// Tasks of which each life has one; `None` where all are in `environment`.
+    tasks: Option<GridTasks>,
+    task: Task,
+    name: String,
+    simplify: Simplify,
+}
+
+/// The training that settings describe.
+///
+/// # Errors
+/// [`UsageError`] for an agent that learns by no rule, or by one of its own, and for one that does not fit the environment.
+pub(super) fn training(
+    settings: &Settings,
+    meta: &MetaLoopSettings,
+    environment: AnyEnvironment,
+) -> Result<RuleTraining, UsageError> {
+    if settings.agent_kind() != "learned" {
+        return Err(UsageError::new(format!(
+            "agent.kind is {} and must be learned: [meta] trains the rule of such agents",
+            settings.agent_kind()
+        )));
+    }
+    let agent: LearnedSettings = parse(&settings.agent, "agent").map_err(UsageError::new)?;
+    if let Some(rule) = &agent.rule {
+        return Err(UsageError::new(format!(
+            "agent.rule is `{}`: [meta] trains a rule, and takes none",
+            rule.display()
+        )));
+    }
+    let tasks = match settings.environment_name() {
+        "grid-tasks" => Some(parse(&settings.environment, "environment")),
+        _ => None,
+    };
+    let task = Task {
+        observation: environment.observation_space(),
+        action: environment.action_space(),
+        // Schedules of an agent count its life.
+        iterations: meta.meta.lifetime[1],
+        model: None,
+    };
+    let training = RuleTraining {
+        settings: meta.clone(),
+        agent,
+        environment,
+        tasks: tasks.transpose().map_err(UsageError::new)?,
+        task,
+        name: builder::module_name(&settings.experiment),
+        simplify: settings.program.options(),
+    };
+    // Its mistakes are told before anything is traced.
+    let spec = LpgRule::spec_of(&meta.meta.rule);
+    let mut made = Ok(());
+    let traced = eval_shape((spec,), |(rule,)| {
+        made = training.agent.learner(&training.task, rule.into(), 1.0.into()).map(drop);
+    });
+    traced.map_err(|error| UsageError::new(error.to_string()))?;
+    made.map_err(UsageError::new)?;
+    Ok(training)
+}
+
+impl RuleTraining {
+    /// The loop of an agent in a task.
+    fn agent_loop(
+        &self,
+        task: Option<GridTask>,
+        rule: LpgRule,
+        factor: Number,
+    ) -> AgentLoop<AnyEnvironment, Learner> {
+        let environment = match (&self.tasks, task) {
+            (Some(tasks), Some(task)) => AnyEnvironment::new(tasks.world(task)),
+            _ => self.environment.clone(),
+        };
+        let agent = self.agent.learner(&self.task, Rule::from(rule), factor);
+        let agent = agent.expect("the training was made of these settings");
+        let MetaLoopSettings { environments, unroll, .. } = self.settings;
+        AgentLoop::new(environment, agent, environments, unroll).spread(Axes::none())
+    }
+
+    fn trace(&self, devices: usize) -> Result<Traced> {
+        let settings = &self.settings;
+        let optimizer =
+            chain(clip_by_global_norm(settings.max_gradient_norm), adam(settings.learning_rate));
+        let draw = |key: Key| self.tasks.as_ref().map(|tasks| tasks.draw(key));
+        let make = |task: Option<GridTask>, rule: LpgRule, factor: Number| {
+            self.agent_loop(task, rule, factor)
+        };
+        let agents = (settings.agents / devices, devices);
+        let training = MetaTraining::new(draw, make, optimizer, agents, settings.meta.clone());
+        Ok(AnakinLoop::trace(
+            &self.name,
+            devices,
+            settings.iterations_per_call,
+            |key| training.init(key),
+            |state| training.iterate(state),
+        )?)
+    }
+}
+
+impl Programs for RuleTraining {
+    fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
+        let traced = self.trace(replicas)?;
+        Ok(match stage {
+            Stage::Trace => traced.traced().func().to_string(),
+            Stage::Simplified => simplify(traced.traced().func(), &self.simplify).to_string(),
+            Stage::StableHlo => traced.lower_with(&self.simplify)?.module.key().to_owned(),
+        })
+    }
+
+    fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>> {
+        let module = self.trace(replicas)?.lower_with(&self.simplify)?.module;
+        Ok(vec![LoopModule { name: "loop", replicas, threads: 1, waiting_bytes: 0, module }])
+    }
+
+    fn programs(&self, _batch: Option<usize>) -> Result<Vec<Portable>> {
+        let traced = self.trace(1)?;
+        let parameters = rule_in(&traced)?;
+        let init = Portable::new(
+            "init",
+            "the state of a training at its start, from the run's key",
+            lower_kept(&format!("{}_init", self.name), traced.traced_init())?,
+            &[("key", ArgumentKind::Key)],
+            &["state"],
+        )
+        .with_parameters(parameters);
+        let train = Portable::new(
+            "train",
+            format!("{} update(s) of the rule", self.settings.iterations_per_call),
+            traced.lower()?,
+            &[("state", ArgumentKind::State)],
+            &["state", "metrics", "log"],
+        );
+        Ok(vec![init, train])
+    }
+
+    fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
+        let lanes = self.settings.agents * self.settings.environments;
+        builder::xla_options(platform, lanes, replicas > 1)
+    }
+}
+
+/// The rule's arrays among the leaves of the replicated state: position and path of each.
+fn rule_in(traced: &Traced) -> Result<Vec<(usize, String)>> {
+    let state = &traced.traced_init().results().replicated;
+    Ok(projection("parameters", state, |state| state.rule.params)?)
+}
+
+impl Training for RuleTraining {
+    fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
+        let Start { client, devices, seed, from, .. } = start;
+        let began = Instant::now();
+        let compile = CompileOptions {
+            replicas: devices.len(),
+            device_assignment: Some(devices.to_vec()),
+            xla: start.xla.to_vec(),
+        };
+        let simplify = self.simplify.clone();
+        let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
+        let traced = self.trace(devices.len())?;
+        let parameters = rule_in(&traced)?;
+        let program =
+            traced.compile(client, &options).context("cannot compile the training loop")?;
+        let compile_seconds = began.elapsed().as_secs_f64();
+        let state = match from {
+            Some(checkpoint) => program.restore(checkpoint, STATE)?,
+            None => program.init(seed)?,
+        };
+        let MetaLoopSettings { agents, environments, unroll, iterations_per_call, .. } =
+            self.settings;
+        let rollouts = self.settings.meta.inner_updates + 1;
+        Ok(Box::new(RuleRun {
+            program,
+            parameters,
+            state: Some(state),
+            compile_seconds,
+            iterations: from.map_or(0, |checkpoint| checkpoint.iterations),
+            iterations_per_call,
+            steps_per_call: (agents * environments * unroll * rollouts * iterations_per_call)
+                as u64,
+            recent: RecentReturns::restored(from)?,
+        }))
+    }
+
+    fn plays(&self) -> Result<&dyn Plays, String> {
+        Err("what it trains is an update rule and no agent: agents of kind `learned` learn by it, with agent.rule = \
+             the run's parameters.safetensors"
+            .to_owned())
+    }
+
+    fn repeats(&self) -> Result<&dyn Repeats, String> {
+        Err("the iterations of [meta] are not made again one by one".to_owned())
+    }
+}
+
+/// A training of a rule on its devices.
+struct RuleRun {
+    program: AnakinProgram<Replicated, Sharded, LifeMetrics, Episodes>,
+    /// The rule's arrays among the leaves of the replicated state: position and path.
+    parameters: Vec<(usize, String)>,
+    /// Absent only after a call that failed.
+    state: Option<AnakinState<Replicated, Sharded>>,
+    compile_seconds: f64,
+    iterations: u64,
+    iterations_per_call: usize,
+    steps_per_call: u64,
+    recent: RecentReturns,
+}
+
+impl RuleRun {
+    fn state(&self) -> Result<&AnakinState<Replicated, Sharded>> {
+        self.state.as_ref().context("the run ended with an error before")
+    }
+}
+
+impl Run for RuleRun {
+    fn compile_seconds(&self) -> f64 {
+        self.compile_seconds
+    }
+
+    fn advance(&mut self) -> Result<CallMetrics> {
+        let state = self.state.take().context("the run ended with an error before")?;
+        let (state, metrics) = self.program.run(state)?;
+        self.state = Some(state);
+        self.iterations += self.iterations_per_call as u64;
+        let (of_rule, episodes) = (metrics.replicated.clone(), metrics.sharded.clone());
+        let calls = self.iterations_per_call;
+        let metrics = TrainingMetrics::read(of_rule, &episodes, calls, metrics.reports)?;
+        Ok(CallMetrics {
+            env_steps: self.steps_per_call,
+            iterations: self.iterations_per_call as u64,
+            per_iteration: metrics.per_iteration()?,
+            recent: self.recent.with(metrics.ended()),
+            episodes: metrics.episodes,
+            reports: metrics.reports,
+            ..CallMetrics::default()
+        })
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
+        let mut checkpoint = Checkpoint { iterations: self.iterations, ..Checkpoint::default() };
+        checkpoint.insert(STATE, self.state()?.named_sources());
+        self.recent.save(&mut checkpoint)?;
+        Ok(checkpoint)
+    }
+
+    fn store(&self) -> &'static str {
+        STORE
+    }
+
+    fn parameters(&self) -> Result<Vec<(String, Array)>> {
+        let leaves = self.state()?.replicated.named_sources();
+        let picked = self.parameters.iter();
+        picked.map(|(leaf, path)| Ok((path.clone(), leaves[*leaf].1.to_host()?))).collect()
+    }
+}

@@ -1,0 +1,84 @@
+//! The choice of agents' learning rates by how agents with them have fared.
+
+use crate::agents::Axes;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Settings of the bandit that chooses the learning rates of an agent's life: Oh et al. 2020, "Balancing agent hyperparameters".
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct BanditSettings {
+    /// Factors of the agents' learning rates, of which each life has one. A single one is no choice.
+    #[schemars(length(min = 1, max = 1_000), inner(range(min = 1e-9)))]
+    #[schemars(extend("x-must" = "name 1 to 1000 factors of at least 1e-9"))]
+    pub learning_rate_factors: Vec<f64>,
+    /// Reward by the step that makes a factor e times as likely.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub bandit_temperature: f64,
+    /// Reward by the step that a factor is taken to be better by which one life has had; of n lives the n-th root less.
+    #[schemars(range(min = 0.0))]
+    pub bandit_bonus: f64,
+}
+
+impl Default for BanditSettings {
+    fn default() -> Self {
+        BanditSettings {
+            learning_rate_factors: vec![1.0],
+            bandit_temperature: 0.01,
+            bandit_bonus: 0.05,
+        }
+    }
+}
+
+/// Knowledge of each factor, f32 `[K]`.
+#[derive(Tree, Clone, Copy)]
+pub struct Arms {
+    /// Lives that had it and ended.
+    pub lives: Tensor,
+    /// Mean reward by the step at the end of these lives.
+    pub reward: Tensor,
+}
+
+impl BanditSettings {
+    /// The factors, f32 `[K]`.
+    #[track_caller]
+    fn factors(&self) -> Tensor {
+        let factors = &self.learning_rate_factors;
+        constant_of(&Array::floats(F32, [factors.len()], factors))
+    }
+
+    /// The factor of an arm, i32 `[]`. f32 `[]`
+    #[track_caller]
+    pub fn factor(&self, arm: Tensor) -> Tensor {
+        let factors = self.factors();
+        (factors * arm.one_hot(factors.len())).sum()
+    }
+
+    /// Arms of which nothing is known.
+    #[track_caller]
+    pub fn arms(&self) -> Arms {
+        let none = self.factors().zeros_like();
+        Arms { lives: none, reward: none }
+    }
+
+    /// The arm of a new life, with a probability of `exp((reward + bonus / sqrt(lives)) / temperature)`, but for a factor; arms that had no life
+    /// count as if they had one. i32 `[]`
+    #[track_caller]
+    pub fn choose(&self, arms: &Arms, key: Key) -> Tensor {
+        let bonus = self.bandit_bonus / arms.lives.maximum(1.0).sqrt();
+        key.categorical((arms.reward + bonus) / self.bandit_temperature)
+    }
+}
+
+impl Arms {
+    /// The arms after the lives that `ended` (bool `[N]`) with these arms (i32 `[N]`) and rewards by the step (f32 `[N]`), on all devices.
+    #[track_caller]
+    pub fn after(&self, ended: Tensor, arm: Tensor, reward: Tensor, axes: &Axes) -> Arms {
+        let here = arm.one_hot(self.lives.len()) * ended.astype(F32).expand_dims(-1);
+        let of_arm = |x: Tensor| axes.sum((here * x.expand_dims(-1)).sum_axis(0));
+        let lives = self.lives + of_arm(reward.ones_like());
+        let sum = self.reward * self.lives + of_arm(reward);
+        Arms { lives, reward: sum / lives.maximum(1.0) }
+    }
+}
