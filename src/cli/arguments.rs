@@ -133,6 +133,9 @@ pub(super) struct TrainArguments {
     /// Train so many runs as one program, with as many seeds from --seed on, and a run directory each
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("seed"))]
     pub(super) seeds: Option<NonZero<usize>>,
+    /// Most runs of one program, with --seeds; more are trained part by part [default: all, and half as many where they do not fit the memory]
+    #[arg(long, value_name = "N", requires = "seeds", allow_negative_numbers = true, value_parser = at_least_one("run"))]
+    pub(super) together: Option<NonZero<usize>>,
     /// Environment steps in all: 300000, 300k, 2.5M or 1e6
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
@@ -373,6 +376,9 @@ pub(super) struct SweepArguments {
     /// Environment steps of each run: 300000, 300k, 2.5M or 1e6
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
+    /// Most runs of one program; more are trained part by part [default: all, and half as many where they do not fit the memory]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("run"))]
+    pub(super) together: Option<NonZero<usize>>,
     /// Population-based training: every so many iterations the worst fifth of the runs take over what a run of the best fifth has learned, with
     /// its settings times 0.8 or 1.2
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("iteration"))]

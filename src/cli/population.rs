@@ -1,24 +1,28 @@
 //! `podracer train X --seeds N`: runs with several seeds as one program, and a run directory for each.
 
+use std::num::NonZero;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use podracer_rl::population::Exploit;
+use podracer_runtime::RuntimeError;
 
 use super::arguments::{Apart, TrainArguments};
 use super::evaluations::Evaluations;
 use super::outcomes::{Failed, Outcomes};
 use super::progress::Progress;
-use super::session::{Ready, Session};
+use super::session::{Outcome, Ready, Session};
 use super::totals::RunTotals;
 use super::{Console, FAILURE, INTERRUPTED, Program, one_by_one, program_name, signals};
+use crate::format::plural;
 use crate::population::{check_exploit, check_shares};
 use crate::run_directory::{Counters, RunDirectory, group};
-use crate::settings::{Devices, Settings, UsageError};
+use crate::settings::{Devices, Plan, Settings, UsageError};
 use crate::statistics::mean;
-use crate::training::{Column, Run};
+use crate::training::{Column, Populates, Run};
 
 /// Most runs of a population: each has a folder.
 const MOST: usize = 10_000;
@@ -44,6 +48,8 @@ pub(super) struct Several<'a> {
     pub(super) again: Vec<String>,
     /// Population-based training of the runs, if they are to take over from one another.
     pub(super) exploit: Option<Exploit>,
+    /// Most runs of one program.
+    pub(super) together: Option<NonZero<usize>>,
     /// Processes of the runs, where they are no program together.
     pub(super) apart: Apart,
     /// True if the user names the devices.
@@ -129,6 +135,7 @@ pub(super) fn seeds(
         again: args.experiment.again("train", &common, (args.seed, number)),
         common,
         exploit: None,
+        together: args.together,
         apart: Apart::default(),
         on_devices: args.experiment.devices.is_some(),
         json: args.json,
@@ -167,6 +174,9 @@ pub(super) fn train(
     };
     if let Some(exploit) = &several.exploit {
         check_exploit(exploit, number)?;
+        if several.together.is_some_and(|most| most.get() < number) {
+            several.alone("--together makes several of them")?;
+        }
     }
     if several.apart() {
         several.alone("--processes and --launch make a program of each run")?;
@@ -209,103 +219,55 @@ pub(super) fn train(
         }
     };
     check_shares(number, ready.devices.len())?;
-    let rule = ready.training.xla_options(&ready.recorded.platform, 1);
-    let seeds: Vec<u64> = planned.iter().map(|run| run.settings.train.seed).collect();
     let folder = group(run_dir, name)?;
     one_by_one::same_as_before(&several, &folder)?;
-    let directory = |run: &Planned| {
-        let xla = run.settings.xla_options(rule.clone()).into_iter().collect();
-        let ready = Ready { settings: Settings { xla, ..run.settings.clone() }, ..ready.clone() };
-        let path = folder.join(&run.folder);
-        let directory = RunDirectory::create(Some(&path), &ready.settings, &ready.recorded)?;
-        Ok(Session::beginning(ready, directory, started))
-    };
-    let sessions = planned.iter().map(directory).collect::<Result<Vec<_>>>()?;
-    let plan = settings.plan();
-    let steps = plan.steps(settings.training_loop.iterations_per_call());
     if let Some(rounding) = settings.rounding() {
         console.say(&rounding);
     }
-    let mut progress = Progress::new(console, steps.saturating_mul(number as u64));
-    let runs = populates
-        .populate(ready.start(&folder, None), &seeds, &columns, several.exploit.as_ref())
-        .with_context(|| format!("cannot start {name}"))?;
-    let compile_seconds = runs.first().map_or(0.0, |run| run.compile_seconds());
-    let mut evaluations = Evaluations::compile(&ready)?;
+    let plan = settings.plan();
+    let steps = plan.steps(settings.training_loop.iterations_per_call());
+    let mut one = OneProgram {
+        evaluations: Evaluations::compile(&ready)?,
+        progress: Progress::new(console, steps.saturating_mul(number as u64)),
+        several: &several,
+        ready: &ready,
+        populates,
+        columns,
+        folder: &folder,
+        plan,
+        started,
+    };
     let _heeding = signals::heed();
-    progress.compiled(console, compile_seconds);
-    let totals = || RunTotals::new(started, Counters::default(), Vec::new());
-    let mut members: Vec<Option<Member>> = sessions
-        .into_iter()
-        .zip(runs)
-        .map(|(session, run)| Some(Member { session, run, totals: totals() }))
-        .collect();
-    let mut failed = Vec::new();
-    let mut calls = 0;
-    while calls < plan.calls
-        && !interrupt.load(Ordering::Relaxed)
-        && members.iter().any(Option::is_some)
-    {
-        let began = Instant::now();
-        let mut made = Vec::new();
-        for member in members.iter_mut().flatten() {
-            made.push(member.run.advance().with_context(|| {
-                format!("the training failed after {calls} of {} calls", plan.calls)
-            })?);
-        }
-        let ended = Instant::now();
-        calls += 1;
-        let standing = planned.iter().zip(&mut members).filter(|(_, member)| member.is_some());
-        for ((run_of, slot), call) in standing.zip(made) {
-            let Some(member) = slot else { continue };
-            let Member { session, run, totals } = member;
-            let before = totals.counters.iterations;
-            totals.record(&call, (began, ended), &mut session.directory)?;
-            let at = (before, &mut *totals);
-            let after = session.after_call(
-                &mut **run,
-                &call,
-                at,
-                evaluations.as_mut(),
-                (console, interrupt),
-            );
-            if let Err(error) = after {
-                failed.push(Failed::new(run_of, &error, console));
-                *slot = None;
+    let devices = ready.devices.len();
+    let mut together =
+        several.together.map_or(number, |most| most.get().next_multiple_of(devices)).min(number);
+    let mut all = Part::default();
+    let mut first = 0;
+    while first < number && !all.interrupted {
+        let part = first..number.min(first + together);
+        match one.train(part.clone(), (console, interrupt)) {
+            Err(error) if is_out_of_memory(&error) && part.len() > devices => {
+                several.alone(&format!("{} do not fit the memory", plural(part.len(), "run")))?;
+                together = (part.len() / 2).next_multiple_of(devices);
+                console.warn(&format!("{error:#}; {} at once are tried", plural(together, "run")));
+            }
+            ended => {
+                all.add(ended?);
+                first = part.end;
             }
         }
-        let standing: Vec<&Member> = members.iter().flatten().collect();
-        let returns: Vec<f64> =
-            standing.iter().filter_map(|member| member.totals.counters.mean_return).collect();
-        let env_steps: u64 = standing.iter().map(|member| member.totals.counters.env_steps).sum();
-        let speed: f64 = standing.iter().map(|member| member.totals.speed_now).sum();
-        progress.advance(console, env_steps, speed, mean(&returns), "");
     }
-    progress.finish();
-    let seconds = members.iter().flatten().map(|member| member.totals.seconds());
-    let seconds = seconds.fold(0.0, f64::max);
-    let mut ended = Vec::new();
-    for (planned, member) in planned.iter().zip(members) {
-        let Some(Member { session, mut run, totals }) = member else { continue };
-        match session.conclude(&mut *run, &totals, Vec::new(), None, console) {
-            Ok(outcome) => ended.push((planned, outcome)),
-            Err(error) => failed.push(Failed::new(planned, &error, console)),
-        }
-    }
-    let interrupted = calls < plan.calls && interrupt.load(Ordering::Relaxed);
-    let speeds: Option<Vec<f64>> =
-        ended.iter().map(|(_, outcome)| outcome.env_steps_per_second).collect();
-    // They are one program: compiled once, and all at once.
+    one.progress.finish();
+    let Part { compile_seconds, seconds, env_steps, ended, failed, interrupted } = all;
     let outcomes = Outcomes {
         compile_seconds,
         run_seconds: seconds,
-        env_steps_per_second: speeds.map(|speeds| speeds.iter().sum()),
+        env_steps_per_second: (env_steps > 0).then(|| env_steps as f64 / seconds),
         ..Outcomes::of(&several, &folder, (ended, failed), interrupted)
     };
     if interrupted {
         console.say(&format!(
-            "stopped after {calls} of {} calls; the same command with --run-dir {} goes on, and each run by itself with `{} resume`",
-            plan.calls,
+            "stopped before its end; the same command with --run-dir {} goes on, and each run by itself with `{} resume`",
             folder.display(),
             program_name()
         ));
@@ -316,4 +278,137 @@ pub(super) fn train(
         (false, true) => 0,
         (false, false) => FAILURE,
     })
+}
+
+/// True where there was not enough memory.
+fn is_out_of_memory(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(RuntimeError::OutOfMemory(_)))
+}
+
+/// Runs that are one program, or a program for each part of them.
+struct OneProgram<'a> {
+    several: &'a Several<'a>,
+    ready: &'a Ready,
+    populates: &'a dyn Populates,
+    columns: Vec<Column>,
+    folder: &'a Path,
+    plan: Plan,
+    started: Instant,
+    evaluations: Option<Evaluations>,
+    progress: Progress,
+}
+
+/// The outcome of runs that were trained together.
+#[derive(Default)]
+struct Part<'a> {
+    compile_seconds: f64,
+    seconds: f64,
+    env_steps: u64,
+    ended: Vec<(&'a Planned, Outcome)>,
+    failed: Vec<Failed>,
+    interrupted: bool,
+}
+
+impl<'a> Part<'a> {
+    /// Adds a part that was trained afterwards.
+    fn add(&mut self, next: Part<'a>) {
+        self.compile_seconds += next.compile_seconds;
+        self.seconds += next.seconds;
+        self.env_steps += next.env_steps;
+        self.ended.extend(next.ended);
+        self.failed.extend(next.failed);
+        self.interrupted |= next.interrupted;
+    }
+}
+
+impl<'a> OneProgram<'a> {
+    /// Trains the runs of these positions together.
+    fn train(
+        &mut self,
+        part: Range<usize>,
+        (console, interrupt): (&mut Console<'_>, &AtomicBool),
+    ) -> Result<Part<'a>> {
+        let &mut OneProgram { several, ready, populates, folder, plan, started, .. } = self;
+        let before =
+            part.start as u64 * plan.steps(ready.settings.training_loop.iterations_per_call());
+        let planned = &several.runs[part.clone()];
+        let seeds: Vec<u64> = planned.iter().map(|run| run.settings.train.seed).collect();
+        let column = |column: &Column| Column {
+            key: column.key.clone(),
+            values: column.values[part.clone()].to_vec(),
+        };
+        let columns: Vec<Column> = self.columns.iter().map(column).collect();
+        // Before there are folders: where memory does not suffice, fewer are tried.
+        let runs = populates
+            .populate(ready.start(folder, None), &seeds, &columns, several.exploit.as_ref())
+            .with_context(|| format!("cannot start {}", several.name))?;
+        let compile_seconds = runs.first().map_or(0.0, |run| run.compile_seconds());
+        self.progress.compiled(console, compile_seconds);
+        let rule = ready.training.xla_options(&ready.recorded.platform, 1);
+        let mut members = Vec::new();
+        for (planned, run) in planned.iter().zip(runs) {
+            let xla = planned.settings.xla_options(rule.clone()).into_iter().collect();
+            let settings = Settings { xla, ..planned.settings.clone() };
+            let ready = Ready { settings, ..ready.clone() };
+            let path = folder.join(&planned.folder);
+            let directory = RunDirectory::create(Some(&path), &ready.settings, &ready.recorded)?;
+            let session = Session::beginning(ready, directory, started);
+            let totals = RunTotals::new(started, Counters::default(), Vec::new());
+            members.push(Some(Member { session, run, totals }));
+        }
+        let mut failed = Vec::new();
+        let mut calls = 0;
+        while calls < plan.calls
+            && !interrupt.load(Ordering::Relaxed)
+            && members.iter().any(Option::is_some)
+        {
+            let began = Instant::now();
+            let mut made = Vec::new();
+            for member in members.iter_mut().flatten() {
+                made.push(member.run.advance().with_context(|| {
+                    format!("the training failed after {calls} of {} calls", plan.calls)
+                })?);
+            }
+            let ended = Instant::now();
+            calls += 1;
+            let standing = planned.iter().zip(&mut members).filter(|(_, member)| member.is_some());
+            for ((run_of, slot), call) in standing.zip(made) {
+                let Some(member) = slot else { continue };
+                let Member { session, run, totals } = member;
+                let before = totals.counters.iterations;
+                totals.record(&call, (began, ended), &mut session.directory)?;
+                let at = (before, &mut *totals);
+                let evaluations = self.evaluations.as_mut();
+                let after =
+                    session.after_call(&mut **run, &call, at, evaluations, (console, interrupt));
+                if let Err(error) = after {
+                    failed.push(Failed::new(run_of, &error, console));
+                    *slot = None;
+                }
+            }
+            let standing: Vec<&Member> = members.iter().flatten().collect();
+            let returns: Vec<f64> =
+                standing.iter().filter_map(|member| member.totals.counters.mean_return).collect();
+            let speed: f64 = standing.iter().map(|member| member.totals.speed_now).sum();
+            let steps = before + env_steps(&members);
+            self.progress.advance(console, steps, speed, mean(&returns), "");
+        }
+        let seconds = members.iter().flatten().map(|member| member.totals.seconds());
+        let (seconds, env_steps) = (seconds.fold(0.0, f64::max), env_steps(&members));
+        let mut ended = Vec::new();
+        for (planned, member) in planned.iter().zip(members) {
+            let Some(Member { session, mut run, totals }) = member else { continue };
+            match session.conclude(&mut *run, &totals, Vec::new(), None, console) {
+                Ok(outcome) => ended.push((planned, outcome)),
+                Err(error) => failed.push(Failed::new(planned, &error, console)),
+            }
+        }
+        let interrupted = calls < plan.calls && interrupt.load(Ordering::Relaxed);
+        Ok(Part { compile_seconds, seconds, env_steps, ended, failed, interrupted })
+    }
+}
+
+/// Environment steps of the runs that stand.
+fn env_steps(members: &[Option<Member>]) -> u64 {
+    members.iter().flatten().map(|member| member.totals.counters.env_steps).sum()
 }

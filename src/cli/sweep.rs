@@ -69,6 +69,7 @@ pub(super) fn sweep(
         again,
         common,
         exploit: args.exploit_every.map(|every| Exploit::every(every.get())),
+        together: args.together,
         apart: args.apart.clone(),
         on_devices: experiment.devices.is_some(),
         json: args.json,

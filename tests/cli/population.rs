@@ -430,3 +430,20 @@ fn a_population_goes_on_with_the_same_command() {
     let told = text(&refused.get_output().stderr);
     assert!(told.contains("has the runs of another command"), "{told}");
 }
+
+/// Runs of several programs have one table, and are what they are together.
+#[test]
+fn a_population_is_trained_part_by_part() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let seeds = |more: &[&str]| said(folder, &[&SHORT[..], &["--seeds", "3"], more].concat());
+    let together = seeds(&["--run-dir", "all", "--devices", "1"]);
+    let parts = seeds(&["--run-dir", "parts", "--devices", "1", "--together", "2"]);
+    let of_runs = |all: &Value, key: &str| {
+        let runs = all["runs"].as_array().expect("runs").iter();
+        runs.map(|run| run[key].clone()).collect::<Vec<_>>()
+    };
+    for key in ["seed", "env_steps", "episodes", "mean_return"] {
+        assert_eq!(of_runs(&together, key), of_runs(&parts, key), "{key}");
+    }
+}
