@@ -50,6 +50,7 @@ impl Default for LearnedSettings {
 
 impl OptimizerDefaults for LearnedSettings {
     const EPSILON_IN_ROOT: bool = false;
+    const ADAM_EPSILON_IN_ROOT: f64 = 1e-12;
 
     fn optimizer() -> OptimizerSettings<Self> {
         OptimizerSettings {

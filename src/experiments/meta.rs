@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use podracer_compiler::simplify::{Options as Simplify, simplify};
-use podracer_dsl::prelude::{Key, eval_shape};
+use podracer_dsl::prelude::{Key, Tree, eval_shape};
+use podracer_envs::delayed_chains::ChainTask;
 use podracer_envs::grid_tasks::GridTask;
-use podracer_envs::{AnyEnvironment, Environment, GridTasks};
+use podracer_envs::{AnyEnvironment, DelayedChains, Environment, GridTasks};
 use podracer_rl::Number;
 use podracer_rl::agents::{Axes, Task};
 use podracer_rl::anakin::{AgentLoop, Episodes, LoopState};
@@ -34,16 +35,30 @@ use crate::training::{
 
 type MetaOptimizer = Chain<ClipByGlobalNorm, Adam>;
 type Replicated = MetaState<<MetaOptimizer as Optimizer>::State<LpgRule>>;
-type Sharded = Life<Option<GridTask>, LoopState<AnyEnvironment, Learner>, ValueState>;
+type Sharded = Life<Drawn, LoopState<AnyEnvironment, Learner>, ValueState>;
 type Traced = AnakinLoop<Replicated, Sharded, LifeMetrics, Episodes>;
+
+/// Tasks of which each life has one.
+enum Tasks {
+    Grids(GridTasks),
+    Chains(DelayedChains),
+    /// All lives are in the training's environment.
+    None,
+}
+
+/// A task that was drawn: of the kind of the training's [`Tasks`], or none.
+#[derive(Tree, Clone, Default)]
+struct Drawn {
+    grid: Option<GridTask>,
+    chain: Option<ChainTask>,
+}
 
 /// The training of a rule by agents in tasks.
 pub(super) struct RuleTraining {
     settings: MetaLoopSettings,
     agent: LearnedSettings,
     environment: AnyEnvironment,
-    /// Tasks of which each life has one; `None` where all are in `environment`.
-    tasks: Option<GridTasks>,
+    tasks: Tasks,
     task: Task,
     name: String,
     simplify: Simplify,
@@ -71,9 +86,11 @@ pub(super) fn training(
             rule.display()
         )));
     }
+    let table = &settings.environment;
     let tasks = match settings.environment_name() {
-        "grid-tasks" => Some(parse(&settings.environment, "environment")),
-        _ => None,
+        "grid-tasks" => parse(table, "environment").map(Tasks::Grids),
+        "delayed-chains" => parse(table, "environment").map(Tasks::Chains),
+        _ => Ok(Tasks::None),
     };
     let task = Task {
         observation: environment.observation_space(),
@@ -86,7 +103,7 @@ pub(super) fn training(
         settings: meta.clone(),
         agent,
         environment,
-        tasks: tasks.transpose().map_err(UsageError::new)?,
+        tasks: tasks.map_err(UsageError::new)?,
         task,
         name: builder::module_name(&settings.experiment),
         simplify: settings.program.options(),
@@ -106,12 +123,17 @@ impl RuleTraining {
     /// The loop of an agent in a task.
     fn agent_loop(
         &self,
-        task: Option<GridTask>,
+        drawn: Drawn,
         rule: LpgRule,
         factor: Number,
     ) -> AgentLoop<AnyEnvironment, Learner> {
-        let environment = match (&self.tasks, task) {
-            (Some(tasks), Some(task)) => AnyEnvironment::new(tasks.world(task)),
+        let environment = match (&self.tasks, drawn) {
+            (Tasks::Grids(tasks), Drawn { grid: Some(task), .. }) => {
+                AnyEnvironment::new(tasks.world(task))
+            }
+            (Tasks::Chains(tasks), Drawn { chain: Some(task), .. }) => {
+                AnyEnvironment::new(tasks.world(task))
+            }
             _ => self.environment.clone(),
         };
         let agent = self.agent.learner(&self.task, Rule::from(rule), factor);
@@ -124,10 +146,13 @@ impl RuleTraining {
         let settings = &self.settings;
         let optimizer =
             chain(clip_by_global_norm(settings.max_gradient_norm), adam(settings.learning_rate));
-        let draw = |key: Key| self.tasks.as_ref().map(|tasks| tasks.draw(key));
-        let make = |task: Option<GridTask>, rule: LpgRule, factor: Number| {
-            self.agent_loop(task, rule, factor)
+        let draw = |key: Key| match &self.tasks {
+            Tasks::Grids(tasks) => Drawn { grid: Some(tasks.draw(key)), ..Drawn::default() },
+            Tasks::Chains(tasks) => Drawn { chain: Some(tasks.draw(key)), ..Drawn::default() },
+            Tasks::None => Drawn::default(),
         };
+        let make =
+            |drawn: Drawn, rule: LpgRule, factor: Number| self.agent_loop(drawn, rule, factor);
         let agents = (settings.agents / devices, devices);
         let training = MetaTraining::new(draw, make, optimizer, agents, settings.meta.clone());
         Ok(AnakinLoop::trace(

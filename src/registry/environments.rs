@@ -12,9 +12,9 @@ use podracer_envs::host::{
 };
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{
-    Acrobot, AnyEnvironment, CartPole, Catch, DeepSea, DiscountingChain, Environment, GridTasks,
-    GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit,
-    UmbrellaChain,
+    Acrobot, AnyEnvironment, CartPole, Catch, DeepSea, DelayedChains, DiscountingChain,
+    Environment, GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum,
+    SimpleBandit, UmbrellaChain,
 };
 use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{Client, Device};
@@ -52,6 +52,7 @@ pub(super) fn register(registry: &mut Registry) {
     ));
     registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
     registry.add_environment(EnvironmentEntry::dsl::<GridTasks>("grid-tasks"));
+    registry.add_environment(EnvironmentEntry::dsl::<DelayedChains>("delayed-chains"));
     registry.add_environment(EnvironmentEntry::dsl::<DiscountingChain>("discounting-chain"));
     registry.add_environment(EnvironmentEntry::dsl::<GridWorld>("gridworld").map(|grid| {
         let evaluation: Evaluation = |table, agent, client, state| {

@@ -156,6 +156,15 @@ fn a_rule_is_trained_goes_on_and_is_learned_by() {
     let resumed = podracer(&["resume", "half", "--steps", "288", "--json"]);
     let resumed = { resumed }.current_dir(inside).assert().success();
     assert_eq!(result(&resumed)["params_sha256"], whole["params_sha256"]);
+    // Other tasks, and none.
+    for environment in ["delayed-chains", "catch"] {
+        let set = format!("environment.name={environment}");
+        let rate = ["agent.learning_rate=0.01", "agent.prediction_learning_rate=none"];
+        for optimizer in ["agent.optimizer=sgd", "agent.optimizer=adam"] {
+            let sets = ["--set", &set, "--set", rate[0], "--set", rate[1], "--set", optimizer];
+            meta(inside, &[&TWO_CALLS[..], &sets].concat()).success();
+        }
+    }
     let shared = [&TWO_CALLS[..], &["--run-dir", "shared", "--devices", "2"]].concat();
     meta(inside, &shared).success();
 

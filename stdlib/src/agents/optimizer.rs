@@ -143,6 +143,9 @@ pub trait OptimizerDefaults: Sized {
     /// True if RMSProp's epsilon is added inside of the root, as in the original code of Atari agents; else outside, as in PyTorch.
     const EPSILON_IN_ROOT: bool;
 
+    /// Number added inside of Adam's root. It must be above 0 where gradients flow through Adam's steps: the root of 0 has no derivative.
+    const ADAM_EPSILON_IN_ROOT: f64 = 0.0;
+
     /// The settings of the optimizer where an experiment says nothing.
     fn optimizer() -> OptimizerSettings<Self>;
 }
@@ -171,7 +174,10 @@ impl<A: OptimizerDefaults> DescribesOptimizer for OptimizerSettings<A> {
                 eps_in_sqrt: A::EPSILON_IN_ROOT,
                 ..rmsprop(learning_rate).decay(rmsprop_decay).eps(epsilon)
             }),
-            OptimizerKind::Adam => ChosenOptimizer::Adam(adam(learning_rate).eps(epsilon)),
+            OptimizerKind::Adam => {
+                let adam = adam(learning_rate).eps(epsilon);
+                ChosenOptimizer::Adam(adam.eps_root(A::ADAM_EPSILON_IN_ROOT))
+            }
             OptimizerKind::Sgd => ChosenOptimizer::Sgd(sgd(learning_rate)),
         };
         clipped(max_gradient_norm, optimizer)

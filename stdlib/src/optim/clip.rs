@@ -36,10 +36,8 @@ impl Optimizer for ClipByGlobalNorm {
 
     #[track_caller]
     fn update<P: Tree>(&self, grads: P, _state: (), _params: &P) -> (P, ()) {
-        let norm = global_norm(&grads);
-        let small = norm.lt(self.max_norm);
-        // Where the norm is 0 the quotient is not taken.
-        let factor = select(small, 1.0, self.max_norm / norm);
+        // 1 where the norm is small enough, and then without a derivative.
+        let factor = self.max_norm / global_norm(&grads).maximum(self.max_norm);
         (tree_map(&grads, |g| times(factor, g)), ())
     }
 }

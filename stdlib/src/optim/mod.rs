@@ -89,10 +89,14 @@ pub fn apply_updates<P: Tree>(params: P, updates: P) -> P {
     params.zip_with(&updates, |param, update| param + update.astype(param.dtype()))
 }
 
-/// The Euclidean norm over all leaves, `f32[]`.
+/// The Euclidean norm over all leaves, `f32[]`. Its derivative is 0 where all are 0.
 #[track_caller]
 pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
-    tree.leaves().into_iter().map(|leaf| leaf.square().sum().astype(F32)).sum::<Tensor>().sqrt()
+    let squares = tree.leaves().into_iter().map(|leaf| leaf.square().sum().astype(F32));
+    let square = squares.sum::<Tensor>();
+    let none = square.eq(0.0);
+    // The root of 0 has no derivative.
+    select(none, 0.0, select(none, 1.0, square).sqrt())
 }
 
 /// `old` moved by `step_size` of the way to `new`: target networks, `old + step_size (new - old)`.

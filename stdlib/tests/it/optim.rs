@@ -178,6 +178,24 @@ fn clipping_is_that_of_optax() {
     }
 }
 
+/// A rule that is trained through an agent's updates was NaN where an agent had gradients that cancel.
+#[test]
+fn gradients_flow_through_the_steps_of_gradients_that_are_zero() {
+    fn slopes<O: Optimizer>(optimizer: O) -> Vec<f64> {
+        let slopes = run(f32([3]), &[floats(&[3], &[0.0; 3])], |grads| {
+            grad(grads, |grads| {
+                let params = grads.zeros_like();
+                let state = optimizer.init(&params);
+                optimizer.update(grads, state, &params).0.sum()
+            })
+        });
+        slopes[0].to_f64()
+    }
+    assert_eq!(slopes(chain(clip_by_global_norm(0.5), sgd(2.0))), [-2.0; 3]);
+    let through_adam = slopes(adam(0.1).eps_root(1e-12));
+    assert!(through_adam.iter().all(|slope| slope.is_finite()), "{through_adam:?}");
+}
+
 #[test]
 fn a_chain_with_a_schedule_is_that_of_optax() {
     for record in records("chain") {

@@ -1,0 +1,196 @@
+//! Delayed chains as data: the first action decides on a reward at the end of the episode, and how far off that is differs from task to task.
+//!
+//! Oh et al., "Discovering Reinforcement Learning Algorithms", 2020, trains a learned update rule on such chains, with and without noise and distractors.
+//! The paper says what they are; which numbers it draws is not published, and those here are ours.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Number of the actions.
+const ACTIONS: usize = 2;
+
+/// Chains whose lengths are between two numbers.
+///
+/// An episode is as many steps as its task is long. The first action decides on the last reward, 1 or -1; others do nothing. What the agent sees is the number of the
+/// state: the position, the choice, and bits that mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DelayedChains {
+    /// Least length of a chain.
+    #[schemars(range(min = 2, max = 1_000))]
+    pub shortest: usize,
+    /// Greatest length of a chain.
+    #[schemars(range(min = 2, max = 1_000))]
+    pub longest: usize,
+    /// True for a reward of 1 or -1 by chance in each step but the last.
+    pub noisy: bool,
+    /// Bits of the observation that mean nothing.
+    #[schemars(range(max = 8))]
+    pub distractors: usize,
+    /// Seed of the task, which all episodes share. Equal seeds are equal tasks.
+    #[schemars(range(max = u32::MAX))]
+    pub task_seed: u32,
+}
+
+/// Chains of 5 to 30 steps, without noise and distractors, of task 0.
+impl Default for DelayedChains {
+    fn default() -> Self {
+        DelayedChains { shortest: 5, longest: 30, noisy: false, distractors: 0, task_seed: 0 }
+    }
+}
+
+/// A task: the numbers in which chains differ.
+#[derive(Tree, Clone, Copy)]
+pub struct ChainTask {
+    /// Steps of an episode. `i32[]`
+    pub length: Tensor,
+    /// The first action that is rewarded in the end. `i32[]`
+    pub better: Tensor,
+}
+
+/// A chain of one task. The task is data: it may differ in each element of a batch.
+#[derive(Clone, Copy)]
+pub struct Chain {
+    task: ChainTask,
+    chains: DelayedChains,
+}
+
+/// The state of an episode.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Steps since the episode began. `i32[]`
+    pub position: Tensor,
+    /// The first action, and 2 before it. `i32[]`
+    pub choice: Tensor,
+    /// Bits that mean nothing, as a number. `i32[]`
+    pub bits: Tensor,
+}
+
+impl DelayedChains {
+    /// A task drawn from a key.
+    #[track_caller]
+    pub fn draw(&self, key: Key) -> ChainTask {
+        let (length_key, better_key) = key.split();
+        let (least, most) = (self.shortest.min(self.longest), self.longest);
+        ChainTask {
+            length: length_key.randint([], least as i32..most as i32 + 1),
+            better: better_key.randint([], 0..ACTIONS as i32),
+        }
+    }
+
+    /// The chain of a task that was drawn.
+    #[must_use]
+    pub fn world(&self, task: ChainTask) -> Chain {
+        Chain { task, chains: *self }
+    }
+
+    fn own(&self) -> Chain {
+        self.world(self.draw(Key::new(self.task_seed)))
+    }
+
+    fn draw_bits(&self, key: Key) -> Tensor {
+        key.randint([], 0..1 << self.distractors)
+    }
+}
+
+/// The chain of [`DelayedChains::task_seed`], whose task is a constant of the program.
+impl Environment for DelayedChains {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        self.own().initial_state(key)
+    }
+
+    fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
+        self.own().step(state, action, key)
+    }
+
+    fn observe(&self, state: State) -> Tensor {
+        self.own().observe(state)
+    }
+
+    fn observation_space(&self) -> Space {
+        let states = (self.longest + 1) * (ACTIONS + 1);
+        Space::discrete(states << self.distractors).described("position, choice and distractors")
+    }
+
+    /// Actions 0 and 1; ignored after the first step.
+    fn action_space(&self) -> Space {
+        Space::discrete(ACTIONS)
+    }
+
+    fn truncates(&self) -> bool {
+        false
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        self.own().render(state)
+    }
+}
+
+impl Environment for Chain {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        State {
+            position: scalar(0),
+            choice: scalar(ACTIONS as i32),
+            bits: self.chains.draw_bits(key),
+        }
+    }
+
+    fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
+        let (noise_key, bits_key) = key.split();
+        let choice = select(state.position.eq(0), action, state.choice);
+        let position = state.position + 1;
+        let state = State { position, choice, bits: self.chains.draw_bits(bits_key) };
+        let terminated = position.ge(self.task.length);
+        let sign = |positive: Tensor| select(positive, 1.0, -1.0);
+        let between = match self.chains.noisy {
+            true => sign(noise_key.bernoulli([], 0.5)),
+            false => scalar(0.0),
+        };
+        let reward = select(terminated, sign(choice.eq(self.task.better)), between);
+        (state, TimeStep::new(self.observe(state), reward, terminated))
+    }
+
+    /// The number of the state: `((position * 3 + choice) << distractors) + bits`. `i32[]`
+    fn observe(&self, state: State) -> Tensor {
+        let place = state.position * (ACTIONS as i32 + 1) + state.choice;
+        place * (1 << self.chains.distractors) + state.bits
+    }
+
+    fn observation_space(&self) -> Space {
+        self.chains.observation_space()
+    }
+
+    /// As of [`DelayedChains`].
+    fn action_space(&self) -> Space {
+        self.chains.action_space()
+    }
+
+    fn truncates(&self) -> bool {
+        false
+    }
+
+    /// A lane for each choice, of which the better one ends in yellow, and the walker in the chosen one; both before the choice.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let canvas = Canvas::board(ACTIONS, self.chains.longest + 1);
+        let (row, column) = (canvas.rows().floor(), canvas.columns().floor());
+        let row_is = |number: Tensor| row.eq(number.astype(F32));
+        let end = column.eq(self.task.length.astype(F32));
+        let canvas = canvas
+            .paint(column.gt(self.task.length.astype(F32)), Colour::GREY)
+            .paint(end & row_is(self.task.better), Colour::YELLOW)
+            .paint(end & !row_is(self.task.better), Colour::RED);
+        let chosen = row_is(state.choice) | state.choice.eq(ACTIONS as i32);
+        let here = column.eq(state.position.astype(F32)) & chosen;
+        Some(canvas.paint(here, Colour::BLACK).finish())
+    }
+}
