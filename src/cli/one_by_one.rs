@@ -91,9 +91,10 @@ pub(super) fn train(
     })
 }
 
-/// True if a folder has runs of some command already.
-pub(super) fn has_begun(folder: &Path) -> bool {
-    folder.join(ARGUMENTS).is_file()
+/// True if a folder has some of these runs already.
+pub(super) fn has_begun(several: &Several<'_>, folder: &Path) -> bool {
+    let is_there = |run: &Planned| RunDirectory::is_run(&folder.join(&run.folder));
+    folder.join(ARGUMENTS).is_file() && several.runs.iter().any(is_there)
 }
 
 /// Writes down what the folder's runs are of, and refuses a folder of others.

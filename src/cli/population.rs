@@ -182,7 +182,7 @@ pub(super) fn train(
         several.alone("--processes and --launch make a program of each run")?;
         return one_by_one::train(&several, None, (console, interrupt));
     }
-    if run_dir.is_some_and(one_by_one::has_begun) {
+    if run_dir.is_some_and(|folder| one_by_one::has_begun(&several, folder)) {
         let reason =
             anyhow!("the folder has them already, and those that are not done go on by themselves");
         several.alone(&format!("{reason}"))?;

@@ -10,10 +10,10 @@ use podracer_rl::agents::{AnyAgent, Task};
 use podracer_runtime::{
     Array, Checkpoint, Client, CompileOptions, ExecutableCache, OptionValue, ProgramOptions,
 };
-use toml::{Table, Value};
+use toml::Table;
 
 use super::explain;
-use super::population::EXPLOITED;
+use super::exploited::Exploited;
 use super::recent::RecentReturns;
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
 use crate::export::Portable;
@@ -81,22 +81,13 @@ impl AnakinTraining {
 }
 
 impl AnakinTraining {
-    /// The loop that a checkpoint is of: with the settings that a run of an exploited population had in the end.
-    fn exploited(&self, from: Option<&Checkpoint<'_>>) -> Result<Anakin<AnyEnvironment, AnyAgent>> {
-        let arrays = from.iter().flat_map(|checkpoint| &checkpoint.arrays);
-        let changed =
-            arrays.filter_map(|(name, array)| Some((name.strip_prefix(EXPLOITED)?, array)));
-        let mut table = self.table.clone();
-        let mut any = false;
-        for (key, array) in changed {
-            let value = array.to_host()?.item::<f64>()?;
-            let key = key.strip_prefix("agent.").unwrap_or(key);
-            any |= table.insert(key.to_owned(), Value::Float(value)).is_some();
-        }
-        if !any {
-            return Ok(self.anakin.clone());
-        }
-        Ok(self.anakin.clone().with_agent(self.entry.agent(&table, &self.task)?))
+    /// The loop with the settings that a run has in place of those that it began with.
+    fn with(&self, exploited: &Exploited) -> Result<Anakin<AnyEnvironment, AnyAgent>> {
+        let anakin = self.anakin.clone();
+        Ok(match exploited.agent(&self.table) {
+            Some(table) => anakin.with_agent(self.entry.agent(&table, &self.task)?),
+            None => anakin,
+        })
     }
 }
 
@@ -105,7 +96,9 @@ impl Training for AnakinTraining {
         let Start { client, devices, seed, from, .. } = start;
         let began = Instant::now();
         let options = self.options(&start);
-        let anakin = self.exploited(from)?.devices(devices.len()).compile_with(client, &options)?;
+        let exploited = Exploited::restored(from)?;
+        let anakin = self.with(&exploited)?;
+        let anakin = anakin.devices(devices.len()).compile_with(client, &options)?;
         let compile_seconds = began.elapsed().as_secs_f64();
         let state = match from {
             Some(checkpoint) => anakin.restore(checkpoint)?,
@@ -120,6 +113,7 @@ impl Training for AnakinTraining {
             compile_seconds,
             iterations: from.map_or(0, |checkpoint| checkpoint.iterations),
             recent: RecentReturns::restored(from)?,
+            exploited,
         }))
     }
 
@@ -138,7 +132,8 @@ impl Training for AnakinTraining {
 
 impl Repeats for AnakinTraining {
     fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>> {
-        explain::anakin(&self.anakin, &self.simplify, suspect, evaluate)
+        let anakin = self.with(&Exploited::restored(suspect.start.from)?)?;
+        explain::anakin(&anakin, &self.simplify, suspect, evaluate)
     }
 }
 
@@ -169,6 +164,7 @@ struct AnakinRun {
     compile_seconds: f64,
     iterations: u64,
     recent: RecentReturns,
+    exploited: Exploited,
 }
 
 impl AnakinRun {
@@ -201,6 +197,7 @@ impl Run for AnakinRun {
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = self.anakin.checkpoint(self.state()?, self.iterations)?;
         self.recent.save(&mut checkpoint)?;
+        self.exploited.save(&mut checkpoint);
         Ok(checkpoint)
     }
 

@@ -3,6 +3,7 @@
 mod anakin;
 mod central;
 mod explain;
+mod exploited;
 mod meta;
 mod population;
 mod programs;

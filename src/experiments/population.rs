@@ -15,6 +15,7 @@ use podracer_runtime::{Array, Checkpoint, Client, Host};
 use toml::{Table, Value};
 
 use super::anakin::AnakinTraining;
+use super::exploited::Exploited;
 use super::recent::RecentReturns;
 use crate::anakin;
 use crate::parameters;
@@ -22,9 +23,6 @@ use crate::population::{CompiledPopulation, Population, PopulationState};
 use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::settings::UsageError;
 use crate::training::{CallMetrics, Column, Populates, Run, Start};
-
-/// Prefix of the settings of a run that have changed since its beginning, in its checkpoint.
-pub(super) const EXPLOITED: &str = "exploited.";
 
 /// The state of an agent.
 type AgentState = <AnyAgent as Learn>::State;
@@ -37,7 +35,7 @@ struct Shared {
     /// Absent only after a call that failed.
     state: Option<PopulationState<Option<Tensor>, AnyEnvironment, AnyAgent>>,
     /// The settings that change as members take over from others: those of the columns, or none.
-    exploited: Vec<String>,
+    changing: Vec<String>,
     iterations: u64,
     /// Calls that a member has not taken; `None` for one that has ended.
     waiting: Vec<Option<VecDeque<CallMetrics>>>,
@@ -107,7 +105,7 @@ impl Populates for AnakinTraining {
             state: Some(program.init()?),
             parameters: parameters::positions(agent, &state)?,
             program,
-            exploited: match exploit {
+            changing: match exploit {
                 Some(_) => columns.iter().map(|column| column.key.clone()).collect(),
                 None => Vec::new(),
             },
@@ -176,9 +174,9 @@ impl Shared {
         self.checkpoints.clear();
         self.agents.take();
         let env_steps = self.program.steps_per_call() / members.len() as u64;
-        let values = self.values()?;
+        let exploited = self.exploited()?;
         let of_members = members.into_iter().zip(&mut self.recent).zip(&mut self.waiting);
-        for (((metrics, recent), waiting), values) in of_members.zip(values) {
+        for (((metrics, recent), waiting), Exploited(values)) in of_members.zip(exploited) {
             let Some(waiting) = waiting else { continue };
             waiting.push_back(CallMetrics {
                 per_call: values,
@@ -194,19 +192,19 @@ impl Shared {
         Ok(())
     }
 
-    /// The present values of the settings that change, of each member.
-    fn values(&self) -> Result<Vec<Vec<(String, f64)>>> {
-        let members = self.waiting.len();
-        let (keys, leaves) = match self.exploited.is_empty() {
-            true => (&[][..], Vec::new()),
-            false => (&self.exploited[..], self.program.data(self.state()?)?.into_leaves()),
+    /// The settings of each member that have changed.
+    fn exploited(&self) -> Result<Vec<Exploited>> {
+        let keys = &self.changing;
+        let data = match keys.is_empty() {
+            true => Vec::new(),
+            false => self.program.data(self.state()?)?.into_leaves(),
         };
-        let numbers = leaves.first().map(Array::to_f64).unwrap_or_default();
+        let numbers = data.first().map(Array::to_f64).unwrap_or_default();
         let of_member = |member: usize| {
             let row = numbers[member * keys.len()..].iter().copied();
-            keys.iter().cloned().zip(row).collect()
+            Exploited(keys.iter().cloned().zip(row).collect())
         };
-        Ok((0..members).map(of_member).collect())
+        Ok((0..self.waiting.len()).map(of_member).collect())
     }
 
     /// The agent of a member after the last call.
@@ -222,14 +220,11 @@ impl Shared {
     fn checkpoint(&mut self, member: usize) -> Result<Checkpoint<'static>> {
         if self.checkpoints.is_empty() {
             self.checkpoints = self.program.members(self.state()?, self.iterations)?;
-            let values = self.values()?;
-            let of_members = self.checkpoints.iter_mut().zip(&self.recent).zip(values);
-            for ((checkpoint, recent), values) in of_members {
+            let exploited = self.exploited()?;
+            let of_members = self.checkpoints.iter_mut().zip(&self.recent).zip(exploited);
+            for ((checkpoint, recent), exploited) in of_members {
                 recent.save(checkpoint)?;
-                let value = |(key, value): (String, f64)| {
-                    (key, Array::floats(DType::F64, [0; 0], &[value]))
-                };
-                checkpoint.insert(EXPLOITED, values.into_iter().map(value));
+                exploited.save(checkpoint);
             }
         }
         Ok(self.checkpoints[member].clone())

@@ -1,5 +1,6 @@
 //! `podracer train X --seeds N`: runs with several seeds as one program.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -390,7 +391,7 @@ fn a_sweep_exploits_its_best_runs() {
     let sweep = [&["sweep"], &SHORT[1..], &rates].concat();
     let all = said(folder, &[&sweep[..], &["--run-dir", "sweep"]].concat());
     assert_eq!(all["runs"].as_array().map(Vec::len), Some(4));
-    let mut changed = Vec::new();
+    let (mut changed, mut rates) = (Vec::new(), BTreeMap::new());
     for rate in ["1e-4", "1e-3", "1e-2", "1e-1"] {
         let run = format!("sweep/agent.learning_rate={rate},seed=0");
         let lines = fs::read_to_string(folder.join(&run).join("metrics.jsonl")).expect("metrics");
@@ -398,11 +399,21 @@ fn a_sweep_exploits_its_best_runs() {
         let now = last["agent.learning_rate"].as_f64().expect("the present rate");
         let before: f64 = rate.parse().expect("a rate");
         if (now / before - 1.0).abs() > 1e-5 {
-            changed.push(run);
+            changed.push(run.clone());
         }
+        rates.insert(run, now);
     }
     assert!(!changed.is_empty(), "no run took over from another");
-    said(folder, &["resume", &changed[0], "--steps", "768"]);
+    // A run of its own again, it keeps them.
+    for steps in ["768", "1024"] {
+        said(folder, &["resume", &changed[0], "--steps", steps]);
+    }
+    let latest =
+        podracer_runtime::Checkpoints::new(folder.join(&changed[0]).join("checkpoints"), 2);
+    let found = latest.latest().expect("a checkpoint");
+    let kept = found.checkpoint.array("exploited.agent.learning_rate").expect("the rate");
+    let kept: f64 = kept.item().expect("a number");
+    assert!((kept / rates[&changed[0]] - 1.0).abs() < 1e-6, "{kept}");
 
     let refused = [&sweep[..], &["--set", "agent.epochs=1,2"]].concat();
     let refused = podracer(&refused).current_dir(folder).assert().code(2);
