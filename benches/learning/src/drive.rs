@@ -61,11 +61,14 @@ impl Driver {
         Ok(Driver { program, runs: runs.to_owned(), signals })
     }
 
-    /// The problem with the Python packages that a row needs; `None` if they are installed, or the row needs no package.
+    /// The problem with the Python packages and the file that a row needs; `None` if they are there, or the row needs none.
     ///
     /// # Errors
     /// A row that needs unknown packages.
-    pub fn missing_packages(&self, row: &Row) -> Result<Option<String>> {
+    pub fn missing(&self, row: &Row) -> Result<Option<String>> {
+        if !row.file.is_empty() && !Path::new(&row.file).is_file() {
+            return Ok(Some(format!("it needs the file `{}`", row.file)));
+        }
         if row.packages.is_empty() { Ok(None) } else { self.program.packages(&row.packages) }
     }
 

@@ -6,7 +6,7 @@
 //!   stay as they were. One that was stopped goes on from its run directory.
 //! - The page shows no record of other settings than its experiment's without saying what the settings were.
 //! - The returns are those that `podracer eval` prints, of episodes that were not trained on.
-//! - A row that cannot be trained, such as one whose Python packages are not installed, is said to be skipped.
+//! - A row that cannot be trained, such as one whose Python packages or file are not there, is said to be skipped.
 #![forbid(unsafe_code)]
 
 mod drive;
@@ -89,7 +89,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     let mut work: Vec<(&Entry, u64)> = Vec::new();
     for entry in entries.iter().filter(wanted) {
         let name = &entry.row.name;
-        if let Some(problem) = driver.missing_packages(&entry.row)? {
+        if let Some(problem) = driver.missing(&entry.row)? {
             eprintln!("{name} is SKIPPED: {problem}");
             continue;
         }

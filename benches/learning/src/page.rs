@@ -100,7 +100,7 @@ fn text(entries: &[Entry], records: &Records) -> String {
     text += "\n## The references\n\n";
     for Entry { row, .. } in entries {
         let Row { name, experiment, set, source, note, tried, .. } = row;
-        let Row { episodes, seeds, packages, against, duration, .. } = row;
+        let Row { episodes, seeds, packages, file, against, duration, .. } = row;
         let mut line = format!("- `{name}`: {source}");
         if let Some(reference) = reference(row) {
             line = format!("- `{name}`: {reference}, {source}");
@@ -125,6 +125,9 @@ fn text(entries: &[Entry], records: &Records) -> String {
         }
         if !packages.is_empty() {
             more.push(format!("Needs `podracer envs install {packages}`."));
+        }
+        if !file.is_empty() {
+            more.push(format!("Needs the file `{file}`."));
         }
         if !duration.is_empty() {
             more.push(format!("A seed takes {duration}."));

@@ -16,7 +16,7 @@ pub struct Row {
     /// Name of the row; the experiment's where the file has none.
     #[serde(default)]
     pub name: String,
-    /// Name of the built-in experiment.
+    /// Name of the built-in experiment, or path of the file of another one.
     pub experiment: String,
     /// Settings of the experiment that the row changes.
     #[serde(default)]
@@ -51,6 +51,9 @@ pub struct Row {
     /// Set of Python packages that the environment needs, as `podracer envs install` names it; empty for none.
     #[serde(default)]
     pub packages: String,
+    /// File that a training needs and that is no part of the tree; empty for none.
+    #[serde(default)]
+    pub file: String,
     /// Fixed opponent of the evaluations, as `podracer eval --against` names it; empty for none. A return is 1 for a game that is won,
     /// 0 for a draw and -1 for a loss then.
     #[serde(default)]
@@ -105,6 +108,9 @@ impl Row {
             row: Vec<Row>,
         }
         let File { row: mut rows } = toml::from_str(text)?;
+        for row in rows.iter_mut().filter(|row| row.experiment.ends_with(".toml")) {
+            row.experiment = format!("{}/{}", env!("CARGO_MANIFEST_DIR"), row.experiment);
+        }
         for row in rows.iter_mut().filter(|row| row.name.is_empty()) {
             row.name.clone_from(&row.experiment);
         }
@@ -161,6 +167,7 @@ mod tests {
             .collect();
         let rows = Row::all().expect("the table reads");
         let rows = rows.into_iter().map(|row| row.experiment);
+        let rows = rows.filter(|experiment| !experiment.ends_with(".toml"));
         let rows = rows.chain(WITHOUT_RETURNS.map(str::to_owned)).collect();
         assert_eq!(
             experiments, rows,

@@ -166,11 +166,22 @@ fn packages_that_are_missing_are_named() {
     let fake = Fake::new();
     let missing = |packages: &str| {
         let row = Row { packages: packages.to_owned(), ..fake.entry.row.clone() };
-        fake.driver.missing_packages(&row)
+        fake.driver.missing(&row)
     };
     assert_eq!(missing("").expect("none are needed"), None);
     assert_eq!(missing("gymnasium").expect("they are known"), None);
     let problem = missing("atari").expect("they are known").expect("they are missing");
     assert!(problem.contains("`podracer envs install atari`"), "{problem}");
     assert!(missing("mujuco").is_err());
+}
+
+#[test]
+fn a_file_that_is_missing_is_named() {
+    let fake = Fake::new();
+    let missing = |file: &str| {
+        let row = Row { file: file.to_owned(), ..fake.entry.row.clone() };
+        fake.driver.missing(&row).expect("no packages are needed")
+    };
+    assert_eq!(missing("Cargo.toml"), None);
+    assert_eq!(missing("no.npz").as_deref(), Some("it needs the file `no.npz`"));
 }
