@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use podracer_dsl::prelude::{eval_shape, key};
-use podracer_dsl::{Loc, called_from};
+use podracer_dsl::{Loc, Tree, called_from};
 use podracer_envs::{Environment, check_environment};
 use podracer_rl::agents::{Agent, Axes, Learn, check_agent};
 use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
@@ -209,21 +209,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             "{} iteration(s), each from {} steps of {} environments; metrics are stacked over the iterations",
             self.settings.iterations_per_call, self.settings.unroll, self.settings.environments
         );
-        let init = Portable::new(
-            "init",
-            "the state of a training at its start, from the run's key",
-            lower_kept(&format!("{}_init", self.name), traced.traced_init())?,
-            &[("key", ArgumentKind::Key)],
-            &["state"],
-        )
-        .with_parameters(self.positions(&traced)?);
-        let train = Portable::new(
-            "train",
-            about,
-            traced.lower()?,
-            &[("state", ArgumentKind::State)],
-            &["state", "metrics", "log"],
-        );
+        let [init, train] = portable(&self.name, &traced, self.positions(&traced)?, about)?;
         let observation = eval_shape((key(),), |(key,)| {
             let state = self.environment.initial_state(key);
             self.environment.observe(state)
@@ -276,6 +262,32 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             iterations_per_call: self.settings.iterations_per_call,
         })
     }
+}
+
+/// The beginning of a loop and one call of it, to run elsewhere. `parameters` are those among the leaves of the state, `about` says what a call
+/// does.
+pub(crate) fn portable<R: Tree, S: Tree, M: Tree, L: Tree>(
+    name: &str,
+    traced: &AnakinLoop<R, S, M, L>,
+    parameters: Vec<(usize, String)>,
+    about: String,
+) -> Result<[Portable; 2]> {
+    let init = Portable::new(
+        "init",
+        "the state of a training at its start, from the run's key",
+        lower_kept(&format!("{name}_init"), traced.traced_init())?,
+        &[("key", ArgumentKind::Key)],
+        &["state"],
+    )
+    .with_parameters(parameters);
+    let train = Portable::new(
+        "train",
+        about,
+        traced.lower()?,
+        &[("state", ArgumentKind::State)],
+        &["state", "metrics", "log"],
+    );
+    Ok([init, train])
 }
 
 impl<E, A> ConfigureAnakin for Anakin<E, A> {

@@ -3,18 +3,16 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use podracer_compiler::simplify::{Options as Simplify, simplify};
+use podracer_compiler::simplify::Options as Simplify;
 use podracer_envs::AnyEnvironment;
 use podracer_envs::host::HostEnvironment;
 use podracer_rl::agents::{AnyAgent, Task};
-use podracer_runtime::{
-    Array, Checkpoint, Client, CompileOptions, ExecutableCache, OptionValue, ProgramOptions,
-};
+use podracer_runtime::{Array, Checkpoint, Client, OptionValue};
 use toml::Table;
 
-use super::explain;
 use super::exploited::Exploited;
 use super::recent::RecentReturns;
+use super::{explain, one_program};
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
 use crate::export::Portable;
 use crate::registry::{AgentEntry, Evaluation as EnvironmentEvaluation};
@@ -40,22 +38,12 @@ pub(super) struct AnakinTraining {
 impl Programs for AnakinTraining {
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
         let traced = self.anakin.clone().devices(replicas).trace()?;
-        Ok(match stage {
-            Stage::Trace => traced.traced().func().to_string(),
-            Stage::Simplified => simplify(traced.traced().func(), &self.simplify).to_string(),
-            Stage::StableHlo => traced.lower_with(&self.simplify)?.module.key().to_owned(),
-        })
+        one_program::text(&traced, stage, &self.simplify)
     }
 
     fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>> {
         let traced = self.anakin.clone().devices(replicas).trace()?;
-        Ok(vec![LoopModule {
-            name: "loop",
-            replicas,
-            threads: 1,
-            waiting_bytes: 0,
-            module: traced.lower_with(&self.simplify)?.module,
-        }])
+        Ok(vec![one_program::module(&traced, replicas, &self.simplify)?])
     }
 
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
@@ -64,19 +52,6 @@ impl Programs for AnakinTraining {
 
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
         self.anakin.clone().devices(replicas).xla_options(platform)
-    }
-}
-
-impl AnakinTraining {
-    /// The options of a program on the devices of a start.
-    pub(super) fn options(&self, start: &Start<'_>) -> ProgramOptions {
-        let compile = CompileOptions {
-            replicas: start.devices.len(),
-            device_assignment: Some(start.devices.to_vec()),
-            xla: start.xla.to_vec(),
-        };
-        let simplify = self.simplify.clone();
-        ProgramOptions { compile, cache: ExecutableCache::user(), simplify }
     }
 }
 
@@ -95,7 +70,7 @@ impl Training for AnakinTraining {
     fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
         let Start { client, devices, seed, from, .. } = start;
         let began = Instant::now();
-        let options = self.options(&start);
+        let options = one_program::options(&start, &self.simplify);
         let exploited = Exploited::restored(from)?;
         let anakin = self.with(&exploited)?;
         let anakin = anakin.devices(devices.len()).compile_with(client, &options)?;
@@ -183,15 +158,8 @@ impl Run for AnakinRun {
         let (state, metrics) = self.anakin.run(state)?;
         self.state = Some(state);
         self.iterations += self.anakin.iterations_per_call() as u64;
-        Ok(CallMetrics {
-            env_steps: self.anakin.steps_per_call(),
-            iterations: self.anakin.iterations_per_call() as u64,
-            per_iteration: metrics.per_iteration()?,
-            recent: self.recent.with(metrics.ended()),
-            episodes: metrics.episodes,
-            reports: metrics.reports,
-            ..CallMetrics::default()
-        })
+        let iterations = self.anakin.iterations_per_call() as u64;
+        self.recent.call(metrics, (self.anakin.steps_per_call(), iterations))
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use podracer_compiler::simplify::{Options as Simplify, simplify};
+use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{Key, Tree, eval_shape};
 use podracer_envs::delayed_chains::ChainTask;
 use podracer_envs::grid_tasks::GridTask;
@@ -18,14 +18,14 @@ use podracer_rl::optim::{
     Adam, Chain, ClipByGlobalNorm, Optimizer, adam, chain, clip_by_global_norm,
 };
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, AnakinState, Array, Checkpoint, CompileOptions, ExecutableCache,
-    OptionValue, ProgramOptions, lower_kept, projection,
+    AnakinLoop, AnakinProgram, AnakinState, Array, Checkpoint, OptionValue, projection,
 };
 
+use super::one_program;
 use super::recent::RecentReturns;
-use crate::anakin::{STATE, STORE, TrainingMetrics};
+use crate::anakin::{STATE, STORE, TrainingMetrics, portable};
 use crate::builder;
-use crate::export::{ArgumentKind, Portable};
+use crate::export::Portable;
 use crate::learned::{LearnedSettings, Learner};
 use crate::registry::parse;
 use crate::settings::{MetaLoopSettings, Settings, UsageError};
@@ -60,6 +60,7 @@ pub(super) struct RuleTraining {
     environment: AnyEnvironment,
     tasks: Tasks,
     task: Task,
+    steps_per_iteration: u64,
     name: String,
     simplify: Simplify,
 }
@@ -105,6 +106,7 @@ pub(super) fn training(
         environment,
         tasks: tasks.map_err(UsageError::new)?,
         task,
+        steps_per_iteration: settings.plan().steps_per_iteration,
         name: builder::module_name(&settings.experiment),
         simplify: settings.program.options(),
     };
@@ -167,38 +169,17 @@ impl RuleTraining {
 
 impl Programs for RuleTraining {
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
-        let traced = self.trace(replicas)?;
-        Ok(match stage {
-            Stage::Trace => traced.traced().func().to_string(),
-            Stage::Simplified => simplify(traced.traced().func(), &self.simplify).to_string(),
-            Stage::StableHlo => traced.lower_with(&self.simplify)?.module.key().to_owned(),
-        })
+        one_program::text(&self.trace(replicas)?, stage, &self.simplify)
     }
 
     fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>> {
-        let module = self.trace(replicas)?.lower_with(&self.simplify)?.module;
-        Ok(vec![LoopModule { name: "loop", replicas, threads: 1, waiting_bytes: 0, module }])
+        Ok(vec![one_program::module(&self.trace(replicas)?, replicas, &self.simplify)?])
     }
 
     fn programs(&self, _batch: Option<usize>) -> Result<Vec<Portable>> {
         let traced = self.trace(1)?;
-        let parameters = rule_in(&traced)?;
-        let init = Portable::new(
-            "init",
-            "the state of a training at its start, from the run's key",
-            lower_kept(&format!("{}_init", self.name), traced.traced_init())?,
-            &[("key", ArgumentKind::Key)],
-            &["state"],
-        )
-        .with_parameters(parameters);
-        let train = Portable::new(
-            "train",
-            format!("{} update(s) of the rule", self.settings.iterations_per_call),
-            traced.lower()?,
-            &[("state", ArgumentKind::State)],
-            &["state", "metrics", "log"],
-        );
-        Ok(vec![init, train])
+        let about = format!("{} update(s) of the rule", self.settings.iterations_per_call);
+        Ok(portable(&self.name, &traced, rule_in(&traced)?, about)?.into())
     }
 
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
@@ -217,13 +198,7 @@ impl Training for RuleTraining {
     fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
         let Start { client, devices, seed, from, .. } = start;
         let began = Instant::now();
-        let compile = CompileOptions {
-            replicas: devices.len(),
-            device_assignment: Some(devices.to_vec()),
-            xla: start.xla.to_vec(),
-        };
-        let simplify = self.simplify.clone();
-        let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
+        let options = one_program::options(&start, &self.simplify);
         let traced = self.trace(devices.len())?;
         let parameters = rule_in(&traced)?;
         let program =
@@ -233,9 +208,7 @@ impl Training for RuleTraining {
             Some(checkpoint) => program.restore(checkpoint, STATE)?,
             None => program.init(seed)?,
         };
-        let MetaLoopSettings { agents, environments, unroll, iterations_per_call, .. } =
-            self.settings;
-        let rollouts = self.settings.meta.inner_updates + 1;
+        let iterations_per_call = self.settings.iterations_per_call;
         Ok(Box::new(RuleRun {
             program,
             parameters,
@@ -243,8 +216,7 @@ impl Training for RuleTraining {
             compile_seconds,
             iterations: from.map_or(0, |checkpoint| checkpoint.iterations),
             iterations_per_call,
-            steps_per_call: (agents * environments * unroll * rollouts * iterations_per_call)
-                as u64,
+            steps_per_call: self.steps_per_iteration * iterations_per_call as u64,
             recent: RecentReturns::restored(from)?,
         }))
     }
@@ -293,15 +265,7 @@ impl Run for RuleRun {
         let (of_rule, episodes) = (metrics.replicated.clone(), metrics.sharded.clone());
         let calls = self.iterations_per_call;
         let metrics = TrainingMetrics::read(of_rule, &episodes, calls, metrics.reports)?;
-        Ok(CallMetrics {
-            env_steps: self.steps_per_call,
-            iterations: self.iterations_per_call as u64,
-            per_iteration: metrics.per_iteration()?,
-            recent: self.recent.with(metrics.ended()),
-            episodes: metrics.episodes,
-            reports: metrics.reports,
-            ..CallMetrics::default()
-        })
+        self.recent.call(metrics, (self.steps_per_call, calls as u64))
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {

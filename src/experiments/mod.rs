@@ -5,6 +5,7 @@ mod central;
 mod explain;
 mod exploited;
 mod meta;
+mod one_program;
 mod population;
 mod programs;
 mod recent;

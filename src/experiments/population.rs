@@ -16,6 +16,7 @@ use toml::{Table, Value};
 
 use super::anakin::AnakinTraining;
 use super::exploited::Exploited;
+use super::one_program;
 use super::recent::RecentReturns;
 use crate::anakin;
 use crate::parameters;
@@ -82,7 +83,7 @@ impl Populates for AnakinTraining {
     ) -> Result<Vec<Box<dyn Run>>> {
         let Start { client, devices, .. } = start;
         let began = Instant::now();
-        let options = self.options(&start);
+        let options = one_program::options(&start, &self.simplify);
         let table = self.table_of(columns)?;
         let rows = rows(columns, seeds.len())?;
         let make = |row: Option<Tensor>| match row
@@ -178,16 +179,8 @@ impl Shared {
         let of_members = members.into_iter().zip(&mut self.recent).zip(&mut self.waiting);
         for (((metrics, recent), waiting), Exploited(values)) in of_members.zip(exploited) {
             let Some(waiting) = waiting else { continue };
-            waiting.push_back(CallMetrics {
-                per_call: values,
-                env_steps,
-                iterations,
-                per_iteration: metrics.per_iteration()?,
-                recent: recent.with(metrics.ended()),
-                episodes: metrics.episodes,
-                reports: metrics.reports,
-                ..CallMetrics::default()
-            });
+            let call = recent.call(metrics, (env_steps, iterations))?;
+            waiting.push_back(CallMetrics { per_call: values, ..call });
         }
         Ok(())
     }

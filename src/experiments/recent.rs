@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use anyhow::Result;
+use podracer_dsl::Tree;
 use podracer_runtime::{Array, Checkpoint};
 
-use crate::training::Ended;
+use crate::anakin::TrainingMetrics;
+use crate::training::{CallMetrics, Ended};
 
 /// Names in a checkpoint of the groups' numbers of episodes and sums of returns.
 const NAMES: [&str; 2] = ["recent_episodes", "recent_return_sums"];
@@ -41,6 +43,26 @@ impl RecentReturns {
         ];
         checkpoint.insert("", NAMES.map(str::to_owned).into_iter().zip(arrays));
         Ok(())
+    }
+
+    /// The report of a call of so many environment steps and iterations, with these metrics.
+    ///
+    /// # Errors
+    /// A metric that is not f32.
+    pub fn call<M: Tree>(
+        &mut self,
+        metrics: TrainingMetrics<M>,
+        (env_steps, iterations): (u64, u64),
+    ) -> Result<CallMetrics> {
+        Ok(CallMetrics {
+            env_steps,
+            iterations,
+            per_iteration: metrics.per_iteration()?,
+            recent: self.with(metrics.ended()),
+            episodes: metrics.episodes,
+            reports: metrics.reports,
+            ..CallMetrics::default()
+        })
     }
 
     /// Adds the groups that ended since, and returns the sums over all groups that are kept.

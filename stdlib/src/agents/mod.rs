@@ -109,6 +109,7 @@ pub use sac::{
 pub use settings::{ActorCriticOptimizer, AgentSettings, Clipped, Networks, Task, Torso};
 pub use split::Split;
 pub use steps::step_weights;
+pub(crate) use steps::weighted;
 pub use td3::{Td3, Td3Metrics, Td3Networks, Td3Params, Td3Settings, Td3State};
 pub use torso::{TorsoNet, last_action, last_action_features};
 pub use trajectory::{Evaluated, LaneSteps, of_each_lane};

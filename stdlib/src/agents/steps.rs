@@ -80,7 +80,7 @@ pub(super) fn of_legal(values: Tensor, legal: Option<Tensor>) -> Tensor {
 
 /// Numbers times their weights, if there are any; 0 where the weight is 0, even if the number is infinite or NaN.
 #[track_caller]
-pub(super) fn weighted(numbers: Tensor, weights: Option<Tensor>) -> Tensor {
+pub(crate) fn weighted(numbers: Tensor, weights: Option<Tensor>) -> Tensor {
     match weights {
         Some(weights) => select(weights.eq(0.0), 0.0, numbers * weights),
         None => numbers,

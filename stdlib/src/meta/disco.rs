@@ -2,8 +2,9 @@
 //! as Disco103, and rules of its kind in other sizes.
 
 use super::UpdateRule;
+use crate::agents::weighted;
 use crate::distributions::{Categorical, Distribution};
-use crate::losses::softmax_cross_entropy;
+use crate::losses::{pick, softmax_cross_entropy};
 use crate::nn::{Activation, Initializer, Linear, Lstm, LstmState, Mlp};
 use crate::returns::{
     TxPair, general_off_policy_returns_from_q_and_v, signed_logp1, transform_from_2hot,
@@ -116,16 +117,11 @@ impl Steps {
     /// The mean of numbers `[T, N, ..]` over the steps. f32 `[..]`
     #[track_caller]
     pub fn mean(&self, numbers: Tensor) -> Tensor {
-        let counted = match self.weights {
-            None => numbers,
-            Some(weights) => {
-                let more = vec![1; numbers.rank() - weights.rank()];
-                let weights = weights.reshape([weights.shape(), more].concat());
-                // Not 0 times what a step that does not count may hold.
-                select(weights.broadcast_to(numbers.shape()).eq(0.0), 0.0, numbers * weights)
-            }
-        };
-        self.axes.mean(counted.mean_axis([0, 1]))
+        let weights = self.weights.map(|weights| {
+            let more = vec![1; numbers.rank() - weights.rank()];
+            weights.reshape([weights.shape(), more].concat()).broadcast_to(numbers.shape())
+        });
+        self.axes.mean(weighted(numbers, weights).mean_axis([0, 1]))
     }
 }
 
@@ -237,7 +233,7 @@ impl DiscoValues {
         let trace = lambda * ratio.minimum(1.0);
         let discounts =
             select(seen.terminated, 0.0, discount.into_tensor().broadcast_to(v.shape()));
-        let q_taken = Self::taken(q, seen.action);
+        let q_taken = pick(q, seen.action);
         let lanes = [q_taken, v_after, seen.reward, discounts, trace, seen.done].map(|x| x.axis(1));
         let [q_taken, v_after, reward, discounts, trace, done] = lanes;
         let lanes = (q_taken, v_after, reward, discounts, trace, done);
@@ -256,13 +252,6 @@ impl DiscoValues {
             q_target,
             advantage: q_target - v,
         }
-    }
-
-    /// The elements of the action taken, of `[T, N, A]`.
-    #[track_caller]
-    fn taken(of_actions: Tensor, action: Tensor) -> Tensor {
-        let here = iota(I32, of_actions.shape(), -1).eq(action.expand_dims(-1));
-        select(here, of_actions, 0.0).sum_axis(-1)
     }
 }
 
@@ -368,17 +357,17 @@ impl DiscoSight {
     #[track_caller]
     fn see(&self, seen: &DiscoSeen, values: &DiscoValues, memory: DiscoMemory) -> (Tensor, Tensor) {
         let DiscoSeen { action, reward, terminated, now, after, target, target_after, .. } = *seen;
-        let policy = |outputs: DiscoOutputs| outputs.logits.softmax(-1);
-        let z = |outputs: DiscoOutputs| Self::embed(&self.z, outputs.z);
-        let taken = |of_actions: Tensor| DiscoValues::taken(of_actions, action);
-        let behaviour = seen.behaviour.softmax(-1);
-        let actions = policy(now).shape().last().copied().unwrap_or_default();
+        let taken = |of_actions: Tensor| pick(of_actions, action);
+        let logits = [now.logits, after.logits, seen.behaviour, target.logits];
+        let [policy, policy_after, behaviour, target_policy] = logits.map(|x| x.softmax(-1));
+        let z = [now, after, target, target_after].map(|outputs| Self::embed(&self.z, outputs.z));
+        let actions = policy.dim(2);
         let of_actions = [
-            policy(now),
+            policy,
             behaviour,
-            policy(target),
-            z(now),
-            z(target),
+            target_policy,
+            z[0],
+            z[2],
             signed_logp1(values.q),
             signed_logp1(values.excess),
             memory.normalized(values.excess),
@@ -388,14 +377,14 @@ impl DiscoSight {
             self.actions.iter().fold(stack(&of_actions, -1), |x, layer| among_actions(layer, x));
         let y = |outputs: DiscoOutputs| Self::embed(&self.y, outputs.y);
         // A prediction of actions at the action taken, and its mean and its greatest before and after the step.
-        let of_z = |before: DiscoOutputs, later: DiscoOutputs| {
-            let mean =
-                |outputs: DiscoOutputs, by: DiscoOutputs| (policy(by) * z(outputs)).sum_axis(-1);
-            let most = |outputs: DiscoOutputs| z(outputs).max_axis(-1);
-            [taken(z(before)), mean(before, now), mean(later, after), most(before), most(later)]
+        let of_z = |before: Tensor, later: Tensor| {
+            let mean = |by: Tensor, of_actions: Tensor| (by * of_actions).sum_axis(-1);
+            let most = |of_actions: Tensor| of_actions.max_axis(-1);
+            let means = [mean(policy, before), mean(policy_after, later)];
+            [taken(before), means[0], means[1], most(before), most(later)]
         };
         let of_step = [
-            taken(policy(now)),
+            taken(policy),
             taken(behaviour),
             signed_logp1(reward),
             1.0 - terminated.astype(F32),
@@ -403,13 +392,13 @@ impl DiscoSight {
             signed_logp1(values.value_after),
             signed_logp1(values.advantage),
             memory.normalized(values.advantage),
-            taken(policy(target)),
+            taken(target_policy),
             y(now),
             y(after),
             y(target),
             y(target_after),
         ];
-        let of_step = [&of_step[..], &of_z(now, after), &of_z(target, target_after)].concat();
+        let of_step = [&of_step[..], &of_z(z[0], z[1]), &of_z(z[2], z[3])].concat();
         let here = action.one_hot(actions).expand_dims(-1);
         let mean = of_actions.mean_axis(-2);
         let at_action = (of_actions * here).sum_axis(-2);
