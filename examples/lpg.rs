@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use podracer::envs::GridTasks;
 use podracer::envs::grid_tasks::{Distribution, GridTask, TaskWorld};
+use podracer::envs::{GridTasks, Tasks};
 use podracer::learned::{read_rule, save_rule};
 use podracer::prelude::*;
 use podracer::rl::agents::LearnedAgent;

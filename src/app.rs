@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use podracer_envs::Environment;
 use podracer_envs::host::NativeEnvironment;
+use podracer_envs::{Environment, Tasks};
 use podracer_rl::agents::AgentSettings;
 
 use crate::cli;
@@ -73,6 +73,13 @@ impl App {
         E: Environment + Configuration,
     {
         self.registry.add_environment(EnvironmentEntry::dsl::<E>(name));
+        self
+    }
+
+    /// Adds an environment of the DSL that is a distribution of tasks, as [`App::environment`] adds one. With `[meta]` each life of an
+    /// agent is in a task of its own; the other loops train in the environment itself.
+    pub fn tasks<E: Tasks + Configuration>(mut self, name: &str) -> Self {
+        self.registry.add_environment(EnvironmentEntry::tasks::<E>(name));
         self
     }
 

@@ -277,6 +277,11 @@ pub trait Run {
     /// Seconds from the beginning of the trace to the loaded executable, which may come from the cache.
     fn compile_seconds(&self) -> f64;
 
+    /// Runs of the same program, which take its seconds together: 1, or the members of a population.
+    fn together(&self) -> usize {
+        1
+    }
+
     /// Makes one call of the compiled loop, and waits for it. The first call does what every call does: compiling and
     /// initialising are over when [`Training::start`] returns.
     ///

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use podracer::envs::GridTasks;
 use podracer::envs::grid_tasks::{Distribution, GridTask, TaskWorld};
+use podracer::envs::{GridTasks, Tasks};
 use podracer::learned::read_rule;
 use podracer::prelude::*;
 use podracer::rl::agents::{A2c, A2cSettings, LearnedAgent, Networks, OptimizerSettings};

@@ -6,6 +6,7 @@
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
 use crate::space::Space;
+use crate::tasks::Tasks;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,10 +71,11 @@ pub struct State {
     pub bits: Tensor,
 }
 
-impl DelayedChains {
-    /// A task drawn from a key.
-    #[track_caller]
-    pub fn draw(&self, key: Key) -> ChainTask {
+impl Tasks for DelayedChains {
+    type Task = ChainTask;
+    type World = Chain;
+
+    fn draw(&self, key: Key) -> ChainTask {
         let (length_key, better_key) = key.split();
         let (least, most) = (self.shortest.min(self.longest), self.longest);
         ChainTask {
@@ -82,12 +84,12 @@ impl DelayedChains {
         }
     }
 
-    /// The chain of a task that was drawn.
-    #[must_use]
-    pub fn world(&self, task: ChainTask) -> Chain {
+    fn world(&self, task: ChainTask) -> Chain {
         Chain { task, chains: *self }
     }
+}
 
+impl DelayedChains {
     fn own(&self) -> Chain {
         self.world(self.draw(Key::new(self.task_seed)))
     }

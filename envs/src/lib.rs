@@ -50,6 +50,7 @@ pub mod pendulum;
 pub mod render;
 mod space;
 mod space_tree;
+mod tasks;
 pub mod umbrella_chain;
 pub mod wrappers;
 
@@ -71,6 +72,7 @@ pub use mountain_car::{MountainCar, MountainCarContinuous};
 pub use pendulum::Pendulum;
 pub use space::{Bounds, Space, SpaceError};
 pub use space_tree::{InSpace, Spaces, leaf_spaces};
+pub use tasks::{AnyTasks, Tasks};
 pub use umbrella_chain::UmbrellaChain;
 pub use wrappers::{
     AutoReset, FlattenObservation, FrameStack, StickyActions, TimeLimit, TransformReward,

@@ -194,10 +194,17 @@ pub(super) fn train(
         shared.train.devices = Devices::All;
     }
     let mut ready = Ready::new(shared, console, program)?;
-    if !on_devices {
+    if several.exploit.is_some() {
+        // Those that take over from one another are counted by device.
         let share = |count: &usize| number.is_multiple_of(*count);
         let most = (1..=ready.devices.len()).rev().find(share).unwrap_or(1);
-        ready.devices.truncate(most);
+        if !on_devices {
+            ready.devices.truncate(most);
+        }
+        check_shares(number, ready.devices.len())?;
+    } else {
+        let of_a_device = number.div_ceil(ready.devices.len());
+        ready.devices.truncate(number.div_ceil(of_a_device));
     }
     let one_program = match ready.training.populates() {
         Some(populates) => several.columns().and_then(|columns| {
@@ -218,7 +225,6 @@ pub(super) fn train(
             return one_by_one::train(&several, Some(&reason), (console, interrupt));
         }
     };
-    check_shares(number, ready.devices.len())?;
     let folder = group(run_dir, name)?;
     one_by_one::same_as_before(&several, &folder)?;
     if let Some(rounding) = settings.rounding() {
@@ -239,24 +245,19 @@ pub(super) fn train(
     };
     let _heeding = signals::heed();
     let devices = ready.devices.len();
-    let mut together =
-        several.together.map_or(number, |most| most.get().next_multiple_of(devices)).min(number);
+    let most = several.together.map_or(number, |most| most.get().next_multiple_of(devices));
     let mut all = Part::default();
-    let mut first = 0;
-    while first < number && !all.interrupted {
-        let part = first..number.min(first + together);
-        match one.train(part.clone(), (console, interrupt)) {
-            Err(error) if is_out_of_memory(&error) && part.len() > devices => {
-                several.alone(&format!("{} do not fit the memory", plural(part.len(), "run")))?;
-                together = (part.len() / 2).next_multiple_of(devices);
-                console.warn(&format!("{error:#}; {} at once are tried", plural(together, "run")));
-            }
-            ended => {
-                all.add(ended?);
-                first = part.end;
-            }
+    in_parts(number, (most, devices), |part| {
+        let ended = one.train(part.clone(), (console, interrupt));
+        if let Err(error) = &ended
+            && is_out_of_memory(error)
+        {
+            several.alone(&format!("{} do not fit the memory", plural(part.len(), "run")))?;
+            console.warn(&format!("{error:#}; fewer at once are tried"));
         }
-    }
+        all.add(ended?);
+        Ok(!all.interrupted)
+    })?;
     one.progress.finish();
     let Part { compile_seconds, seconds, env_steps, ended, failed, interrupted } = all;
     let outcomes = Outcomes {
@@ -278,6 +279,29 @@ pub(super) fn train(
         (false, true) => 0,
         (false, false) => FAILURE,
     })
+}
+
+/// Trains runs in parts of at most so many, until `train` says that it was stopped. A part that does not fit the memory is tried again
+/// with half as many runs, as long as each device has more than one.
+fn in_parts(
+    runs: usize,
+    (most, devices): (usize, usize),
+    mut train: impl FnMut(Range<usize>) -> Result<bool>,
+) -> Result<()> {
+    let (mut first, mut most) = (0, most);
+    while first < runs {
+        let part = first..runs.min(first + most);
+        first = match train(part.clone()) {
+            Err(error) if is_out_of_memory(&error) && part.len() > devices => {
+                most = (part.len() / 2).next_multiple_of(devices);
+                part.start
+            }
+            Ok(true) => part.end,
+            Ok(false) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(())
 }
 
 /// True where there was not enough memory.
@@ -411,4 +435,48 @@ impl<'a> OneProgram<'a> {
 /// Environment steps of the runs that stand.
 fn env_steps(members: &[Option<Member>]) -> u64 {
     members.iter().flatten().map(|member| member.totals.counters.env_steps).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first run and the number of runs of each part of 11 runs, where so many fit the memory; and whether all were trained.
+    fn parts(most: usize, devices: usize, fitting: usize) -> (Vec<(usize, usize)>, bool) {
+        let mut tried = Vec::new();
+        let done = in_parts(11, (most, devices), |part| {
+            tried.push((part.start, part.len()));
+            if part.len() > fitting {
+                let full = RuntimeError::OutOfMemory("a rollout".to_owned());
+                return Err(full).context("cannot compile the population");
+            }
+            Ok(true)
+        });
+        (tried, done.is_ok())
+    }
+
+    #[test]
+    fn runs_that_do_not_fit_the_memory_are_tried_by_half() {
+        assert_eq!(parts(11, 1, 11), (vec![(0, 11)], true));
+        assert_eq!(parts(4, 1, 11), (vec![(0, 4), (4, 4), (8, 3)], true));
+        assert_eq!(parts(11, 1, 5), (vec![(0, 11), (0, 5), (5, 5), (10, 1)], true));
+        let on_two = vec![(0, 11), (0, 6), (0, 4), (0, 2), (2, 2), (4, 2), (6, 2), (8, 2), (10, 1)];
+        assert_eq!(parts(12, 2, 3), (on_two, true));
+        assert_eq!(parts(11, 1, 0), (vec![(0, 11), (0, 5), (0, 2), (0, 1)], false));
+        let mut parts = 0;
+        let wrong = in_parts(11, (2, 1), |_| {
+            parts += 1;
+            if parts == 2 { Err(anyhow!("another error")) } else { Ok(true) }
+        });
+        assert_eq!(
+            (wrong.map_err(|error| error.to_string()), parts),
+            (Err("another error".to_owned()), 2)
+        );
+        let mut parts = 0;
+        let stopped = in_parts(11, (2, 1), |_| {
+            parts += 1;
+            Ok(parts < 3)
+        });
+        assert!(stopped.is_ok() && parts == 3);
+    }
 }

@@ -139,6 +139,9 @@ pub(super) struct Outcome {
     pub(super) experiment: String,
     pub(super) platform: String,
     pub(super) devices: usize,
+    /// Runs of the program, which took its seconds together, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) together: Option<usize>,
     pub(super) seed: u64,
     /// The iteration from which the last process went on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -359,6 +362,7 @@ impl Session {
             evaluation: evaluation.into_iter().collect(),
             seconds_of_threads: times.into_iter().collect(),
             environment_restarts: run.restarts(),
+            together: Some(run.together()).filter(|&runs| runs > 1),
             params_sha256: sha256(&parameters),
             interrupted,
             run_dir: directory.path().display().to_string(),

@@ -4,10 +4,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
-use podracer_dsl::prelude::{Key, Tree, eval_shape};
-use podracer_envs::delayed_chains::ChainTask;
-use podracer_envs::grid_tasks::GridTask;
-use podracer_envs::{AnyEnvironment, DelayedChains, Environment, GridTasks};
+use podracer_dsl::prelude::{Key, eval_shape};
+use podracer_dsl::tree::AnyTree;
+use podracer_envs::{AnyEnvironment, AnyTasks, Environment};
 use podracer_rl::Number;
 use podracer_rl::agents::{Axes, Task};
 use podracer_rl::anakin::{AgentLoop, Episodes, LoopState};
@@ -35,30 +34,16 @@ use crate::training::{
 
 type MetaOptimizer = Chain<ClipByGlobalNorm, Adam>;
 type Replicated = MetaState<<MetaOptimizer as Optimizer>::State<LpgRule>>;
-type Sharded = Life<Drawn, LoopState<AnyEnvironment, Learner>, ValueState>;
+type Sharded = Life<Option<AnyTree>, LoopState<AnyEnvironment, Learner>, ValueState>;
 type Traced = AnakinLoop<Replicated, Sharded, LifeMetrics, Episodes>;
-
-/// Tasks of which each life has one.
-enum Tasks {
-    Grids(GridTasks),
-    Chains(DelayedChains),
-    /// All lives are in the training's environment.
-    None,
-}
-
-/// A task that was drawn: of the kind of the training's [`Tasks`], or none.
-#[derive(Tree, Clone, Default)]
-struct Drawn {
-    grid: Option<GridTask>,
-    chain: Option<ChainTask>,
-}
 
 /// The training of a rule by agents in tasks.
 pub(super) struct RuleTraining {
     settings: MetaLoopSettings,
     agent: LearnedSettings,
     environment: AnyEnvironment,
-    tasks: Tasks,
+    /// The environment as tasks of which each life has one; without them all lives are in the environment itself.
+    tasks: Option<AnyTasks>,
     task: Task,
     steps_per_iteration: u64,
     name: String,
@@ -72,7 +57,7 @@ pub(super) struct RuleTraining {
 pub(super) fn training(
     settings: &Settings,
     meta: &MetaLoopSettings,
-    environment: AnyEnvironment,
+    (environment, tasks): (AnyEnvironment, Option<AnyTasks>),
 ) -> Result<RuleTraining, UsageError> {
     if settings.agent_kind() != "learned" {
         return Err(UsageError::new(format!(
@@ -87,12 +72,6 @@ pub(super) fn training(
             rule.display()
         )));
     }
-    let table = &settings.environment;
-    let tasks = match settings.environment_name() {
-        "grid-tasks" => parse(table, "environment").map(Tasks::Grids),
-        "delayed-chains" => parse(table, "environment").map(Tasks::Chains),
-        _ => Ok(Tasks::None),
-    };
     let task = Task {
         observation: environment.observation_space(),
         action: environment.action_space(),
@@ -104,7 +83,7 @@ pub(super) fn training(
         settings: meta.clone(),
         agent,
         environment,
-        tasks: tasks.map_err(UsageError::new)?,
+        tasks,
         task,
         steps_per_iteration: settings.plan().steps_per_iteration,
         name: builder::module_name(&settings.experiment),
@@ -125,17 +104,12 @@ impl RuleTraining {
     /// The loop of an agent in a task.
     fn agent_loop(
         &self,
-        drawn: Drawn,
+        task: Option<AnyTree>,
         rule: LpgRule,
         factor: Number,
     ) -> AgentLoop<AnyEnvironment, Learner> {
-        let environment = match (&self.tasks, drawn) {
-            (Tasks::Grids(tasks), Drawn { grid: Some(task), .. }) => {
-                AnyEnvironment::new(tasks.world(task))
-            }
-            (Tasks::Chains(tasks), Drawn { chain: Some(task), .. }) => {
-                AnyEnvironment::new(tasks.world(task))
-            }
+        let environment = match (&self.tasks, task) {
+            (Some(tasks), Some(task)) => tasks.world(&task),
             _ => self.environment.clone(),
         };
         let agent = self.agent.learner(&self.task, Rule::from(rule), factor);
@@ -148,13 +122,8 @@ impl RuleTraining {
         let settings = &self.settings;
         let optimizer =
             chain(clip_by_global_norm(settings.max_gradient_norm), adam(settings.learning_rate));
-        let draw = |key: Key| match &self.tasks {
-            Tasks::Grids(tasks) => Drawn { grid: Some(tasks.draw(key)), ..Drawn::default() },
-            Tasks::Chains(tasks) => Drawn { chain: Some(tasks.draw(key)), ..Drawn::default() },
-            Tasks::None => Drawn::default(),
-        };
-        let make =
-            |drawn: Drawn, rule: LpgRule, factor: Number| self.agent_loop(drawn, rule, factor);
+        let draw = |key: Key| self.tasks.as_ref().map(|tasks| tasks.draw(key));
+        let make = |task, rule: LpgRule, factor: Number| self.agent_loop(task, rule, factor);
         let agents = (settings.agents / devices, devices);
         let training = MetaTraining::new(draw, make, optimizer, agents, settings.meta.clone());
         Ok(AnakinLoop::trace(

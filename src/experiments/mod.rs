@@ -104,8 +104,9 @@ impl Registry {
                 Box::new(CentralTraining { central, batches, frames_per_step })
             }
             TrainingLoop::Meta(meta) => {
-                let environment = self.environment_of(settings)?.in_dsl(table)?;
-                Box::new(meta::training(settings, meta, environment)?)
+                let entry = self.environment_of(settings)?;
+                let (environment, tasks) = (entry.in_dsl(table)?, entry.tasks_of(table)?);
+                Box::new(meta::training(settings, meta, (environment, tasks))?)
             }
         })
     }

@@ -85,7 +85,11 @@ impl Populates for AnakinTraining {
         let began = Instant::now();
         let options = one_program::options(&start, &self.simplify);
         let table = self.table_of(columns)?;
-        let rows = rows(columns, seeds.len())?;
+        // A device that has one member less than others repeats the last one, which no run is.
+        let places = seeds.len().next_multiple_of(devices.len());
+        let places: Vec<usize> = (0..places).map(|place| place.min(seeds.len() - 1)).collect();
+        let placed: Vec<u64> = places.iter().map(|&member| seeds[member]).collect();
+        let rows = rows(columns, &places)?;
         let make = |row: Option<Tensor>| match row
             .map(|row| with_row(row, || self.entry.agent(&table, &self.task)))
         {
@@ -93,7 +97,7 @@ impl Populates for AnakinTraining {
             // The mistakes of columns were told before.
             Some(Err(_)) | None => self.anakin.clone(),
         };
-        let population = Population::new(seeds.to_vec(), rows, make).devices(devices.len());
+        let population = Population::new(placed, rows, make).devices(devices.len());
         let population = match exploit {
             Some(exploit) => population.exploit(exploit.clone()),
             None => population,
@@ -149,14 +153,14 @@ impl AnakinTraining {
     }
 }
 
-/// The numbers of each run, f32 `[runs, columns]`; `None` without columns.
-fn rows(columns: &[Column], runs: usize) -> Result<Host<Option<Tensor>>> {
-    let ty = TensorType::new(DType::F32, [runs, columns.len()]);
-    let numbers = |run: usize| columns.iter().map(move |column| column.values[run] as f32);
-    let numbers: Vec<f32> = (0..runs).flat_map(numbers).collect();
+/// The numbers of these runs, f32 `[runs, columns]`; `None` without columns.
+fn rows(columns: &[Column], runs: &[usize]) -> Result<Host<Option<Tensor>>> {
+    let ty = TensorType::new(DType::F32, [runs.len(), columns.len()]);
+    let numbers = |&run: &usize| columns.iter().map(move |column| column.values[run] as f32);
+    let numbers: Vec<f32> = runs.iter().flat_map(numbers).collect();
     let some = !columns.is_empty();
     let spec: Spec<Option<Tensor>> = Spec(some.then(|| Spec(ty)));
-    let numbers = Array::from_slice([runs, columns.len()], &numbers)?;
+    let numbers = Array::from_slice([runs.len(), columns.len()], &numbers)?;
     Ok(Host::from_named(&spec, some.then_some(("[0]", numbers)))?)
 }
 
@@ -233,6 +237,10 @@ impl Drop for MemberRun {
 impl Run for MemberRun {
     fn compile_seconds(&self) -> f64 {
         self.shared.borrow().compile_seconds
+    }
+
+    fn together(&self) -> usize {
+        self.shared.borrow().waiting.len()
     }
 
     /// The first member to advance makes the call of all.

@@ -12,9 +12,9 @@ use podracer_envs::host::{
 };
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{
-    Acrobot, AnyEnvironment, CartPole, Catch, DeepSea, DelayedChains, DiscountingChain,
+    Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, DeepSea, DelayedChains, DiscountingChain,
     Environment, GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum,
-    SimpleBandit, UmbrellaChain,
+    SimpleBandit, Tasks, UmbrellaChain,
 };
 use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{Client, Device};
@@ -51,8 +51,8 @@ pub(super) fn register(registry: &mut Registry) {
         "connect-four-against",
     ));
     registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
-    registry.add_environment(EnvironmentEntry::dsl::<GridTasks>("grid-tasks"));
-    registry.add_environment(EnvironmentEntry::dsl::<DelayedChains>("delayed-chains"));
+    registry.add_environment(EnvironmentEntry::tasks::<GridTasks>("grid-tasks"));
+    registry.add_environment(EnvironmentEntry::tasks::<DelayedChains>("delayed-chains"));
     registry.add_environment(EnvironmentEntry::dsl::<DiscountingChain>("discounting-chain"));
     registry.add_environment(EnvironmentEntry::dsl::<GridWorld>("gridworld").map(|grid| {
         let evaluation: Evaluation = |table, agent, client, state| {
@@ -103,6 +103,9 @@ pub(crate) type Evaluation =
 /// Function that makes the environment as a part of programs.
 type MakeInDsl = fn(&Table) -> Result<AnyEnvironment, String>;
 
+/// Function that makes the environment as a distribution of tasks.
+type MakeTasks = fn(&Table) -> Result<AnyTasks, String>;
+
 /// One environment, and the pictures of its states.
 type Stage = (Box<dyn HostEnvironment>, Pictures);
 
@@ -116,6 +119,8 @@ pub struct EnvironmentEntry {
     /// Checks that settings of valid types and ranges fit together.
     pub(crate) check: fn(&Table) -> Result<(), String>,
     pub(super) dsl: Option<MakeInDsl>,
+    /// The environment as a distribution of tasks, if it is one.
+    pub(super) tasks: Option<MakeTasks>,
     pub(super) batches: fn(&Table, usize, usize) -> Result<Batches>,
     /// Makes one environment with its pictures, where that is not one of `batches` whose observations are shown.
     pub(super) stage: Option<fn(&Table) -> Result<Stage>>,
@@ -140,6 +145,7 @@ impl EnvironmentEntry {
                 .map_err(|mistake| format!("environment `{name}`: {mistake}"))?,
             check: |table| parse::<E>(table, "environment").map(|_| ()),
             dsl: None,
+            tasks: None,
             batches,
             stage: None,
             evaluation: None,
@@ -163,6 +169,12 @@ impl EnvironmentEntry {
         let entry = EnvironmentEntry::new::<E>(name, batches)?;
         let dsl = |table: &Table| Ok(AnyEnvironment::new(parse::<E>(table, "environment")?));
         Ok(EnvironmentEntry { dsl: Some(dsl), ..entry })
+    }
+
+    /// An environment of the DSL that is a distribution of tasks.
+    pub(crate) fn tasks<E: Tasks + Configuration>(name: &str) -> Result<Self, String> {
+        let tasks = |table: &Table| Ok(AnyTasks::new(parse::<E>(table, "environment")?));
+        Ok(EnvironmentEntry { tasks: Some(tasks), ..EnvironmentEntry::dsl::<E>(name)? })
     }
 
     /// An environment in plain Rust, which steps on the host.
@@ -198,6 +210,14 @@ impl EnvironmentEntry {
                 self.name
             ))),
         }
+    }
+
+    /// The tasks of an environment that is a distribution of them.
+    ///
+    /// # Errors
+    /// [`UsageError`] for settings that the environment rejects.
+    pub(crate) fn tasks_of(&self, table: &Table) -> Result<Option<AnyTasks>, UsageError> {
+        self.tasks.map(|make| make(table)).transpose().map_err(UsageError::new)
     }
 
     /// Batches of so many lanes on the host, for rollouts of `unroll` steps.

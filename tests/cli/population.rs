@@ -72,6 +72,25 @@ fn every_seed_is_a_run_of_its_own() {
     }
 }
 
+/// Five runs on two devices: the second device has a place that no run is.
+#[test]
+fn devices_share_runs_that_do_not_divide() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let two = ["--seeds", "5", "--devices", "2", "--run-dir", "two"];
+    let one = ["--seeds", "5", "--devices", "1", "--run-dir", "one"];
+    let [two, one] = [two, one].map(|flags| said(folder, &[&SHORT[..], &flags].concat()));
+    let runs = |all: &Value| all["runs"].as_array().expect("runs").clone();
+    assert_eq!((runs(&two).len(), runs(&one).len()), (5, 5));
+    for (two, one) in runs(&two).iter().zip(runs(&one)) {
+        assert_eq!((&two["devices"], &two["together"]), (&2.into(), &5.into()));
+        for key in ["seed", "env_steps", "episodes", "mean_return"] {
+            assert_eq!(two[key], one[key], "{key}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.join("two")).expect("a folder").count(), 7, "no other run");
+}
+
 /// One program has all learning rates, and each run is that of its own settings.
 #[test]
 fn a_sweep_is_ranked_and_its_runs_are_of_their_settings() {
@@ -174,7 +193,16 @@ fn what_is_no_population_is_a_mistake() {
             "--metrics is for one run",
         ),
         (
-            &["train", "cartpole-ppo", "--seeds", "3", "--devices", "2"],
+            &[
+                "sweep",
+                "cartpole-ppo",
+                "--set",
+                "agent.learning_rate=1e-4,1e-3,1e-2",
+                "--exploit-every",
+                "2",
+                "--devices",
+                "2",
+            ],
             "3 members do not divide over 2 devices",
         ),
     ] {

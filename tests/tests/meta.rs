@@ -2,6 +2,7 @@
 
 use podracer_dsl::prelude::Key;
 use podracer_envs::Environment;
+use podracer_envs::Tasks;
 use podracer_envs::grid_tasks::{Distribution, GridTask, GridTasks, TaskWorld};
 use podracer_rl::Number;
 use podracer_rl::agents::{Axes, LearnedAgent, Networks};

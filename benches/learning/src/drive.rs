@@ -1,6 +1,7 @@
-//! Trains and evaluates one seed of an experiment, or goes on where that was stopped.
+//! Trains and evaluates seeds of an experiment, or goes on where that was stopped.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub struct Driver {
 }
 
 /// The end of a training and its evaluation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Ended {
     /// The training and its evaluation are done: the seed's record.
     Recorded(Box<Record>),
@@ -72,33 +73,91 @@ impl Driver {
         if row.packages.is_empty() { Ok(None) } else { self.program.packages(&row.packages) }
     }
 
-    /// Trains a seed of an experiment, from the beginning or from its run directory's last checkpoint, and evaluates it.
+    /// Trains seeds of an experiment, from the beginning or from the last checkpoints, and evaluates them. Several are trained as one
+    /// population.
     ///
     /// # Errors
-    /// A program that cannot be started, and files of the run that cannot be read.
-    pub fn train(&self, entry: &Entry, seed: u64) -> Result<Ended> {
-        let Row { name, experiment, set, .. } = &entry.row;
-        let run = self.runs.join(format!("{name}-{}-{seed}", entry.described.settings));
-        let path = run.to_str().context("the folder of the runs has a name in UTF-8")?;
-        let seed_flag = format!("--seed={seed}");
-        let trained = match State::of(&run) {
-            State::Finished => None,
-            State::Stopped => Some(self.call(&["resume", path, "--json"])?),
+    /// A program that cannot be started, and files of a run that cannot be read.
+    pub fn train(&self, entry: &Entry, seeds: Range<u64>) -> Result<Vec<(u64, Ended)>> {
+        let (first, last) = (seeds.start, seeds.end - 1);
+        let mut name = format!("{}-{}-{first}", entry.row.name, entry.described.settings);
+        if last > first {
+            name = format!("{name}-to-{last}");
+        }
+        let folder = self.runs.join(name);
+        let path = folder.to_str().context("the folder of the runs has a name in UTF-8")?;
+        let results = if last > first {
+            self.together(entry, &seeds, path)?
+        } else {
+            self.alone(entry, first, &folder, path)?.map(|result| vec![result])
+        };
+        let ended = |seed: u64| match &results {
+            Ok(results) => match results.iter().find(|result| result["seed"] == seed) {
+                Some(result) => self.recorded(entry, seed, result),
+                None => Ok(Ended::Failed(format!("its training failed, see `{path}`"))),
+            },
+            Err(ended) => Ok(ended.clone()),
+        };
+        seeds.map(|seed| Ok((seed, ended(seed)?))).collect()
+    }
+
+    /// The result of a seed that is trained by itself.
+    fn alone(
+        &self,
+        entry: &Entry,
+        seed: u64,
+        run: &Path,
+        path: &str,
+    ) -> Result<Result<Value, Ended>> {
+        let trained = match State::of(run) {
+            State::Finished => return Ok(Ok(read_json(&run.join("result.json"))?)),
+            State::Stopped => self.call(&["resume", path, "--json"])?,
             State::New => {
                 if run.exists() {
                     // A run that was killed before its first checkpoint begins anew.
-                    fs::remove_dir_all(&run).with_context(|| format!("cannot remove `{path}`"))?;
+                    fs::remove_dir_all(run).with_context(|| format!("cannot remove `{path}`"))?;
                 }
-                let set: Vec<String> =
-                    set.iter().map(|(key, value)| format!("--set={key}={value}")).collect();
-                let arguments = ["train", experiment, &seed_flag, "--run-dir", path, "--json"];
-                let set = set.iter().map(String::as_str);
-                Some(self.call(&arguments.into_iter().chain(set).collect::<Vec<_>>())?)
+                self.call_train(entry, &[&format!("--seed={seed}")], path)?
             }
         };
-        if let Some(Err(ended)) = trained {
-            return Ok(ended.with_advice(&run));
-        }
+        Ok(trained.map_err(|ended| ended.with_advice(path)))
+    }
+
+    /// The results of seeds that are trained as one population, without those that failed. The same command goes on with those that
+    /// were stopped.
+    fn together(
+        &self,
+        entry: &Entry,
+        seeds: &Range<u64>,
+        path: &str,
+    ) -> Result<Result<Vec<Value>, Ended>> {
+        let (first, number) =
+            (format!("--seed={}", seeds.start), format!("--seeds={}", seeds.end - seeds.start));
+        let trained = self.call_train(entry, &[&first, &number], path)?;
+        Ok(match trained {
+            Ok(all) => Ok(all["runs"].as_array().context("no runs")?.clone()),
+            Err(ended) => Err(ended.with_advice(path)),
+        })
+    }
+
+    fn call_train(
+        &self,
+        entry: &Entry,
+        seeds: &[&str],
+        path: &str,
+    ) -> Result<Result<Value, Ended>> {
+        let Row { experiment, set, .. } = &entry.row;
+        let set: Vec<String> =
+            set.iter().map(|(key, value)| format!("--set={key}={value}")).collect();
+        let begin = [&["train", experiment.as_str()], seeds, &["--run-dir", path, "--json"]];
+        let set = set.iter().map(String::as_str);
+        self.call(&begin.concat().into_iter().chain(set).collect::<Vec<_>>())
+    }
+
+    /// The record of a seed that has been trained: its training's result, and an evaluation with each policy.
+    fn recorded(&self, entry: &Entry, seed: u64, result: &Value) -> Result<Ended> {
+        let unexpected = || format!("{result} is no result of a training");
+        let path = result["run_dir"].as_str().with_context(unexpected)?;
         let mut evaluations = Vec::new();
         for more in [&[][..], &["--sample"]] {
             let episodes = format!("--episodes={}", entry.row.episodes);
@@ -114,18 +173,17 @@ impl Driver {
             evaluations
                 .push(evaluation(&printed, seed).context("podracer eval printed something else")?);
         }
-        let result = read_json(&run.join("result.json"))?;
-        let unexpected = || format!("`{path}/result.json` is not a result");
         let number = |key: &str| result[key].as_u64().with_context(unexpected);
         let [greedy, sampled] = evaluations[..] else {
             unreachable!("both policies are evaluated")
         };
         Ok(Ended::Recorded(Box::new(Record {
-            experiment: name.clone(),
+            experiment: entry.row.name.clone(),
             settings: entry.described.settings.clone(),
             seed,
             steps: number("env_steps")?,
-            seconds: seconds(&run.join("metrics.jsonl"))?,
+            seconds: result["total_seconds"].as_f64().with_context(unexpected)?,
+            together: result["together"].as_u64().unwrap_or(1),
             compile_seconds: result["compile_seconds"].as_f64().with_context(unexpected)?,
             learning_return: result["mean_return"].as_f64(),
             greedy,
@@ -148,21 +206,23 @@ impl Driver {
         if status.code() == Some(INTERRUPTED) || self.signals.load(Ordering::SeqCst) > 0 {
             return Ok(Err(Ended::Interrupted));
         }
-        if !status.success() {
-            let line = arguments.join(" ");
-            return Ok(Err(Ended::Failed(format!("`podracer {line}`: {status}"))));
+        let command = arguments.join(" ");
+        match stdout.lines().last() {
+            // Where some runs of a population fail, the results of the others are printed.
+            Some(line) if status.success() || line.starts_with('{') => {
+                let problem = || format!("`podracer {command}` printed no JSON");
+                Ok(Ok(serde_json::from_str(line).with_context(problem)?))
+            }
+            _ => Ok(Err(Ended::Failed(format!("`podracer {command}`: {status}")))),
         }
-        let line = stdout.lines().last().unwrap_or_default();
-        let problem = || format!("`podracer {}` printed no JSON", arguments.join(" "));
-        Ok(Ok(serde_json::from_str(line).with_context(problem)?))
     }
 }
 
 impl Ended {
-    fn with_advice(self, run: &Path) -> Ended {
+    fn with_advice(self, run: &str) -> Ended {
         match self {
             Ended::Failed(problem) => {
-                Ended::Failed(format!("{problem}; remove `{}` to begin it anew", run.display()))
+                Ended::Failed(format!("{problem}; remove `{run}` to begin it anew"))
             }
             other => other,
         }
@@ -205,17 +265,6 @@ fn evaluation(printed: &Value, seed: u64) -> Option<Evaluation> {
     let returns = &printed["episode_return"];
     let (mean, std) = (returns["mean"].as_f64()?, returns["std"].as_f64()?);
     Some(Evaluation { episodes: printed["episodes"].as_u64()?, seed, mean, std })
-}
-
-/// Seconds of all calls of a training, of all processes that had part in it: the result has the last one's only.
-fn seconds(metrics: &Path) -> Result<f64> {
-    let problem = || format!("cannot read `{}`", metrics.display());
-    let text = fs::read_to_string(metrics).with_context(problem)?;
-    let seconds = |line: &str| -> Result<f64> {
-        let line: Value = serde_json::from_str(line).with_context(problem)?;
-        Ok(line["seconds"].as_f64().unwrap_or(0.0))
-    };
-    text.lines().map(seconds).sum()
 }
 
 /// True if the process was started with SIGHUP ignored.

@@ -17,6 +17,7 @@ mod record;
 mod rows;
 mod statistics;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -86,7 +87,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
     let driver = Driver::new(program, &options.runs)?;
     let wanted = |entry: &&Entry| options.only.is_empty() || options.only.contains(&entry.row.name);
-    let mut work: Vec<(&Entry, u64)> = Vec::new();
+    let mut work: Vec<(&Entry, Range<u64>)> = Vec::new();
     for entry in entries.iter().filter(wanted) {
         let name = &entry.row.name;
         if let Some(problem) = driver.missing(&entry.row)? {
@@ -94,34 +95,43 @@ fn run(options: &Options) -> Result<ExitCode> {
             continue;
         }
         let seeds = options.seeds.unwrap_or(entry.row.seeds);
-        let missing = (0..seeds).filter(|&seed| records.find(entry, seed).is_none());
-        let before = work.len();
-        work.extend(missing.map(|seed| (entry, seed)));
-        let (missing, there) = (work.len() - before, seeds as usize - (work.len() - before));
-        eprintln!("{name}: {there} of {seeds} seeds are recorded, {missing} to train");
+        let missing: Vec<u64> =
+            (0..seeds).filter(|&seed| records.find(entry, seed).is_none()).collect();
+        let (missing_seeds, there) = (missing.len(), seeds as usize - missing.len());
+        eprintln!("{name}: {there} of {seeds} seeds are recorded, {missing_seeds} to train");
+        let together = |a: &u64, b: &u64| entry.trains_together() && a + 1 == *b;
+        let parts =
+            missing.chunk_by(together).map(|part| (entry, part[0]..part[part.len() - 1] + 1));
+        work.extend(parts);
     }
     let mut failed = Vec::new();
-    for (index, (entry, seed)) in work.iter().enumerate() {
+    for (index, (entry, seeds)) in work.iter().enumerate() {
         let name = &entry.row.name;
         let note = if entry.row.duration.is_empty() {
             String::new()
         } else {
             format!(" (a seed takes {})", entry.row.duration)
         };
-        eprintln!("\n[{} of {}] {name}, seed {seed}{note}", index + 1, work.len());
-        match driver.train(entry, *seed)? {
-            Ended::Recorded(record) => {
-                eprintln!("{name}, seed {seed}: {}", record.summary());
-                records.add(*record)?;
-                page::write(&page, &entries, &records)?;
-            }
-            Ended::Interrupted => {
-                eprintln!("stopped; the next call goes on with {name}, seed {seed}");
-                return Ok(ExitCode::from(130));
-            }
-            Ended::Failed(problem) => {
-                eprintln!("{name}, seed {seed} FAILED: {problem}");
-                failed.push(format!("{name}, seed {seed}"));
+        let which = match seeds.end - seeds.start {
+            1 => format!("seed {}", seeds.start),
+            _ => format!("seeds {} to {}", seeds.start, seeds.end - 1),
+        };
+        eprintln!("\n[{} of {}] {name}, {which}{note}", index + 1, work.len());
+        for (seed, ended) in driver.train(entry, seeds.clone())? {
+            match ended {
+                Ended::Recorded(record) => {
+                    eprintln!("{name}, seed {seed}: {}", record.summary());
+                    records.add(*record)?;
+                    page::write(&page, &entries, &records)?;
+                }
+                Ended::Interrupted => {
+                    eprintln!("stopped; the next call goes on with {name}, {which}");
+                    return Ok(ExitCode::from(130));
+                }
+                Ended::Failed(problem) => {
+                    eprintln!("{name}, seed {seed} FAILED: {problem}");
+                    failed.push(format!("{name}, seed {seed}"));
+                }
             }
         }
     }

@@ -37,6 +37,12 @@ impl Entry {
         };
         Ok(Entry { row, described, earlier })
     }
+
+    /// True if its seeds are trained as one population: where the loop is one program, and a seed takes no more than some minutes. Seeds
+    /// that take longer are trained one by one, and recorded as they end.
+    pub fn trains_together(&self) -> bool {
+        self.described.one_program && self.row.duration.is_empty()
+    }
 }
 
 const BEGINNING: &str = "\
@@ -57,8 +63,9 @@ counts as long as all settings of its experiment are as they were; `make learn` 
   is below it, and whose interval reaches it. *2 of 3 seeds below* counts the seeds whose own return is below it, whatever the mean is. *Fewer
   steps* and *more steps* are in comparison with the reference. *Trained with other settings* says that the experiment has changed since it was
   trained, and what its settings were.
-- **Seconds** are of training, without compiling: the mean over the seeds, whatever else the machine did meanwhile. They say how long one
-  waits, and are no measure of speed ([benches/README.md](../benches/README.md) has those).
+- **Seconds** are of training, without compiling: the mean over the seeds, whatever else the machine did meanwhile; *for 5* says that so many
+  seeds were trained together, as [one population](populations.md), in those seconds. They say how long one waits, and are no measure of speed
+  ([benches/README.md](../benches/README.md) has those).
 ";
 
 /// Writes the page.
@@ -157,7 +164,12 @@ fn cells(entry: &Entry, records: &[&Record], machines: &[&str]) -> Vec<String> {
     };
     let steps = records.first().map_or(described.steps, |record| record.steps);
     let seconds = Mean::of(&records.iter().map(|one| one.seconds).collect::<Vec<_>>());
-    let seconds = seconds.map_or("-".to_owned(), |seconds| format!("{:.1}", seconds.mean));
+    let together = match records.first().map_or(1, |record| record.together) {
+        1 => String::new(),
+        several => format!(" for {several}"),
+    };
+    let seconds =
+        seconds.map_or("-".to_owned(), |seconds| format!("{:.1}{together}", seconds.mean));
     let on =
         |machine: &str| machines.len() > 1 && records.iter().any(|one| one.processor == machine);
     let mut mark = mark(row, &returns(records, row.policy), steps);

@@ -32,6 +32,8 @@ pub struct Described {
     pub environment: String,
     /// Environment steps that are asked for.
     pub steps: u64,
+    /// True of a loop that is one program.
+    pub one_program: bool,
     /// The beginning of the sha256 of all settings but the seed: another default is another hash.
     pub settings: String,
     parts: Parts,
@@ -199,6 +201,7 @@ impl Parts {
             agent: name("agent")?,
             environment: environment.into_iter().flatten().collect::<Vec<_>>().join(" "),
             steps: values.get("train.steps").and_then(Value::as_u64).context("no steps")?,
+            one_program: chosen.contains_key("anakin"),
             settings: hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
             parts: self,
         })

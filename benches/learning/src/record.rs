@@ -26,6 +26,9 @@ pub struct Record {
     pub steps: u64,
     /// Seconds of training, without compiling.
     pub seconds: f64,
+    /// Seeds that were trained as one program, in those seconds.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub together: u64,
     /// Seconds of compiling, of the last process that trained; less where compiled programs were in the cache.
     pub compile_seconds: f64,
     /// Mean return of the last episodes of the training.
@@ -45,6 +48,14 @@ pub struct Record {
     pub podracer: String,
     /// Hash of the trained parameters: the same on the same machine, to the bit.
     pub params_sha256: String,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(number: &u64) -> bool {
+    *number == 1
 }
 
 /// Whole episodes of a trained agent.
@@ -72,8 +83,13 @@ impl Record {
 
     /// Returns and time, in a line.
     pub fn summary(&self) -> String {
+        let together = if is_one(&self.together) {
+            String::new()
+        } else {
+            format!(" with {} others", self.together - 1)
+        };
         format!(
-            "return {:.3} greedy, {:.3} sampled, {} episodes each; {} steps in {:.1} s",
+            "return {:.3} greedy, {:.3} sampled, {} episodes each; {} steps in {:.1} s{together}",
             self.greedy.mean, self.sampled.mean, self.greedy.episodes, self.steps, self.seconds
         )
     }

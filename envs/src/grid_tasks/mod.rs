@@ -13,6 +13,7 @@ pub use distributions::Distribution;
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
 use crate::space::Space;
+use crate::tasks::Tasks;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,21 +123,22 @@ impl GridTasks {
         self.distribution.recipe().shape()
     }
 
-    /// A task drawn from the distribution.
-    #[track_caller]
-    pub fn draw(&self, key: Key) -> GridTask {
+    fn own(&self) -> TaskWorld {
+        self.world(self.draw(Key::new(self.task_seed)))
+    }
+}
+
+impl Tasks for GridTasks {
+    type Task = GridTask;
+    type World = TaskWorld;
+
+    fn draw(&self, key: Key) -> GridTask {
         let _scope = scope("GridTasks::draw");
         self.distribution.recipe().draw(key)
     }
 
-    /// The world of a task that was drawn from the distribution.
-    #[must_use]
-    pub fn world(&self, task: GridTask) -> TaskWorld {
+    fn world(&self, task: GridTask) -> TaskWorld {
         TaskWorld { task, shape: self.shape(), diagonal: self.diagonal }
-    }
-
-    fn own(&self) -> TaskWorld {
-        self.world(self.draw(Key::new(self.task_seed)))
     }
 }
 

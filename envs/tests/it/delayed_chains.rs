@@ -1,8 +1,8 @@
 //! Delayed chains: what the first action decides, and when.
 
 use podracer_dsl::prelude::*;
-use podracer_envs::Environment;
 use podracer_envs::delayed_chains::{ChainTask, DelayedChains};
+use podracer_envs::{Environment, Tasks};
 
 /// Rewards, ends and observations of an episode of three steps, whose first action is this.
 fn episode(chains: DelayedChains, first: i32) -> Vec<Vec<f64>> {

@@ -1,8 +1,8 @@
 //! Grid worlds as data: what a task says happens, and tasks differ inside of a batch.
 
 use podracer_dsl::prelude::*;
-use podracer_envs::Environment;
 use podracer_envs::grid_tasks::{Distribution, GridTask, GridTasks, State};
+use podracer_envs::{Environment, Tasks};
 
 fn tasks(distribution: Distribution) -> GridTasks {
     GridTasks { distribution, ..GridTasks::default() }

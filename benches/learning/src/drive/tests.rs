@@ -8,11 +8,14 @@ use super::*;
 const SCRIPT: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 echo "$@" >> "$here/calls"
-finish() { # INTERRUPTED RUN
+finish() { # INTERRUPTED RUN SECONDS
   mkdir -p "$2/checkpoints/1-1"
-  echo '{"iteration": 1, "seconds": 1.5}' >> "$2/metrics.jsonl"
-  echo '{"env_steps": 200, "devices": 2, "compile_seconds": 0.5, "mean_return": 0.75, "params_sha256": "abc", "interrupted": '$1'}' |
-    tee "$2/result.json"
+  result "$2" 3 $3 "\"interrupted\": $1" | tee "$2/result.json"
+}
+result() { # RUN SEED SECONDS MORE
+  echo '{"run_dir": "'$1'", "seed": '$2', "env_steps": 200, "devices": 2, "compile_seconds": 0.5, "total_seconds": '$3',
+    "mean_return": 0.75, "params_sha256": "abc", '$4'}' | tr -d '\n'
+  echo
 }
 case $1 in
   describe) echo '{"parts": [
@@ -22,9 +25,13 @@ case $1 in
   envs) printf '%s\n' 'gymnasium Gymnasium /cache/gymnasium/bin/python' 'atari ale-py they are not installed' ;;
   train)
     [ -e "$here/fail" ] && { echo 'error: the device is on fire' >&2; exit 1; }
-    if [ -e "$here/stop" ]; then rm "$here/stop"; finish true "$5"; exit 130; fi
-    finish false "$5" ;;
-  resume) finish false "$2" ;;
+    if [ -e "$here/stop" ]; then rm "$here/stop"; finish true "$5" 1.5; exit 130; fi
+    if [ "$4" = --seeds=3 ]; then
+      echo '{"failed": ["seed-4"], "runs": ['$(result "$6/seed-3" 3 4.5 '"together": 3')', '$(result "$6/seed-5" 5 4.5 '"together": 3')']}'
+      exit 1
+    fi
+    finish false "$5" 1.5 ;;
+  resume) finish false "$2" 3.0 ;;
   eval)
     mean=1.0; [ "$6" = --sample ] && mean=0.5
     echo '{"episodes": 10, "episode_return": {"mean": '$mean', "std": 0.25, "min": 0, "max": 1}}' ;;
@@ -58,7 +65,12 @@ impl Fake {
     }
 
     fn train(&self) -> Ended {
-        self.driver.train(&self.entry, 3).expect("the program starts")
+        let [(3, ended)] = &self.seeds(3..4)[..] else { panic!("one seed") };
+        ended.clone()
+    }
+
+    fn seeds(&self, seeds: Range<u64>) -> Vec<(u64, Ended)> {
+        self.driver.train(&self.entry, seeds).expect("the program starts")
     }
 
     fn record(&self) -> Record {
@@ -96,6 +108,24 @@ fn a_seed_is_trained_and_evaluated_with_both_policies() {
     // What is trained is not trained again: a row with other episodes is evaluated.
     fake.record();
     assert_eq!(fake.calls().1[4..], ["eval", "eval"]);
+}
+
+/// One of them fails, with which the command ends with 1.
+#[test]
+fn several_seeds_are_trained_as_one_population() {
+    let fake = Fake::new();
+    let ended = fake.seeds(3..6);
+    let [(3, Ended::Recorded(first)), (4, Ended::Failed(problem)), (5, Ended::Recorded(last))] =
+        &ended[..]
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!((first.seed, first.together, first.seconds), (3, 3, 4.5));
+    assert_eq!((last.greedy.seed, last.greedy.mean), (1_005, 1.0));
+    assert!(problem.contains("-3-to-5"), "{problem}");
+    let (calls, commands) = fake.calls();
+    assert_eq!(commands, ["describe", "train", "eval", "eval", "eval", "eval"]);
+    assert!(calls.contains("train catch-ppo --seed=3 --seeds=3 --run-dir"), "{calls}");
 }
 
 #[test]
@@ -139,7 +169,6 @@ fn a_training_that_was_killed_before_its_first_checkpoint_begins_anew() {
     let run = format!("catch-ppo-{}-3", fake.entry.described.settings);
     let run = fake.driver.runs.join(run);
     fs::create_dir_all(&run).expect("a folder");
-    fs::write(run.join("metrics.jsonl"), "{\"seconds\": 9}\n").expect("it is written");
     assert_eq!(fake.record().seconds, 1.5);
     assert_eq!(fake.calls().1, ["describe", "train", "eval", "eval"]);
 }

@@ -43,6 +43,7 @@ fn record(seed: u64, mean: f64, settings: &Described) -> Record {
         seed,
         steps: settings.steps,
         seconds: 1.5,
+        together: 1,
         compile_seconds: 2.0,
         learning_return: Some(0.9),
         greedy: evaluation,
