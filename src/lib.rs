@@ -45,6 +45,8 @@ mod functions;
 pub mod learned;
 #[cfg(feature = "cli")]
 pub mod loading;
+#[cfg(feature = "cli")]
+mod machine;
 pub mod parameters;
 #[cfg(feature = "cli")]
 mod play;

@@ -1,5 +1,7 @@
 //! Statistics of a few numbers, such as the returns of several seeds.
 
+use std::fmt;
+
 use podracer_envs::host::Random;
 use serde::Serialize;
 
@@ -12,6 +14,14 @@ pub(crate) struct Estimate {
     pub(crate) value: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
+}
+
+impl fmt::Display for Estimate {
+    /// Two decimals: `451.04 (410.12 to 482.76)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Estimate { value, low, high } = self;
+        write!(f, "{value:.2} ({low:.2} to {high:.2})")
+    }
 }
 
 /// A number that sums others up; `None` of no numbers.

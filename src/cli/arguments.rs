@@ -79,7 +79,7 @@ pub(super) enum Command {
     Sweep(SweepArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
-        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba`, `central` or `metrics`
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba`, `central`, `meta` or `metrics`
         name: String,
         /// Print one JSON object or list
         #[arg(long)]

@@ -118,9 +118,8 @@ impl Outcomes {
 
     /// The runs by their settings, or by their seeds where nothing else differs, the best first, and their means.
     fn table(&self) -> String {
-        let shown = |estimate: &Option<Estimate>| match estimate {
-            Some(Estimate { value, low, high }) => format!("{value:.2} ({low:.2} to {high:.2})"),
-            None => "-".to_owned(),
+        let shown = |estimate: &Option<Estimate>| {
+            estimate.map_or_else(|| "-".to_owned(), |estimate| estimate.to_string())
         };
         let mut rows = Vec::new();
         let mut means = String::new();

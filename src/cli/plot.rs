@@ -13,7 +13,7 @@ use crate::files::write_whole;
 use crate::format::plural;
 use crate::run_directory::{RunOverview, Sample, Series, differences};
 use crate::settings::{UsageError, suggestion};
-use crate::statistics::{mean, variance};
+use crate::statistics::{Estimate, estimate, interquartile_mean, mean, variance};
 
 #[derive(Args, Debug)]
 pub(super) struct PlotArguments {
@@ -27,6 +27,9 @@ pub(super) struct PlotArguments {
     /// The horizontal axis
     #[arg(long, value_enum, default_value_t = Along::Steps)]
     along: Along,
+    /// The number that several seeds are drawn as
+    #[arg(long, value_enum, default_value_t = Summary::Mean)]
+    summary: Summary,
     /// The file to write, whose name ends in .svg or .png
     #[arg(short, long, value_name = "FILE", default_value = "plot.svg")]
     output: PathBuf,
@@ -38,6 +41,38 @@ enum Along {
     Steps,
     /// Seconds of training
     Seconds,
+}
+
+/// A number that sums up the runs of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Summary {
+    /// Their mean, with its 95% interval by Student's t distribution
+    Mean,
+    /// The mean without a quarter of them at either end, with its 95% interval by the bootstrap
+    Iqm,
+}
+
+impl Summary {
+    /// Words of a legend for so many seeds.
+    fn of(self, seeds: usize) -> String {
+        let name = match self {
+            Summary::Mean => "mean",
+            Summary::Iqm => "interquartile mean",
+        };
+        format!("{name} of {seeds} seeds, 95% interval")
+    }
+
+    /// The value of two or more numbers, and the ends of its interval.
+    fn estimate(self, values: &[f64]) -> Estimate {
+        let nothing = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+        match self {
+            Summary::Mean => {
+                let (value, half) = interval(values);
+                Estimate { value, low: value - half, high: value + half }
+            }
+            Summary::Iqm => estimate(values, interquartile_mean).unwrap_or(nothing),
+        }
+    }
 }
 
 impl Along {
@@ -83,10 +118,10 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
                 samples.iter().map(|sample| (args.along.of(sample), sample.value)).collect()
             });
             let curves: Vec<Curve> = curves.filter(|curve: &Curve| !curve.is_empty()).collect();
-            let mut line = line(&curves);
+            let mut line = line(&curves, args.summary);
             line.name = match curves.len() {
                 0 | 1 => name.clone(),
-                seeds => format!("{name}: mean of {seeds} seeds, 95% interval"),
+                seeds => format!("{name}: {}", args.summary.of(seeds)),
             };
             lines.push(line);
         }
@@ -171,8 +206,8 @@ fn groups(runs: &[RunOverview]) -> Vec<(String, Vec<usize>)> {
 /// Values of a metric of one run, by steps or seconds, in order.
 type Curve = Vec<(f64, f64)>;
 
-/// The mean of the curves where all of them are, with the 95% interval of that mean by Student's t distribution.
-fn line(curves: &[Curve]) -> Line {
+/// The mean of the curves where all of them are, or another summary, with its 95% interval.
+fn line(curves: &[Curve], summary: Summary) -> Line {
     let [first, others @ ..] = curves else { return Line::default() };
     if others.is_empty() {
         return Line { points: thinned(first), ..Line::default() };
@@ -185,9 +220,9 @@ fn line(curves: &[Curve]) -> Line {
     for step in 0..longest {
         let at = begin + (end - begin).max(0.0) * step as f64 / (longest - 1).max(1) as f64;
         let values: Vec<f64> = thinned.iter().map(|curve| interpolated(curve, at)).collect();
-        let (mean, half) = interval(&values);
-        line.points.push((at, mean));
-        line.band.push((mean - half, mean + half));
+        let Estimate { value, low, high } = summary.estimate(&values);
+        line.points.push((at, value));
+        line.band.push((low, high));
     }
     line
 }
@@ -242,9 +277,13 @@ mod tests {
         assert!((half - 4.303 / 3f64.sqrt()).abs() < 1e-12);
         // One run ends earlier, and has other places.
         let curves = [vec![(0.0, 0.0), (10.0, 10.0), (20.0, 20.0)], vec![(0.0, 2.0), (10.0, 12.0)]];
-        let line = line(&curves);
+        let line = line(&curves, Summary::Mean);
         assert_eq!(line.points, [(0.0, 1.0), (5.0, 6.0), (10.0, 11.0)]);
         assert!((line.band[1].1 - (6.0 + 12.706)).abs() < 1e-9, "{line:?}");
+        let five = [[0.0], [1.0], [2.0], [3.0], [1000.0]].map(|[value]| vec![(0.0, value)]);
+        let iqm = super::line(&five, Summary::Iqm);
+        assert_eq!(iqm.points, [(0.0, 2.0)], "without the run that is far off");
+        assert!(iqm.band[0].0 < 2.0 && iqm.band[0].1 > 2.0, "{iqm:?}");
         let long: Curve = (0..100_000).map(|at| (f64::from(at), 1.0)).collect();
         assert!(thinned(&long).len() <= POINTS);
     }
@@ -273,7 +312,9 @@ mod tests {
         let said = "\nagent.clip = 0.2: mean of 2 seeds, 95% interval\n";
         assert_eq!(text.matches(said).count(), 2, "{text}");
         assert_eq!(text.matches("\nagent.clip = 0.1\n").count(), 2, "{text}");
-        assert_eq!(plot(&["--along=seconds"]).code, 0);
+        assert_eq!(plot(&["--along=seconds", "--summary=iqm"]).code, 0);
+        let text = fs::read_to_string(&output).unwrap();
+        assert!(text.contains("interquartile mean of 2 seeds, 95% interval"), "{text}");
         let printed = plot(&["--metric=entropi"]);
         assert_eq!(printed.code, 2);
         let said = "the runs have no metric `entropi`; they have episodes, loss, mean_return";

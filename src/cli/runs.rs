@@ -10,7 +10,7 @@ use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
 use crate::run_directory::{RunOverview, RunState, differences, runs_in};
 use crate::settings::UsageError;
-use crate::statistics::{mean, variance};
+use crate::statistics::{Statistic, estimate, interquartile_mean, mean};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -110,8 +110,11 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
     head.push("experiment".to_owned());
     head.extend(keys.iter().cloned());
     head.push(if each { "seed" } else { "runs" }.to_owned());
-    head.push("mean return".to_owned());
-    head.extend((!each).then(|| "std dev".to_owned()));
+    if each {
+        head.push("mean return".to_owned());
+    } else {
+        head.extend(["mean return (95%)", "interquartile mean (95%)"].map(str::to_owned));
+    }
     head.extend(["steps", "steps/s", "state"].map(str::to_owned));
     let mut table = vec![head];
     for row in rows {
@@ -122,8 +125,11 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
         cells.extend(keys.iter().map(|key| shortened(setting(key))));
         cells.push(if each { first.seed.to_string() } else { row.len().to_string() });
         let returns = mean_returns(&row);
-        cells.push(two_decimals(mean(&returns)));
-        cells.extend((!each).then(|| two_decimals(variance(&returns).map(f64::sqrt))));
+        if each {
+            cells.push(two_decimals(mean(&returns)));
+        } else {
+            cells.extend([mean as Statistic, interquartile_mean].map(|of| estimated(&returns, of)));
+        }
         let steps: Vec<f64> = row.iter().map(|run| run.env_steps as f64).collect();
         cells.push(count(mean(&steps).unwrap_or(0.0)));
         let speeds: Vec<f64> = row.iter().filter_map(|run| run.env_steps_per_second).collect();
@@ -202,6 +208,14 @@ fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> 
         }
     }
     Ok(0)
+}
+
+/// A statistic of returns, with its interval where there are several.
+fn estimated(returns: &[f64], statistic: Statistic) -> String {
+    match returns.len() {
+        0 | 1 => two_decimals(statistic(returns)),
+        _ => estimate(returns, statistic).map_or_else(String::new, |estimate| estimate.to_string()),
+    }
 }
 
 fn two_decimals(number: Option<f64>) -> String {
@@ -284,10 +298,10 @@ mod tests {
         ];
         let lines = compared(&runs, &[]);
         let expected = [
-            "experiment agent.clip train.steps runs mean return std dev steps state",
-            "cartpole-ppo 0.3 40000 1 5.00 - 41.0k finished",
-            "cartpole-ppo 0.1 40000 1 5.00 - 41.0k finished",
-            "cartpole-ppo 0.1 20000 2 3.00 0.00 24.6k finished",
+            "experiment agent.clip train.steps runs mean return (95%) interquartile mean (95%) steps state",
+            "cartpole-ppo 0.3 40000 1 5.00 5.00 41.0k finished",
+            "cartpole-ppo 0.1 40000 1 5.00 5.00 41.0k finished",
+            "cartpole-ppo 0.1 20000 2 3.00 (3.00 to 3.00) 3.00 (3.00 to 3.00) 24.6k finished",
         ];
         assert_eq!(lines, expected);
         let lines = compared(&runs[1..3], &["--each"]);
@@ -300,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn compared_seeds_are_a_mean_with_its_deviation() {
+    fn compared_seeds_are_a_mean_with_its_interval() {
         let run = |mean_return, state| RunOverview {
             run: PathBuf::from("run"),
             experiment: "catch".to_owned(),
@@ -318,10 +332,9 @@ mod tests {
             run(Some(4.0), RunState::Finished),
         ];
         let row: Vec<&RunOverview> = runs.iter().collect();
-        assert_eq!(mean(&mean_returns(&row)), Some(2.5));
-        let deviation = |row| variance(&mean_returns(row)).map(f64::sqrt);
-        assert!(deviation(&row).is_some_and(|std| (std - 4.5_f64.sqrt()).abs() < 1e-12));
-        assert_eq!((deviation(&row[..2]), mean(&mean_returns(&row[1..2]))), (None, None));
+        let shown = |row| estimated(&mean_returns(row), mean);
+        assert_eq!(shown(&row), "2.50 (1.00 to 4.00)");
+        assert_eq!((shown(&row[..2]), shown(&row[1..2])), ("1.00".to_owned(), "-".to_owned()));
         assert_eq!(states(&row), "2 finished, 1 running");
         assert_eq!(states(&row[..1]), "finished");
         assert_eq!(shortened(&"ab".repeat(13)), "ab".repeat(11) + "a…");

@@ -19,6 +19,7 @@ use super::{Console, INTERRUPTED, Program, calls, decide, open, program_name, si
 use crate::axis::Point;
 use crate::evaluation::Play;
 use crate::loading::Overrides;
+use crate::machine;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Settings, TrainSettings, UsageError};
@@ -129,6 +130,8 @@ fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
         plugin: client.plugin().fingerprint().to_owned(),
         device_kind: first.kind().to_owned(),
         devices: devices.to_vec(),
+        host: machine::host(),
+        processor: machine::processor(),
     })
 }
 
@@ -420,7 +423,7 @@ impl Session {
             explained()
         );
         if !self.warned_of_nan {
-            console.warn(&format!("{place}: {problem}"));
+            console.warn(&format!("{}, {place}: {problem}", self.directory.path().display()));
             self.warned_of_nan = true;
         }
         Ok(false)

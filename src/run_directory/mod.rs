@@ -84,6 +84,12 @@ pub struct Recorded {
     pub device_kind: String,
     /// The devices used, by index.
     pub devices: Vec<usize>,
+    /// Name of the machine; empty in records of versions that did not write it.
+    #[serde(default)]
+    pub host: String,
+    /// The machine's processor and number of cores, alike.
+    #[serde(default)]
+    pub processor: String,
 }
 
 impl RunDirectory {

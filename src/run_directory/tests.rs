@@ -27,6 +27,8 @@ fn recorded() -> Recorded {
         plugin: String::new(),
         device_kind: "cpu".to_owned(),
         devices: vec![0],
+        host: "here".to_owned(),
+        processor: "a processor, 2 cores".to_owned(),
     }
 }
 

@@ -189,7 +189,7 @@ impl Driver {
             greedy,
             sampled,
             against: entry.row.against.clone(),
-            processor: processor(),
+            processor: processor(Path::new(path))?,
             devices: number("devices")?,
             podracer: version(),
             params_sha256: result["params_sha256"].as_str().with_context(unexpected)?.to_owned(),
@@ -275,22 +275,14 @@ fn ignores_hangups() -> bool {
     mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
-/// The processor's name and the number of its cores, such as `AMD EPYC, 2 cores`.
-fn processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |key: &str| {
-        let line =
-            text.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
-        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned()))
-    };
-    let name = field("model name").unwrap_or_else(|| "a processor without a name".to_owned());
-    // The model's name alone does not tell generations of a maker's server processors apart.
-    let model = match (field("cpu family"), field("model")) {
-        (Some(family), Some(model)) => format!(" (family {family}, model {model})"),
-        _ => String::new(),
-    };
-    let cores = thread::available_parallelism().map_or(0, usize::from);
-    format!("{name}{model}, {cores} cores")
+/// The processor that a run was trained on.
+fn processor(run: &Path) -> Result<String> {
+    let path = run.join("config.toml");
+    let problem = || format!("`{}` does not say what the processor was", path.display());
+    let text = fs::read_to_string(&path).with_context(problem)?;
+    let table: toml::Table = text.parse().with_context(problem)?;
+    let processor = table.get("recorded").and_then(|recorded| recorded.get("processor"));
+    processor.and_then(|name| name.as_str()).map(str::to_owned).with_context(problem)
 }
 
 /// The version, with the date of the last commit where there is a repository.

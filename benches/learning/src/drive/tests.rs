@@ -13,6 +13,8 @@ finish() { # INTERRUPTED RUN SECONDS
   result "$2" 3 $3 "\"interrupted\": $1" | tee "$2/result.json"
 }
 result() { # RUN SEED SECONDS MORE
+  mkdir -p "$1"
+  printf '[recorded]\nprocessor = "Abacus, 2 cores"\n' > "$1/config.toml"
   echo '{"run_dir": "'$1'", "seed": '$2', "env_steps": 200, "devices": 2, "compile_seconds": 0.5, "total_seconds": '$3',
     "mean_return": 0.75, "params_sha256": "abc", '$4'}' | tr -d '\n'
   echo
@@ -101,6 +103,7 @@ fn a_seed_is_trained_and_evaluated_with_both_policies() {
     assert_eq!((record.seconds, record.learning_return), (1.5, Some(0.75)));
     let evaluation = |mean| Evaluation { episodes: 10, seed: 1_003, mean, std: 0.25 };
     assert_eq!((record.greedy, record.sampled), (evaluation(1.0), evaluation(0.5)));
+    assert_eq!(record.processor, "Abacus, 2 cores");
     assert_eq!(record.settings, fake.entry.described.settings);
     let (calls, commands) = fake.calls();
     assert_eq!(commands, ["describe", "train", "eval", "eval"]);

@@ -1,0 +1,47 @@
+//! The machine that a program runs on: its name and its processor, for records of runs.
+
+use std::fs;
+use std::thread;
+
+/// The machine's name in its network.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The processor's name and the number of its cores, such as `AMD EPYC (family 26, model 2), 2 cores`. Where the system does not tell
+/// the name, it is the kind of processor, such as `aarch64`.
+pub fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    format!("{}, {cores} cores", name(&text).unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
+}
+
+/// The name in what Linux says of its processors.
+fn name(text: &str) -> Option<String> {
+    let field = |key: &str| {
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
+        let found = fields.into_iter().find(|(name, _)| name.trim() == key);
+        found.map(|(_, value)| value.trim().to_owned())
+    };
+    let name = field("model name")?;
+    // The model's name alone does not tell generations of a maker's server processors apart.
+    Some(match (field("cpu family"), field("model")) {
+        (Some(family), Some(model)) => format!("{name} (family {family}, model {model})"),
+        _ => name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_has_a_name_and_a_processor() {
+        assert!(!host().is_empty());
+        assert!(processor().ends_with(" cores"), "{}", processor());
+        let text = "processor\t: 0\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n";
+        assert_eq!(name(text).as_deref(), Some("AMD EPYC (family 26, model 2)"));
+        assert_eq!(name("model name : M\n").as_deref(), Some("M"));
+        assert_eq!(name("CPU implementer : 0x41\n"), None);
+    }
+}
