@@ -64,6 +64,8 @@ pub mod sebulba;
 pub mod settings;
 #[cfg(feature = "cli")]
 mod statistics;
+#[cfg(feature = "cli")]
+mod tables;
 pub mod training;
 mod usage;
 

@@ -1,16 +1,17 @@
 //! `podracer runs`: lists, compares and removes runs.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
 use crate::run_directory::{RunOverview, RunState, differences, runs_in};
 use crate::settings::UsageError;
 use crate::statistics::{Statistic, estimate, interquartile_mean, mean};
+use crate::tables::{self, Written};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -34,6 +35,8 @@ enum RunsCommand {
         #[arg(long)]
         each: bool,
     },
+    /// Write the metrics of runs for other programs
+    Export(ExportArguments),
     /// Remove runs: their settings, metrics, checkpoints and parameters
     Remove {
         /// The run directories
@@ -55,11 +58,37 @@ struct ListArguments {
     json: bool,
 }
 
+#[derive(Args, Debug)]
+struct ExportArguments {
+    /// The run directories
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// The kind of file or folder
+    #[arg(long, value_enum, default_value_t = Kind::Csv)]
+    to: Kind,
+    /// The file or folder to write [default: metrics.csv, metrics.parquet, wandb, mlruns]
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A file with a row for each line of the metrics
+    Csv,
+    /// The same table as Parquet
+    Parquet,
+    /// A folder for each run, which `wandb sync` uploads
+    Wandb,
+    /// A folder of MLflow's: `mlflow ui --backend-store-uri FOLDER`
+    Mlflow,
+}
+
 pub(super) fn runs(args: &RunsArguments, console: &mut Console<'_>) -> Result<u8> {
     match &args.command {
         None => list(&args.list, console),
         Some(RunsCommand::List(args)) => list(args, console),
         Some(RunsCommand::Compare { runs, each }) => compare(runs, *each, console),
+        Some(RunsCommand::Export(args)) => export(args, console),
         Some(RunsCommand::Remove { runs, yes }) => remove(runs, *yes, console),
     }
 }
@@ -179,6 +208,25 @@ fn states(row: &[&RunOverview]) -> String {
             parts.collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+fn export(args: &ExportArguments, console: &mut Console<'_>) -> Result<u8> {
+    type Write = fn(&[PathBuf], &Path) -> Result<Vec<Written>>;
+    let (name, write): (_, Write) = match args.to {
+        Kind::Csv => ("metrics.csv", tables::csv),
+        Kind::Parquet => ("metrics.parquet", tables::parquet),
+        Kind::Wandb => ("wandb", tables::wandb),
+        Kind::Mlflow => ("mlruns", tables::mlflow),
+    };
+    for Written { path, advice } in
+        write(&args.runs, args.output.as_deref().unwrap_or(Path::new(name)))?
+    {
+        console.print(&format!("{}\n", path.display()))?;
+        if let Some(advice) = advice {
+            console.say(&format!("`{advice}` uploads it"));
+        }
+    }
+    Ok(0)
 }
 
 fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> {

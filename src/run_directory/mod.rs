@@ -22,6 +22,7 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 use podracer_plugins::read_regular_text;
@@ -129,6 +130,16 @@ impl RunDirectory {
     #[cfg(feature = "central")]
     pub fn identity(&self) -> Result<String> {
         identity_in(&self.path)
+    }
+
+    /// The time at which the run in a folder began: that of its settings.
+    ///
+    /// # Errors
+    /// Where the system does not tell it.
+    pub fn began(path: &Path) -> Result<SystemTime> {
+        let config = path.join(CONFIG);
+        let time = fs::metadata(&config).and_then(|file| file.modified());
+        time.with_context(|| format!("cannot tell the age of `{}`", config.display()))
     }
 
     /// Tells if a folder holds a run.

@@ -59,24 +59,53 @@ impl Series {
         Ok(Series { lines })
     }
 
+    /// The lines, in order.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.lines.iter().map(|(seconds, line)| Row { seconds: *seconds, line })
+    }
+
     /// The names of the metrics that have a number somewhere.
     #[must_use]
     pub fn names(&self) -> BTreeSet<&str> {
         let numbers = self.lines.iter().flat_map(|(_, line)| line);
         let names = numbers.filter(|(_, value)| value.is_number()).map(|(name, _)| name.as_str());
-        names
-            .filter(|name| !["iteration", "iterations", "env_steps", "seconds"].contains(name))
-            .collect()
+        names.filter(|name| is_metric(name)).collect()
     }
 
     /// The values of a metric that are numbers.
     #[must_use]
     pub fn metric(&self, name: &str) -> Vec<Sample> {
-        let sample = |(seconds, line): &(f64, Map<String, Value>)| {
-            let number = |name: &str| line.get(name)?.as_f64();
-            let (env_steps, value) = (number("env_steps")?, number(name)?);
-            Some(Sample { env_steps, seconds: *seconds, value })
+        let sample = |row: Row<'_>| {
+            let (env_steps, value) = (row.number("env_steps")?, row.number(name)?);
+            Some(Sample { env_steps, seconds: row.seconds, value })
         };
-        self.lines.iter().filter_map(sample).collect()
+        self.rows().filter_map(sample).collect()
     }
+}
+
+/// A line of the metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Seconds of training then, over all calls so far.
+    pub seconds: f64,
+    line: &'a Map<String, Value>,
+}
+
+impl<'a> Row<'a> {
+    /// A number of the line: a metric, `iteration` or `env_steps`.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.line.get(name)?.as_f64()
+    }
+
+    /// The line's metrics that are numbers, and its environment steps.
+    pub fn numbers(&self) -> impl Iterator<Item = (&'a str, f64)> + use<'a> {
+        let numbers = self.line.iter().filter_map(|(name, value)| Some((&**name, value.as_f64()?)));
+        numbers.filter(|(name, _)| is_metric(name) || *name == "env_steps")
+    }
+}
+
+/// True of what is measured, and not the place of a line in the training.
+fn is_metric(name: &str) -> bool {
+    !["iteration", "iterations", "env_steps", "seconds"].contains(&name)
 }

@@ -11,6 +11,9 @@ mod nan;
 mod new;
 mod play;
 mod population;
+#[path = "../src/python.rs"]
+mod python;
+mod records;
 mod remote;
 mod resume;
 mod servers;

@@ -1,4 +1,6 @@
-//! Pythons with packages: with jaxlib, which `make test` installs, and with the peers of the benches.
+//! Pythons with packages: with jaxlib, which `make test` installs, with the peers of the benches, and with those that read records. The tests
+//! of crates that cannot depend on this one include the file, as [`skip`](crate::skip).
+#![allow(dead_code, reason = "each crate that includes this file uses its part")]
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -26,6 +28,12 @@ const PEERS: Named = Named {
     missing: "no flashbax: `make test-all` installs it, and PODRACER_PEER_PYTHON names a Python that has it",
 };
 
+const RECORDS: Named = Named {
+    variable: "PODRACER_RECORDS_PYTHON",
+    package: "wandb",
+    missing: "no wandb: `make test-all` installs it, and PODRACER_RECORDS_PYTHON names a Python that has the packages of `tests/records.txt`",
+};
+
 /// Runs a Python script with arguments and input, and gives what it printed. `None`, and the running test counts as
 /// skipped, where there is no Python with jaxlib (`PODRACER_PYTHON` names one).
 ///
@@ -41,6 +49,14 @@ pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<Strin
 /// Where the script fails, with what it said.
 pub fn run_peer(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&PEERS, script, arguments, input)
+}
+
+/// [`run`] with the packages of `tests/records.txt` (`PODRACER_RECORDS_PYTHON` names a Python that has them).
+///
+/// # Errors
+/// Where the script fails, with what it said.
+pub fn run_records(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
+    run_with(&RECORDS, script, arguments, input)
 }
 
 fn run_with(
