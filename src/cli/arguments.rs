@@ -220,7 +220,7 @@ pub(super) struct PlayArguments {
     /// A run directory; with --random or --against, an experiment or an environment too (see `podracer list`)
     pub(super) what: String,
     /// Play games of two players yourself, against the agent of this run: standard input has a move in each line
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["random", "gif"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["random", "output"])]
     pub(super) against: Option<PathBuf>,
     /// Let the agent begin
     #[arg(long, requires = "against")]
@@ -231,9 +231,12 @@ pub(super) struct PlayArguments {
     /// Seed of the episodes, those of `podracer eval --episodes=1` with the same seed
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
-    /// Write the pictures to this file and show none
-    #[arg(long, value_name = "FILE")]
-    pub(super) gif: Option<PathBuf>,
+    /// Write the pictures to this file, whose name ends in .gif, .png (animated) or .y4m (for video encoders), and show none
+    #[arg(short, long, visible_alias = "gif", value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Pixels of the longer side that small pictures are scaled up to in a file
+    #[arg(long, default_value_t = 320, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) size: u16,
     /// Pictures a second, 0.1 to 100
     #[arg(long, default_value_t = 15.0, value_parser = pictures_a_second)]
     pub(super) fps: f64,

@@ -1,18 +1,58 @@
-//! Evaluations during a training: episodes every so many iterations, and the parameters of the best ones.
+//! Episodes during a training: evaluations every so many iterations with the parameters of the best ones, and those that are recorded.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use super::recorder::Recorder;
 use super::session::Ready;
 use super::totals::RunTotals;
 use crate::evaluation::{Play, Played};
 use crate::run_directory::{Evaluated, RunDirectory};
 use crate::training::{Evaluator, Run};
 
+/// The episodes that are played during a training, beside those that it learns from.
+pub(super) struct Episodes {
+    evaluations: Option<Evaluations>,
+    recorder: Option<Recorder>,
+}
+
+impl Episodes {
+    /// Compiles what plays them, of a training that has any.
+    pub(super) fn compile(ready: &Ready) -> Result<Self> {
+        Ok(Episodes {
+            evaluations: Evaluations::compile(ready)?,
+            recorder: Recorder::compile(ready)?,
+        })
+    }
+
+    /// Plays those that are due after a call, and records them. `before` are the iterations before the call. Those that `interrupt`
+    /// ends early are not recorded.
+    pub(super) fn after_call(
+        &mut self,
+        before: u64,
+        run: &mut dyn Run,
+        totals: &mut RunTotals,
+        (ready, directory): (&Ready, &mut RunDirectory),
+        interrupt: &AtomicBool,
+    ) -> Result<()> {
+        let iterations = totals.counters.iterations;
+        if let Some(evaluations) = &mut self.evaluations {
+            evaluations.after_call(before, run, totals, (ready, directory), interrupt)?;
+        }
+        if let Some(recorder) = self.recorder.as_mut().filter(|one| one.is_due(before, iterations))
+        {
+            let began = Instant::now();
+            recorder.record(iterations, run, directory, interrupt)?;
+            totals.evaluated(began.elapsed());
+        }
+        Ok(())
+    }
+}
+
 /// The evaluations of a training.
-pub(super) struct Evaluations {
+struct Evaluations {
     evaluator: Box<dyn Evaluator>,
     /// Iterations from one to the next.
     every: u64,
@@ -21,7 +61,7 @@ pub(super) struct Evaluations {
 
 impl Evaluations {
     /// Compiles what plays; `None` for a training without evaluations.
-    pub(super) fn compile(ready: &Ready) -> Result<Option<Self>> {
+    fn compile(ready: &Ready) -> Result<Option<Self>> {
         let train = &ready.settings.train;
         let Some(every) = train.eval_every else { return Ok(None) };
         let (episodes, sampled) = (train.eval_episodes, train.eval_sampled);
@@ -31,9 +71,8 @@ impl Evaluations {
         Ok(Some(Evaluations { evaluator, every, episodes }))
     }
 
-    /// Makes an evaluation after a call, if one is due, and records it. `before` are the iterations before the call. One that
-    /// `interrupt` ends early is not recorded.
-    pub(super) fn after_call(
+    /// Makes an evaluation after a call, if one is due, and records it.
+    fn after_call(
         &mut self,
         before: u64,
         run: &mut dyn Run,

@@ -34,6 +34,7 @@ mod plugins;
 mod population;
 mod processes;
 mod progress;
+mod recorder;
 mod resume;
 mod runs;
 #[cfg(feature = "central")]

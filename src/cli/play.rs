@@ -1,8 +1,8 @@
-//! `podracer play`: shows episodes in the terminal, or writes them as an animated GIF. `--against` is in `versus.rs`.
+//! `podracer play`: shows episodes in the terminal, or writes them as a film. `--against` is in `versus.rs`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use super::{Console, INTERRUPTED, Program, program_name, signals};
 use crate::evaluation::Play;
 use crate::format::plural;
 use crate::loading::Overrides;
-use crate::play::{Animation, Colours, Picture, Pictures};
+use crate::play::{Animation, Colours, End, Format, Picture, Pictures, Reel, Shown};
 use crate::registry::Registry;
 use crate::run_directory::RunDirectory;
 use crate::settings::{UsageError, suggestion};
@@ -34,30 +34,30 @@ pub(super) fn play(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    if let Some(path) = &args.gif
-        && !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif"))
-    {
-        return Err(UsageError::new(format!(
-            "--gif is `{}` and must end in .gif: no other format is written",
-            path.display()
-        ))
-        .into());
-    }
+    let format = match &args.output {
+        None => None,
+        Some(path) => Some(Format::of(path).ok_or_else(|| {
+            let (path, endings) = (path.display(), Format::ENDINGS);
+            UsageError::new(format!(
+                "--output is `{path}` and must end in {endings}: no other format is written"
+            ))
+        })?),
+    };
     if let Some(run) = &args.against {
         let environment = named_environment(args, program.registry)?;
         return versus(args, &environment, run, console, program, interrupt);
     }
     let played = if args.random {
-        at_random(args, console, program.registry, interrupt)?
+        at_random((args, format), console, program.registry, interrupt)?
     } else {
-        trained(args, console, program, interrupt)?
+        trained((args, format), console, program, interrupt)?
     };
     Ok(if played < args.episodes.get() { INTERRUPTED } else { 0 })
 }
 
 /// Plays with the parameters of a run. Returns the number of episodes that ended.
 fn trained(
-    args: &PlayArguments,
+    (args, format): (&PlayArguments, Option<Format>),
     console: &mut Console<'_>,
     program: Program<'_>,
     interrupt: &AtomicBool,
@@ -82,14 +82,12 @@ fn trained(
     let overrides = Overrides { trust: args.trust, ..Overrides::default() };
     let Reopened { ready, found, .. } = Reopened::open(run, find, &overrides, console, program)?;
     let settings = &ready.settings;
-    let name = settings.environment_name();
-    let entry = registry.environment(name).with_context(|| format!("no environment {name}"))?;
-    let (stage, pictures) = entry.stage(&settings.environment, ready.device())?;
+    let (stage, pictures) = ready.environment.stage(&settings.environment, ready.device())?;
     let &PlayArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
     let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
     let mut evaluator = ready.plays()?.evaluator(stage, ready.device(), &play)?;
     let _heeding = signals::heed();
-    let mut screen = Screen::new(args, pictures, console)?;
+    let mut screen = Screen::new((args, format), pictures, console)?;
     let watch = &mut |memory: &StepMemory| screen.show(memory, interrupt);
     evaluator
         .play(&found.checkpoint, interrupt, watch)
@@ -99,7 +97,7 @@ fn trained(
 
 /// Plays with random actions. Returns the number of episodes that ended.
 fn at_random(
-    args: &PlayArguments,
+    (args, format): (&PlayArguments, Option<Format>),
     console: &mut Console<'_>,
     registry: &Registry,
     interrupt: &AtomicBool,
@@ -113,7 +111,7 @@ fn at_random(
     let _heeding = signals::heed();
     let mut memory = StepMemory::new(stage.spec());
     let mut draws = Random::from_state(args.seed ^ ACTIONS);
-    let mut screen = Screen::new(args, pictures, console)?;
+    let mut screen = Screen::new((args, format), pictures, console)?;
     stage.reset(args.seed, 0, &mut memory.step())?;
     screen.show(&memory, interrupt)?;
     while screen.ended < args.episodes.get() && !interrupt.load(Ordering::Relaxed) {
@@ -173,7 +171,7 @@ fn draw_action(space: &Space, draws: &mut Random) -> Vec<u8> {
 /// Where the episodes are shown.
 struct Screen<'a, 'b> {
     args: &'a PlayArguments,
-    pictures: Pictures,
+    reel: Reel,
     console: &'a mut Console<'b>,
     /// Colours of the terminal; `None` if standard output is no terminal: then all pictures are written, one below the other.
     colours: Option<Colours>,
@@ -181,85 +179,70 @@ struct Screen<'a, 'b> {
     lines: usize,
     /// The time of the next picture on a terminal.
     next: Instant,
-    /// The GIF to write, whose file is created before the first step.
-    animation: Option<Animation<BufWriter<File>>>,
-    /// True after the first reset.
-    begun: bool,
+    /// The film to write, whose file is created before the first step.
+    animation: Option<(&'a Path, Animation<'a>)>,
     /// Number of episodes that ended.
     ended: usize,
-    /// Steps of the episode so far.
-    steps: u64,
-    /// Return of the episode so far.
-    episode_return: f64,
 }
 
 impl<'a, 'b> Screen<'a, 'b> {
     fn new(
-        args: &'a PlayArguments,
+        (args, format): (&'a PlayArguments, Option<Format>),
         pictures: Pictures,
         console: &'a mut Console<'b>,
     ) -> Result<Self> {
         let terminal = console.terminal && io::stdout().is_terminal();
-        let create = |path: &Path| -> Result<_> {
+        let create = |(path, format): (&'a PathBuf, Format)| -> Result<_> {
             let file = File::create(path).with_context(|| cannot_write(path))?;
-            Ok(Animation::new(BufWriter::new(file), args.fps))
+            let look = (args.fps, usize::from(args.size));
+            Ok((path.as_path(), Animation::new(BufWriter::new(file), format, look)))
         };
         Ok(Screen {
             args,
-            pictures,
+            reel: Reel::new(pictures),
             console,
             colours: terminal.then(terminal_colours),
             lines: 0,
             next: Instant::now(),
-            animation: args.gif.as_deref().map(create).transpose()?,
-            begun: false,
+            animation: args.output.as_ref().zip(format).map(create).transpose()?,
             ended: 0,
-            steps: 0,
-            episode_return: 0.0,
         })
     }
 
     /// Shows the outcome of the first reset or of a step.
     fn show(&mut self, memory: &StepMemory, interrupt: &AtomicBool) -> Result<()> {
-        let mut pictures = self.pictures.take().into_iter();
-        if !self.begun {
-            self.begun = true;
-            return self.draw(pictures.next(), interrupt);
-        }
-        if memory.skipped(0) || self.ended == self.args.episodes.get() {
+        if self.ended == self.args.episodes.get() {
             return Ok(());
         }
-        self.steps += 1;
-        self.episode_return += f64::from(memory.reward()[0]);
-        let (terminated, truncated) = memory.ended(0);
-        let over = terminated || truncated;
-        // An environment that does not know an episode's last observation gives that of the next one's first state only.
-        let last = if over && pictures.len() == 1 { None } else { pictures.next() };
-        self.draw(last, interrupt)?;
-        if !over {
-            return Ok(());
-        }
+        let Some(shown) = self.reel.show(memory) else { return Ok(()) };
+        let Shown { picture, steps, episode_return, end } = shown;
+        self.draw(picture, (steps, episode_return), interrupt)?;
+        let Some(End { terminated, next }) = end else { return Ok(()) };
         self.ended += 1;
         self.console.print(&format!(
-            "episode {}: return {}, {}, {}\n",
+            "episode {}: return {episode_return}, {}, {}\n",
             self.ended,
-            self.episode_return,
-            plural(self.steps as usize, "step"),
+            plural(steps as usize, "step"),
             if terminated { "terminated" } else { "truncated" },
         ))?;
-        (self.lines, self.steps, self.episode_return) = (0, 0, 0.0);
+        self.lines = 0;
         match self.ended < self.args.episodes.get() {
-            true => self.draw(pictures.next(), interrupt),
+            true => self.draw(next, (0, 0.0), interrupt),
             false => Ok(()),
         }
     }
 
-    fn draw(&mut self, picture: Option<Picture>, interrupt: &AtomicBool) -> Result<()> {
+    fn draw(
+        &mut self,
+        picture: Option<Picture>,
+        (steps, episode_return): (u64, f64),
+        interrupt: &AtomicBool,
+    ) -> Result<()> {
         let Some(picture) = picture else { return Ok(()) };
-        if let (Some(path), Some(animation)) = (&self.args.gif, &mut self.animation) {
+        if let Some((path, animation)) = &mut self.animation {
             return animation.add(&picture).with_context(|| cannot_write(path));
         }
-        let caption = format!("step {}, return {}", self.steps, self.episode_return);
+        let caption = format!("step {steps}, return {episode_return}");
         let text = picture.text(self.colours.unwrap_or(Colours::None));
         if self.colours.is_none() {
             return self.console.print(&format!("{text}{caption}\n\n"));
@@ -282,9 +265,9 @@ impl<'a, 'b> Screen<'a, 'b> {
         self.next = Instant::now() + Duration::from_secs_f64(1.0 / self.args.fps);
     }
 
-    /// Writes the GIF, if one is asked for. Returns the number of episodes that ended.
+    /// Ends the film, if one is asked for. Returns the number of episodes that ended.
     fn finish(self) -> Result<usize> {
-        if let (Some(path), Some(animation)) = (&self.args.gif, self.animation) {
+        if let Some((path, animation)) = self.animation {
             let pictures = animation.finish().with_context(|| cannot_write(path))?;
             self.console.say(&format!("{} in {}", plural(pictures, "picture"), path.display()));
         }

@@ -11,7 +11,7 @@ use podracer_rl::population::Exploit;
 use podracer_runtime::RuntimeError;
 
 use super::arguments::{Apart, TrainArguments};
-use super::evaluations::Evaluations;
+use super::evaluations::Episodes;
 use super::outcomes::{Failed, Outcomes};
 use super::progress::Progress;
 use super::session::{Outcome, Ready, Session};
@@ -233,7 +233,7 @@ pub(super) fn train(
     let plan = settings.plan();
     let steps = plan.steps(settings.training_loop.iterations_per_call());
     let mut one = OneProgram {
-        evaluations: Evaluations::compile(&ready)?,
+        episodes: Episodes::compile(&ready)?,
         progress: Progress::new(console, steps.saturating_mul(number as u64)),
         several: &several,
         ready: &ready,
@@ -318,7 +318,7 @@ struct OneProgram<'a> {
     folder: &'a Path,
     plan: Plan,
     started: Instant,
-    evaluations: Option<Evaluations>,
+    episodes: Episodes,
     progress: Progress,
 }
 
@@ -402,9 +402,13 @@ impl<'a> OneProgram<'a> {
                 let before = totals.counters.iterations;
                 totals.record(&call, (began, ended), &mut session.directory)?;
                 let at = (before, &mut *totals);
-                let evaluations = self.evaluations.as_mut();
-                let after =
-                    session.after_call(&mut **run, &call, at, evaluations, (console, interrupt));
+                let after = session.after_call(
+                    &mut **run,
+                    &call,
+                    at,
+                    &mut self.episodes,
+                    (console, interrupt),
+                );
                 if let Err(error) = after {
                     failed.push(Failed::new(run_of, &error, console));
                     *slot = None;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
 use serde::{Deserialize, Serialize};
 
-use super::evaluations::Evaluations;
+use super::evaluations::Episodes;
 use super::exporter::Exporter;
 use super::progress::Progress;
 use super::summary::summary;
@@ -21,6 +21,7 @@ use crate::evaluation::Play;
 use crate::loading::Overrides;
 use crate::machine;
 use crate::parameters::{not_finite, sha256};
+use crate::registry::EnvironmentEntry;
 use crate::run_directory::{Counters, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Settings, TrainSettings, UsageError};
 use crate::training::{CallMetrics, Elsewhere, Evaluator, Plays, Run, Start, Training};
@@ -33,6 +34,7 @@ pub(super) struct Ready {
     pub(super) recorded: Recorded,
     pub(super) client: Client,
     pub(super) training: Rc<dyn Training>,
+    pub(super) environment: EnvironmentEntry,
     /// Devices of the training, by index.
     pub(super) devices: Vec<usize>,
     pub(super) xla: Vec<(String, OptionValue)>,
@@ -50,6 +52,9 @@ impl Ready {
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
         decide(&mut settings, &mut devices, program.registry, console)?;
         let training: Rc<dyn Training> = (program.build)(&settings)?.into();
+        let name = settings.environment_name();
+        let environment = program.registry.environment(name).cloned();
+        let environment = environment.with_context(|| format!("no environment {name}"))?;
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
         settings.xla = xla.iter().cloned().collect();
         Ok(Ready {
@@ -57,6 +62,7 @@ impl Ready {
             settings,
             client,
             training,
+            environment,
             devices,
             xla,
         })
@@ -228,7 +234,7 @@ impl Session {
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
         let mut run = self.start()?;
-        let mut evaluations = Evaluations::compile(&self.ready)?;
+        let mut episodes = Episodes::compile(&self.ready)?;
         if let (Some(exporter), Some(live)) = (&self.exporter, run.live()) {
             exporter.follow(live)?;
         }
@@ -261,7 +267,7 @@ impl Session {
                 warned_of_length = true;
             }
             let at = (before, &mut totals);
-            self.after_call(&mut *run, &call, at, evaluations.as_mut(), (console, interrupt))?;
+            self.after_call(&mut *run, &call, at, &mut episodes, (console, interrupt))?;
             progress.advance(
                 console,
                 totals.counters.env_steps,
@@ -295,14 +301,12 @@ impl Session {
         run: &mut dyn Run,
         call: &CallMetrics,
         (before, totals): (u64, &mut RunTotals),
-        evaluations: Option<&mut Evaluations>,
+        episodes: &mut Episodes,
         (console, interrupt): (&mut Console<'_>, &AtomicBool),
     ) -> Result<()> {
         self.tell(run, call, before, console)?;
-        if let Some(evaluations) = evaluations {
-            let to = (&self.ready, &mut self.directory);
-            evaluations.after_call(before, run, totals, to, interrupt)?;
-        }
+        let to = (&self.ready, &mut self.directory);
+        episodes.after_call(before, run, totals, to, interrupt)?;
         let heeded = self.ready.settings.train.on_nan != OnNan::Ignore;
         let not_finite = call.not_finite().filter(|_| heeded && !self.warned_of_nan);
         if let Some((metric, iteration)) = not_finite {

@@ -326,13 +326,13 @@ fn steps_have_units() {
 }
 
 #[test]
-fn a_gif_is_not_written_into_a_file_with_another_ending() {
+fn a_film_is_not_written_into_a_file_with_another_ending() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["a.png", "gif"] {
+    for name in ["a.mp4", "gif"] {
         let file = folder.path().join(name);
         let printed = podracer(&["play", "catch", "--random", "--gif", file.to_str().unwrap()]);
         assert_eq!(printed.code, 2, "{}", printed.err);
-        assert!(printed.err.contains("must end in .gif"), "{}", printed.err);
+        assert!(printed.err.contains("must end in .gif, .png or .y4m"), "{}", printed.err);
         assert!(!file.exists());
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! # Invariants
 //! - An environment draws one kind of picture ([`Environment::render`](podracer_envs::Environment::render), or Gymnasium's
-//!   `rgb_array`); terminal text and GIF are made of the same.
+//!   `rgb_array`); terminal text and files are made of the same.
 //! - What is drawn changes nothing in an episode: the states are those of an evaluation with the same draws.
 
 mod animation;
 mod picture;
+mod reel;
 mod stage;
 mod versus;
 
-pub use animation::Animation;
+pub use animation::{Animation, Format};
 pub use picture::{Colours, Picture};
+pub use reel::{End, Reel, Shown};
 #[cfg(feature = "python-environments")]
 pub use stage::of_servers;
 pub use stage::{Pictures, of_dsl, of_observations};

@@ -56,6 +56,8 @@ const IDENTITY: &str = "identity.txt";
 /// Greatest length of a result in bytes.
 const LARGEST_RESULT: u64 = 16 << 20;
 const CURVE: &str = "learning_curve.svg";
+/// The folder of recorded episodes.
+const EPISODES: &str = "episodes";
 
 /// The folder of a run under way.
 pub struct RunDirectory {
@@ -332,6 +334,18 @@ impl RunDirectory {
     ) -> Result<()> {
         self.metrics.evaluation(progress, values)?;
         self.events.evaluation(progress.1, values)
+    }
+
+    /// Writes the film of an episode that was recorded after so many iterations.
+    ///
+    /// # Errors
+    /// Names the file that cannot be written.
+    pub fn write_episode(&self, iterations: u64, film: &[u8]) -> Result<()> {
+        let folder = self.path.join(EPISODES);
+        let cannot = || format!("cannot make `{}`", folder.display());
+        fs::create_dir_all(&folder).with_context(cannot)?;
+        // Names in the order of the iterations.
+        write_whole(&folder.join(format!("{iterations:09}.gif")), film)
     }
 
     /// Writes `learning_curve.svg`, if the program has the feature `plots`. The last point is the mean of so many `episodes`.

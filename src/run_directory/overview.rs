@@ -12,7 +12,7 @@ use serde_json::Value;
 use toml::Table;
 
 use super::best::BEST;
-use super::{CHECKPOINTS, CONFIG, CURVE, IDENTITY, LARGEST_RESULT, METRICS, RESULT};
+use super::{CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, LARGEST_RESULT, METRICS, RESULT};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -153,7 +153,7 @@ impl RunOverview {
             let path = entry.with_context(read)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let whole = name.strip_suffix(".unfinished").unwrap_or(&name);
-            let removed = if [CHECKPOINTS, BEST].contains(&whole) && !path.is_symlink() {
+            let removed = if [CHECKPOINTS, BEST, EPISODES].contains(&whole) && !path.is_symlink() {
                 fs::remove_dir_all(&path)
             } else if [CONFIG, METRICS, CURVE, RESULT, IDENTITY, parameters::FILE].contains(&whole)
                 || name.starts_with("events.out.tfevents.")

@@ -106,6 +106,11 @@ pub struct TrainSettings {
     /// True if an evaluation draws actions from the policy, as in training; false if it takes the greedy ones.
     #[schemars(extend("x-resume" = true))]
     pub eval_sampled: bool,
+    /// Iterations between two episodes that are recorded, at the end of a call: a GIF of each is in the run directory's `episodes/`. None: there
+    /// are none. They do not change the training.
+    #[schemars(range(min = 1, max = MOST_STEPS))]
+    #[schemars(extend("x-resume" = true))]
+    pub record_every: Option<u64>,
 }
 
 /// The reaction to parameters that are NaN or infinite. They are looked at where a metric is not finite, and before each
@@ -135,6 +140,7 @@ impl Default for TrainSettings {
             eval_every: None,
             eval_episodes: 100,
             eval_sampled: false,
+            record_every: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Evaluations during a training, with real agents and environments.
 
+use std::fs;
 use std::path::Path;
 
 use super::{podracer, text};
@@ -65,4 +66,42 @@ fn the_best_parameters_are_exported() {
         };
         assert_eq!(export("best", &["--best"]) == export("last", &[]), best_is_last);
     }
+}
+
+/// Nothing of the training changes by it.
+#[test]
+fn episodes_are_recorded_as_films() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = ["anakin.unroll=32", "anakin.iterations_per_call=2", "agent.minibatches=2"];
+    let small = small.map(|set| format!("--set={set}"));
+    let trained = |name: &str, more: &[&str]| {
+        let mut train =
+            podracer(&["train", "cartpole-ppo", "--steps=512", "--json", "--run-dir", name]);
+        let output = train.args(&small).args(more).current_dir(&folder).assert().success();
+        let result: serde_json::Value =
+            serde_json::from_slice(&output.get_output().stdout).expect("JSON");
+        result["params_sha256"].clone()
+    };
+    let recorded = trained("recorded", &["--set=train.record_every=2"]);
+    assert_eq!(trained("plain", &[]), recorded);
+    let run = folder.path().join("recorded");
+    for name in ["000000002.gif", "000000004.gif"] {
+        let film = fs::read(run.join("episodes").join(name)).expect("a film");
+        let mut decoder = gif::DecodeOptions::new().read_info(&film[..]).expect("a GIF");
+        let mut pictures = 0;
+        while decoder.read_next_frame().expect("a picture").is_some() {
+            pictures += 1;
+        }
+        assert!(pictures > 5, "{name} has {pictures}");
+    }
+    assert_eq!(fs::read_dir(run.join("episodes")).expect("a folder").count(), 2);
+    let mut played = podracer(&["play", "recorded", "-o", "last.png", "--size", "100"]);
+    let said = played.current_dir(&folder).assert().success().get_output().clone();
+    assert!(text(&said.stderr).contains(" in last.png"), "{}", text(&said.stderr));
+    let film = fs::read(folder.path().join("last.png")).expect("a film");
+    let reader = png::Decoder::new(std::io::Cursor::new(film)).read_info().expect("a PNG");
+    assert!(reader.info().animation_control().is_some() && reader.info().width <= 100);
+
+    podracer(&["runs", "remove", "recorded", "--yes"]).current_dir(&folder).assert().success();
+    assert!(!run.exists(), "films are a run's");
 }

@@ -1,0 +1,232 @@
+//! Moving pictures as files: GIF, animated PNG, and YUV4MPEG2 for video encoders.
+
+mod apng;
+mod gif;
+mod y4m;
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Picture;
+use apng::Apng;
+use gif::Gif;
+use y4m::Y4m;
+
+/// A format of moving pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// GIF.
+    Gif,
+    /// Animated PNG.
+    Png,
+    /// YUV4MPEG2.
+    Y4m,
+}
+
+impl Format {
+    /// The endings of files, for the user.
+    pub const ENDINGS: &str = ".gif, .png or .y4m";
+
+    /// The format of a file by the ending of its name; `None` for another ending.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "gif" => Some(Format::Gif),
+            "png" => Some(Format::Png),
+            "y4m" => Some(Format::Y4m),
+            _ => None,
+        }
+    }
+}
+
+/// The way in which a film is written.
+trait Film {
+    /// Adds a picture in its own size.
+    fn add(&mut self, picture: &Picture) -> Result<()>;
+
+    /// Writes what is left.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// The size of a film's pictures, and their time.
+struct Look {
+    per_second: f64,
+    /// Width and height of a picture before it is scaled.
+    of: (usize, usize),
+    scale: usize,
+}
+
+impl Look {
+    /// Width and height of a picture of the film.
+    fn size(&self) -> Result<(u16, u16)> {
+        let side =
+            |pixels: usize| u16::try_from(pixels * self.scale).context("the picture is too large");
+        Ok((side(self.of.0)?, side(self.of.1)?))
+    }
+}
+
+/// Moving pictures, written picture by picture.
+pub struct Animation<'a> {
+    format: Format,
+    /// Where to write, until the first picture says the size.
+    to: Option<Box<dyn Write + 'a>>,
+    film: Option<Box<dyn Film + 'a>>,
+    /// Width and height of each picture.
+    size: (usize, usize),
+    per_second: f64,
+    /// Pixels of the longer side that small pictures are scaled up to.
+    side: usize,
+    pictures: usize,
+}
+
+impl<'a> Animation<'a> {
+    /// An animation of so many pictures a second, without any yet. Pictures are scaled up by whole numbers, to at most `side` pixels of their
+    /// longer side.
+    pub fn new(to: impl Write + 'a, format: Format, (per_second, side): (f64, usize)) -> Self {
+        let to: Option<Box<dyn Write + 'a>> = Some(Box::new(to));
+        Animation { format, to, film: None, size: (0, 0), per_second, side, pictures: 0 }
+    }
+
+    /// Adds a picture, which has the size of the first one.
+    ///
+    /// # Errors
+    /// A picture of another size, or one that is too large for the format; errors in writing.
+    pub fn add(&mut self, picture: &Picture) -> Result<()> {
+        let size = (picture.width, picture.height);
+        if let Some(to) = self.to.take() {
+            let scale = (self.side / size.0.max(size.1)).max(1);
+            let look = Look { per_second: self.per_second, of: size, scale };
+            self.size = size;
+            self.film = Some(match self.format {
+                Format::Gif => Box::new(Gif::begin(to, &look)?),
+                Format::Png => Box::new(Apng::begin(to, &look)?),
+                Format::Y4m => Box::new(Y4m::begin(to, &look)?),
+            });
+        }
+        ensure!(self.size == size, "the pictures have different sizes");
+        self.film.as_mut().context("an earlier picture failed")?.add(picture)?;
+        self.pictures += 1;
+        Ok(())
+    }
+
+    /// Ends the animation. Returns the number of its pictures.
+    ///
+    /// # Errors
+    /// An animation without pictures; errors in writing.
+    pub fn finish(self) -> Result<usize> {
+        self.film.context("there is no picture to write")?.finish()?;
+        Ok(self.pictures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(pictures: &[Picture], format: Format, per_second: f64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut animation = Animation::new(&mut bytes, format, (per_second, 320));
+        pictures.iter().try_for_each(|picture| animation.add(picture))?;
+        assert_eq!(animation.finish()?, pictures.len());
+        Ok(bytes)
+    }
+
+    /// A red picture and a green one.
+    fn two() -> Vec<Picture> {
+        let picture = |colour| Picture { height: 4, width: 2, pixels: vec![colour; 8] };
+        [[250, 0, 0], [0, 250, 10]].map(picture).to_vec()
+    }
+
+    fn read(bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        let mut options = ::gif::DecodeOptions::new();
+        options.set_color_output(::gif::ColorOutput::RGBA);
+        let mut decoder = options.read_info(bytes).unwrap();
+        let mut frames = Vec::new();
+        while let Some(frame) = decoder.read_next_frame().unwrap() {
+            frames.push((frame.delay, frame.buffer.to_vec()));
+        }
+        frames
+    }
+
+    #[test]
+    fn an_animation_has_the_pictures_in_order() {
+        let frames = read(&written(&two(), Format::Gif, 20.0).unwrap());
+        assert_eq!(frames.len(), 2);
+        for ((delay, pixels), colour) in frames.iter().zip([[250, 0, 0, 255], [0, 250, 10, 255]]) {
+            assert_eq!((*delay, pixels.len()), (5, 320 * 160 * 4));
+            assert!(pixels.as_chunks::<4>().0.iter().all(|pixel| *pixel == colour));
+        }
+    }
+
+    #[test]
+    fn many_colours_are_reduced_to_a_palette() {
+        let pixels = (0..1024u32).map(|i| [(i % 256) as u8, (i / 4) as u8, 255]).collect();
+        let picture = Picture { height: 32, width: 32, pixels };
+        let bytes = written(std::slice::from_ref(&picture), Format::Gif, 10.0).unwrap();
+        let (_, shown) = &read(&bytes)[0];
+        let expected = picture.scaled(10);
+        for (shown, [r, g, b]) in shown.as_chunks::<4>().0.iter().zip(expected.pixels) {
+            let far = |a: u8, b: u8| a.abs_diff(b) > 37;
+            assert!(!far(shown[0], r) && !far(shown[1], g) && shown[2] == b, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn pictures_that_are_no_animation_are_refused() {
+        let one = Picture { height: 1, width: 1, pixels: vec![[0; 3]] };
+        let other = Picture { height: 1, width: 2, pixels: vec![[0; 3]; 2] };
+        for format in [Format::Gif, Format::Png, Format::Y4m] {
+            let refused =
+                |pictures: &[Picture]| written(pictures, format, 10.0).unwrap_err().to_string();
+            assert_eq!(refused(&[]), "there is no picture to write");
+            let both = [one.clone(), other.clone()];
+            assert_eq!(refused(&both), "the pictures have different sizes");
+        }
+    }
+
+    #[test]
+    fn an_animated_png_has_every_colour_as_it_is() {
+        let bytes = written(&two(), Format::Png, 25.0).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        assert_eq!(reader.info().animation_control().unwrap().num_frames, 2);
+        for colour in [[250, 0, 0], [0, 250, 10]] {
+            let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+            let frame = reader.next_frame(&mut pixels).unwrap();
+            assert_eq!((frame.width, frame.height), (160, 320));
+            assert!(pixels.as_chunks::<3>().0.iter().all(|pixel| *pixel == colour));
+            let control = reader.info().frame_control().unwrap();
+            assert_eq!((control.delay_num, control.delay_den), (40, 1000));
+        }
+    }
+
+    /// White, black and pure colours in the numbers of BT.601.
+    #[test]
+    fn a_film_for_encoders_has_brightness_and_colour() {
+        let colours = [[255; 3], [0; 3], [255, 0, 0], [0, 255, 0], [0, 0, 255]];
+        let expected: [[u8; 3]; 5] =
+            [[235, 128, 128], [16, 128, 128], [81, 90, 240], [145, 54, 34], [41, 240, 110]];
+        let pictures =
+            colours.map(|colour| Picture { height: 1, width: 2, pixels: vec![colour; 2] });
+        let mut bytes = Vec::new();
+        let mut animation = Animation::new(&mut bytes, Format::Y4m, (29.97, 2));
+        pictures.iter().try_for_each(|picture| animation.add(picture)).unwrap();
+        animation.finish().unwrap();
+        let head = b"YUV4MPEG2 W2 H1 F29970:1000 Ip A1:1 C444\n";
+        let frames = bytes.strip_prefix(&head[..]).unwrap().chunks_exact(6 + 6);
+        let planes = |frame: &[u8]| {
+            let frame = frame.strip_prefix(b"FRAME\n").unwrap();
+            [frame[0], frame[2], frame[4]]
+        };
+        assert_eq!(frames.map(planes).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_ending_of_a_name_is_the_format() {
+        let of = |name: &str| Format::of(Path::new(name));
+        assert_eq!(of("a.GIF"), Some(Format::Gif));
+        assert_eq!([of("a.b.png"), of("a.y4m")], [Some(Format::Png), Some(Format::Y4m)]);
+        assert_eq!([of("a.mp4"), of("gif")], [None; 2]);
+    }
+}

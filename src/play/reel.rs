@@ -1,0 +1,68 @@
+//! The pictures of episodes in their order, with what is known of each.
+
+use podracer_envs::host::StepMemory;
+
+use super::{Picture, Pictures};
+
+/// The episodes of one environment, step by step.
+pub struct Reel {
+    pictures: Pictures,
+    /// True after the first reset.
+    begun: bool,
+    steps: u64,
+    episode_return: f64,
+}
+
+/// A reset or a step.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// The picture of the state, if the environment knows it: of an episode's last state not every environment does.
+    pub picture: Option<Picture>,
+    /// Steps of the episode so far.
+    pub steps: u64,
+    /// Return of the episode so far.
+    pub episode_return: f64,
+    /// The end of the episode, after its last step.
+    pub end: Option<End>,
+}
+
+/// The end of an episode.
+#[derive(Debug)]
+pub struct End {
+    /// True if the episode ended by itself, and not by a limit of its length.
+    pub terminated: bool,
+    /// The first state of the next episode.
+    pub next: Option<Picture>,
+}
+
+impl Reel {
+    /// The episodes of the environment that draws these pictures, from its first reset on.
+    #[must_use]
+    pub fn new(pictures: Pictures) -> Self {
+        Reel { pictures, begun: false, steps: 0, episode_return: 0.0 }
+    }
+
+    /// What the last reset or step showed; `None` for a step that the environment skipped.
+    pub fn show(&mut self, memory: &StepMemory) -> Option<Shown> {
+        let mut pictures = self.pictures.take().into_iter();
+        if !self.begun {
+            self.begun = true;
+            return Some(Shown { picture: pictures.next(), ..Shown::default() });
+        }
+        if memory.skipped(0) {
+            return None;
+        }
+        self.steps += 1;
+        self.episode_return += f64::from(memory.reward()[0]);
+        let (terminated, truncated) = memory.ended(0);
+        let over = terminated || truncated;
+        // An environment that does not know an episode's last observation gives that of the next one's first state only.
+        let picture = if over && pictures.len() == 1 { None } else { pictures.next() };
+        let (steps, episode_return) = (self.steps, self.episode_return);
+        let end = over.then(|| {
+            (self.steps, self.episode_return) = (0, 0.0);
+            End { terminated, next: pictures.next() }
+        });
+        Some(Shown { picture, steps, episode_return, end })
+    }
+}
