@@ -33,6 +33,7 @@ pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
 }
 
 /// The variance of the distribution that a sample comes from; `None` of fewer than two numbers.
+#[cfg(any(feature = "plots", test))]
 pub(crate) fn variance(sample: &[f64]) -> Option<f64> {
     let centre = mean(sample).filter(|_| sample.len() > 1)?;
     let squares = sample.iter().map(|number| (number - centre).powi(2));

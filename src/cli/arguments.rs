@@ -12,6 +12,8 @@ use super::numbers::{at_least_one, steps};
 use super::opt;
 #[cfg(feature = "plots")]
 use super::plot::PlotArguments;
+#[cfg(feature = "plots")]
+use super::report::ReportArguments;
 use super::runs::RunsArguments;
 #[cfg(feature = "central")]
 use super::serve::ServeArguments;
@@ -88,6 +90,9 @@ pub(super) enum Command {
     /// Draw metrics of runs as SVG; seeds of the same settings become a mean with its interval
     #[cfg(feature = "plots")]
     Plot(PlotArguments),
+    /// Write a page of what runs are, reached and need, which opens without a network
+    #[cfg(feature = "plots")]
+    Report(ReportArguments),
     /// List, compare or remove runs
     Runs(RunsArguments),
     /// Print what frames cost, by the speed of a run or a given one, and by machines with prices

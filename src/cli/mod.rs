@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|play|explain|plot|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|explain|plot|report|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! # Invariants
@@ -13,6 +13,8 @@ mod calls;
 mod check;
 mod console;
 mod cost;
+#[cfg(feature = "plots")]
+mod curves;
 mod describe;
 mod emit;
 mod envs;
@@ -35,6 +37,8 @@ mod population;
 mod processes;
 mod progress;
 mod recorder;
+#[cfg(feature = "plots")]
+mod report;
 mod resume;
 mod runs;
 #[cfg(feature = "central")]
@@ -148,6 +152,8 @@ pub fn run(
         }
         #[cfg(feature = "plots")]
         Command::Plot(args) => plot::plot(&args, console),
+        #[cfg(feature = "plots")]
+        Command::Report(args) => report::report(&args, console),
         Command::Runs(args) => runs::runs(&args, console),
         Command::Cost(args) => cost::cost(&args, console, program),
         Command::Completions { shell } => completions(shell, console),

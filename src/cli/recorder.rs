@@ -14,7 +14,7 @@ use crate::training::{Evaluator, Run};
 /// Pictures a second, and pixels of a picture's longer side.
 const LOOK: (f64, usize) = (15.0, 320);
 
-/// What records an episode now and then.
+/// A recorder of an episode now and then.
 pub(super) struct Recorder {
     evaluator: Box<dyn Evaluator>,
     pictures: Pictures,

@@ -197,7 +197,7 @@ fn mean_returns(row: &[&RunOverview]) -> Vec<f64> {
 }
 
 /// The state of runs: `finished`, or `2 finished, 1 running` where they differ.
-fn states(row: &[&RunOverview]) -> String {
+pub(super) fn states(row: &[&RunOverview]) -> String {
     let all = [RunState::Finished, RunState::Running, RunState::Stopped, RunState::Unfinished];
     let counted = all.map(|state| (state, row.iter().filter(|run| run.state == state).count()));
     let there: Vec<_> = counted.into_iter().filter(|(_, number)| *number > 0).collect();
@@ -259,14 +259,15 @@ fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> 
 }
 
 /// A statistic of returns, with its interval where there are several.
-fn estimated(returns: &[f64], statistic: Statistic) -> String {
+pub(super) fn estimated(returns: &[f64], statistic: Statistic) -> String {
     match returns.len() {
         0 | 1 => two_decimals(statistic(returns)),
         _ => estimate(returns, statistic).map_or_else(String::new, |estimate| estimate.to_string()),
     }
 }
 
-fn two_decimals(number: Option<f64>) -> String {
+/// A number with two decimals, or `-`.
+pub(super) fn two_decimals(number: Option<f64>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| format!("{number:.2}"))
 }
 

@@ -42,7 +42,7 @@ impl Reel {
         Reel { pictures, begun: false, steps: 0, episode_return: 0.0 }
     }
 
-    /// What the last reset or step showed; `None` for a step that the environment skipped.
+    /// The last reset or step; `None` for a step that the environment skipped.
     pub fn show(&mut self, memory: &StepMemory) -> Option<Shown> {
         let mut pictures = self.pictures.take().into_iter();
         if !self.begun {

@@ -14,6 +14,7 @@ mod metrics;
 mod overview;
 mod progress;
 #[cfg(feature = "plots")]
+mod report;
 mod series;
 mod thinning;
 
@@ -32,7 +33,8 @@ use serde_json::Value;
 pub use overview::{RunOverview, RunState, differences, runs_in};
 pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]
-pub use series::{Sample, Series};
+pub use series::Sample;
+pub use series::Series;
 
 use crate::axis::Point;
 use crate::files::write_whole;

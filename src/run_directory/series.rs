@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::METRICS;
 
 /// A value of a metric.
+#[cfg(feature = "plots")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Environment steps of the run then.
@@ -73,6 +74,7 @@ impl Series {
     }
 
     /// The values of a metric that are numbers.
+    #[cfg(feature = "plots")]
     #[must_use]
     pub fn metric(&self, name: &str) -> Vec<Sample> {
         let sample = |row: Row<'_>| {

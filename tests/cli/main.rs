@@ -15,6 +15,7 @@ mod population;
 mod python;
 mod records;
 mod remote;
+mod report;
 mod resume;
 mod servers;
 mod signals;

@@ -17,11 +17,11 @@ use y4m::Y4m;
 /// A format of moving pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// GIF.
+    /// Animated GIF, of at most 256 colours a picture.
     Gif,
-    /// Animated PNG.
+    /// Animated PNG, with an ending of `.png`.
     Png,
-    /// YUV4MPEG2.
+    /// YUV4MPEG2 for video encoders.
     Y4m,
 }
 

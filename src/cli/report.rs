@@ -1,0 +1,314 @@
+//! `podracer report`: what runs are, reached and need, as one page of HTML that needs nothing else.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
+
+use super::curves::{Along, Curves, Group, Summary};
+use super::runs::{estimated, states, two_decimals};
+use super::{Console, program_name};
+use crate::chart;
+use crate::files::write_whole;
+use crate::format::{count, plural};
+use crate::run_directory::{RunOverview, differences};
+use crate::statistics::{Statistic, interquartile_mean, mean};
+
+#[derive(Args, Debug)]
+pub(super) struct ReportArguments {
+    /// The run directories
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// A metric of metrics.jsonl, or `returns`, or `losses` [repeatable, a chart each] [default: returns, evaluations and losses]
+    #[arg(long, value_name = "METRIC")]
+    metric: Vec<String>,
+    /// The horizontal axis of the charts
+    #[arg(long, value_enum, default_value_t = Along::Steps)]
+    along: Along,
+    /// The number that several seeds are drawn as
+    #[arg(long, value_enum, default_value_t = Summary::Mean)]
+    summary: Summary,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+}
+
+/// Most bytes of recorded episodes in a page: as text they are a third longer.
+const FILMS: usize = 1_000_000;
+/// Most groups of which an episode is shown.
+const SHOWN: usize = 4;
+
+pub(super) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
+    let curves = Curves::read(&args.runs)?;
+    let mut asked = args.metric.clone();
+    if asked.is_empty() {
+        let known = curves.names();
+        let has = |name: &&str| known.iter().any(|known| known == name);
+        let usual = ["mean_return", "eval_return"].into_iter().filter(has).map(str::to_owned);
+        asked = usual.collect();
+        asked.extend(
+            known.iter().filter(|name| name.ends_with("loss")).map(|&name| name.to_owned()),
+        );
+    }
+    let metrics = if asked.is_empty() { Vec::new() } else { curves.metrics(&asked)? };
+    let mut charts = Vec::new();
+    for metric in metrics {
+        let panel = curves.panel(&metric, args.along, args.summary);
+        charts.push(chart::svg("", args.along.name(), &[panel])?);
+    }
+    let page = page(&curves, &charts)?.into_string();
+    write_whole(&args.output, page.as_bytes())?;
+    console.print(&format!("{}\n", args.output.display()))?;
+    Ok(0)
+}
+
+fn page(curves: &Curves, charts: &[String]) -> Result<Markup> {
+    let caption = curves.caption();
+    let mut ranked: Vec<&Group> = curves.groups.iter().collect();
+    let best = |group: &Group| mean(&returns(curves, group)).unwrap_or(f64::NEG_INFINITY);
+    ranked.sort_by(|one, other| best(other).total_cmp(&best(one)));
+    let films = films(curves, &ranked)?;
+    Ok(html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (caption) }
+                style { (PreEscaped(include_str!("report.css"))) }
+            }
+            body {
+                main {
+                    h1 { (caption) }
+                    p { (plural(curves.runs.len(), "run")) ", reported by podracer " (env!("CARGO_PKG_VERSION")) "." }
+                    h2 { "Results" }
+                    (results(curves, &ranked))
+                    (heat_map(curves, &ranked))
+                    @if !charts.is_empty() {
+                        h2 { "Curves" }
+                        div class="charts" { @for chart in charts { div { (PreEscaped(chart)) } } }
+                    }
+                    @if !films.is_empty() {
+                        h2 { "Episodes" }
+                        @for film in films { (film) }
+                    }
+                    h2 { "Runs" }
+                    (runs(curves)?)
+                    h2 { "Settings, and how to repeat it" }
+                    (settings(curves, &ranked)?)
+                }
+            }
+        }
+    })
+}
+
+/// The mean returns of a group's runs, of those that have one.
+fn returns(curves: &Curves, group: &Group) -> Vec<f64> {
+    group.members.iter().filter_map(|&member| curves.runs[member].mean_return).collect()
+}
+
+/// A row for each setting, the best first.
+fn results(curves: &Curves, ranked: &[&Group]) -> Markup {
+    let row = |group: &Group| {
+        let members: Vec<&RunOverview> =
+            group.members.iter().map(|&member| &curves.runs[member]).collect();
+        let returns = returns(curves, group);
+        let of = |number: fn(&RunOverview) -> Option<f64>| {
+            let numbers: Vec<f64> = members.iter().filter_map(|run| number(run)).collect();
+            mean(&numbers).map_or_else(|| "-".to_owned(), count)
+        };
+        html! {
+            tr {
+                td { (group.name) }
+                td class="number" { (members.len()) }
+                @for statistic in [mean as Statistic, interquartile_mean] {
+                    td class="number" { (estimated(&returns, statistic)) }
+                }
+                td class="number" { (of(|run| Some(run.env_steps as f64))) }
+                td class="number" { (of(|run| run.env_steps_per_second)) }
+                td { (states(&members)) }
+            }
+        }
+    };
+    let heads = [
+        "setting",
+        "runs",
+        "mean return (95%)",
+        "interquartile mean (95%)",
+        "steps",
+        "steps/s",
+        "state",
+    ];
+    html! {
+        div class="wide" {
+            table {
+                tr { @for head in heads { th { (head) } } }
+                @for group in ranked { (row(group)) }
+            }
+        }
+        p { "A return is the mean of the last episodes of a training, 100 or more; an interval is the percentile bootstrap over runs." }
+    }
+}
+
+/// The mean returns by the two settings in which the groups differ; nothing where they differ in one, or in more.
+fn heat_map(curves: &Curves, ranked: &[&Group]) -> Markup {
+    let first = |group: &&Group| &curves.runs[group.members[0]];
+    let firsts: Vec<&RunOverview> = ranked.iter().map(first).collect();
+    let keys: Vec<String> = differences(&firsts).into_keys().collect();
+    let [down, across] = &keys[..] else { return html! {} };
+    let value =
+        |run: &RunOverview, key: &String| run.settings.get(key).cloned().unwrap_or_default();
+    let values = |key: &String| {
+        let distinct: BTreeSet<String> = firsts.iter().map(|run| value(run, key)).collect();
+        let mut values: Vec<String> = distinct.into_iter().collect();
+        let number = |text: &String| text.parse().unwrap_or(f64::INFINITY);
+        values.sort_by(|one, other| number(one).total_cmp(&number(other)));
+        values
+    };
+    let mean_at = |row: &String, column: &String| {
+        let at = |group: &&&Group| {
+            let run = &curves.runs[group.members[0]];
+            value(run, down) == *row && value(run, across) == *column
+        };
+        ranked.iter().find(at).and_then(|group| mean(&returns(curves, group)))
+    };
+    let all: Vec<f64> = ranked.iter().filter_map(|group| mean(&returns(curves, group))).collect();
+    let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let cell = |mean: Option<f64>| {
+        let share = mean.map(|mean| if high > low { (mean - low) / (high - low) } else { 1.0 });
+        let style = share.map(heat);
+        html! { td style=[style] { (two_decimals(mean)) } }
+    };
+    html! {
+        h2 { "Mean return by " code { (down) } " and " code { (across) } }
+        div class="wide" {
+            table class="heat" {
+                tr { th { (down) " \\ " (across) } @for column in values(across) { th { (column) } } }
+                @for row in values(down) {
+                    tr { th { (row) } @for column in values(across) { (cell(mean_at(&row, &column))) } }
+                }
+            }
+        }
+    }
+}
+
+/// The colours of a cell, from dark for the worst to bright for the best: those of viridis, between which the letters change.
+fn heat(share: f64) -> String {
+    const ENDS: [[f64; 3]; 5] = [
+        [68.0, 1.0, 84.0],
+        [59.0, 82.0, 139.0],
+        [33.0, 145.0, 140.0],
+        [94.0, 201.0, 98.0],
+        [253.0, 231.0, 37.0],
+    ];
+    let place = share.clamp(0.0, 1.0) * (ENDS.len() - 1) as f64;
+    let before = (place as usize).min(ENDS.len() - 2);
+    let part = place - before as f64;
+    let [red, green, blue] =
+        [0, 1, 2].map(|i| (ENDS[before][i] + part * (ENDS[before + 1][i] - ENDS[before][i])) as u8);
+    let letters = if share > 0.55 { "#000" } else { "#fff" };
+    format!("background: rgb({red} {green} {blue}); color: {letters}")
+}
+
+/// The last recorded episode of the best groups, as many as there is room for.
+fn films(curves: &Curves, ranked: &[&Group]) -> Result<Vec<Markup>> {
+    let mut left = FILMS;
+    let mut films = Vec::new();
+    for group in ranked.iter().take(SHOWN) {
+        let reached =
+            |member: &usize| curves.runs[*member].mean_return.unwrap_or(f64::NEG_INFINITY);
+        let best =
+            group.members.iter().max_by(|one, other| reached(one).total_cmp(&reached(other)));
+        let Some(&member) = best else { continue };
+        let run = &curves.runs[member];
+        let Some((iterations, film)) = run.last_episode(left)? else { continue };
+        left -= film.len();
+        let source = format!("data:image/gif;base64,{}", STANDARD.encode(&film));
+        films.push(html! {
+            figure {
+                img src=(source) alt={ "an episode of " (group.name) };
+                figcaption { (group.name) ", seed " (run.seed) ", after " (iterations) " iterations" }
+            }
+        });
+    }
+    Ok(films)
+}
+
+/// A row for each run: its results, and what tells whether it was repeated.
+fn runs(curves: &Curves) -> Result<Markup> {
+    let mut rows = Vec::new();
+    for run in &curves.runs {
+        let result: Value = match run.result()? {
+            Some(text) => serde_json::from_str(&text).unwrap_or_default(),
+            None => Value::Null,
+        };
+        let hash = result["params_sha256"].as_str().unwrap_or("-");
+        let recorded = run.recorded()?;
+        let on = ["podracer", "platform", "device_kind", "processor", "host"]
+            .map(|key| recorded.get(key).and_then(toml::Value::as_str).unwrap_or("-").to_owned());
+        rows.push(html! {
+            tr {
+                td { (run.run.display()) }
+                td class="number" { (run.seed) }
+                td class="number" { (count(run.env_steps as f64)) }
+                td class="number" { (two_decimals(run.mean_return)) }
+                td { (run.state.name()) }
+                td { code { (hash.get(..16).unwrap_or(hash)) } }
+                td { code { (run.settings_hash()) } }
+                @for text in on { td { (text) } }
+            }
+        });
+    }
+    let heads = [
+        "run",
+        "seed",
+        "steps",
+        "mean return",
+        "state",
+        "parameters (sha256)",
+        "settings (sha256)",
+        "podracer",
+        "platform",
+        "device",
+        "processor",
+        "host",
+    ];
+    Ok(html! {
+        div class="wide" {
+            table {
+                tr { @for head in heads { th { (head) } } }
+                @for row in rows { (row) }
+            }
+        }
+    })
+}
+
+/// The configuration of each group, and the command that trains it.
+fn settings(curves: &Curves, ranked: &[&Group]) -> Result<Markup> {
+    let mut all = Vec::new();
+    for group in ranked {
+        let first = &curves.runs[group.members[0]];
+        let seeds = group.members.iter().map(|&member| curves.runs[member].seed.to_string());
+        let seeds = seeds.collect::<Vec<_>>().join(", ");
+        let config = first.config()?;
+        all.push(html! {
+            details {
+                summary { (group.name) ", " @if group.members.len() == 1 { "seed " } @else { "seeds " } (seeds) }
+                pre { (config) }
+            }
+        });
+    }
+    Ok(html! {
+        p {
+            "Each is an experiment: as a file, " code { (program_name()) " train FILE.toml --seed N" }
+            " trains it again. On one machine, with the same version and devices, the parameters have the same hash."
+        }
+        @for details in all { (details) }
+    })
+}

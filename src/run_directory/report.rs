@@ -1,0 +1,60 @@
+//! What a report says of a run beside its [`RunOverview`].
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use toml::Table;
+
+use super::{CONFIG, EPISODES, RunOverview};
+
+impl RunOverview {
+    /// The run's configuration, as TOML: an experiment.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn config(&self) -> Result<String> {
+        let path = self.run.join(CONFIG);
+        fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))
+    }
+
+    /// The table `[recorded]` of the configuration: devices and versions, for readers.
+    ///
+    /// # Errors
+    /// Where the configuration cannot be read.
+    pub fn recorded(&self) -> Result<Table> {
+        let config: Table = self.config()?.parse()?;
+        let recorded = config.get("recorded").and_then(toml::Value::as_table);
+        Ok(recorded.cloned().unwrap_or_default())
+    }
+
+    /// The first digits of a hash of all settings but the seed.
+    #[must_use]
+    pub fn settings_hash(&self) -> String {
+        let mut hash = Sha256::new();
+        for (key, value) in &self.settings {
+            hash.update(format!("{key} = {value}\n"));
+        }
+        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The last recorded episode, with its iterations; `None` where there is none of at most so many bytes.
+    ///
+    /// # Errors
+    /// Where the film cannot be read.
+    pub fn last_episode(&self, most: usize) -> Result<Option<(u64, Vec<u8>)>> {
+        let Ok(entries) = fs::read_dir(self.run.join(EPISODES)) else { return Ok(None) };
+        let film = |path: PathBuf| {
+            let iterations = path.file_stem()?.to_str()?.parse::<u64>().ok()?;
+            Some((iterations, path))
+        };
+        let last = entries.filter_map(|entry| film(entry.ok()?.path())).max();
+        let Some((iterations, path)) = last else { return Ok(None) };
+        let cannot = || format!("cannot read `{}`", path.display());
+        if fs::metadata(&path).with_context(cannot)?.len() > most as u64 {
+            return Ok(None);
+        }
+        Ok(Some((iterations, fs::read(&path).with_context(cannot)?)))
+    }
+}
