@@ -1,6 +1,8 @@
 //! The machine that a program runs on: its name and its processor, for records of runs.
 
 use std::fs;
+#[cfg(any(feature = "central", feature = "plots", test))]
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::thread;
 
 /// The machine's name in its network.
@@ -14,6 +16,13 @@ pub fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = thread::available_parallelism().map_or(0, usize::from);
     format!("{}, {cores} cores", name(&text).unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
+}
+
+/// A name of 32 hexadecimal digits that nobody can guess: it is hashed with keys that the system has drawn.
+#[cfg(any(feature = "central", feature = "plots", test))]
+pub fn random_name() -> String {
+    let drawn = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", drawn(), drawn())
 }
 
 /// The name in what Linux says of its processors.
@@ -37,6 +46,7 @@ mod tests {
 
     #[test]
     fn a_machine_has_a_name_and_a_processor() {
+        assert_ne!(random_name(), random_name());
         assert!(!host().is_empty());
         assert!(processor().ends_with(" cores"), "{}", processor());
         let text = "processor\t: 0\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n";

@@ -17,6 +17,8 @@ use super::report::ReportArguments;
 use super::runs::RunsArguments;
 #[cfg(feature = "central")]
 use super::serve::ServeArguments;
+#[cfg(feature = "plots")]
+use super::watch::WatchArguments;
 #[cfg(feature = "central")]
 use super::work::{CertificatesCommand, WorkArguments};
 use crate::loading::Overrides;
@@ -93,6 +95,9 @@ pub(super) enum Command {
     /// Write a page of what runs are, reached and need, which opens without a network
     #[cfg(feature = "plots")]
     Report(ReportArguments),
+    /// Show runs in a page that follows them, at an address of this machine
+    #[cfg(feature = "plots")]
+    Watch(WatchArguments),
     /// List, compare or remove runs
     Runs(RunsArguments),
     /// Print what frames cost, by the speed of a run or a given one, and by machines with prices

@@ -183,11 +183,11 @@ impl Curves {
 
 /// Runs of the same settings but for the seed, each group with a name that tells it from the others. How long a run is and when it
 /// is saved makes no group.
-fn groups(runs: &[RunOverview]) -> Vec<Group> {
+pub(super) fn groups(runs: &[RunOverview]) -> Vec<Group> {
     let mut shown: Vec<RunOverview> = runs.to_vec();
     for run in &mut shown {
         run.settings.retain(|key, _| {
-            !["train.steps", "train.checkpoint", "train.store", "train.eval"]
+            !["train.steps", "train.checkpoint", "train.store", "train.eval", "train.record"]
                 .iter()
                 .any(|begin| key.starts_with(begin))
         });
@@ -214,10 +214,10 @@ fn groups(runs: &[RunOverview]) -> Vec<Group> {
 }
 
 /// Values of a metric of one run, by steps or seconds, in order.
-type Curve = Vec<(f64, f64)>;
+pub(super) type Curve = Vec<(f64, f64)>;
 
 /// The mean of the curves where all of them are, or another summary, with its 95% interval.
-fn line(curves: &[Curve], summary: Summary) -> Line {
+pub(super) fn line(curves: &[Curve], summary: Summary) -> Line {
     let [first, others @ ..] = curves else { return Line::default() };
     if others.is_empty() {
         return Line { points: thinned(first), ..Line::default() };

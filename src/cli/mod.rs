@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|play|explain|plot|report|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|explain|plot|report|watch|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! # Invariants
@@ -52,6 +52,8 @@ mod totals;
 mod train;
 mod tune;
 mod versus;
+#[cfg(feature = "plots")]
+mod watch;
 #[cfg(feature = "central")]
 mod work;
 
@@ -154,6 +156,8 @@ pub fn run(
         Command::Plot(args) => plot::plot(&args, console),
         #[cfg(feature = "plots")]
         Command::Report(args) => report::report(&args, console),
+        #[cfg(feature = "plots")]
+        Command::Watch(args) => watch::watch(&args, console, interrupt),
         Command::Runs(args) => runs::runs(&args, console),
         Command::Cost(args) => cost::cost(&args, console, program),
         Command::Completions { shell } => completions(shell, console),

@@ -171,7 +171,7 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
 }
 
 /// The settings in which runs of the same experiment differ. Two experiments differ in so much that their names say more.
-fn compared(runs: &[RunOverview]) -> BTreeSet<String> {
+pub(super) fn compared(runs: &[RunOverview]) -> BTreeSet<String> {
     let experiments: BTreeSet<&str> = runs.iter().map(|run| run.experiment.as_str()).collect();
     let keys = experiments.into_iter().flat_map(|experiment| {
         let same = runs.iter().filter(|run| run.experiment == experiment);

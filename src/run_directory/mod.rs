@@ -19,8 +19,6 @@ mod series;
 mod thinning;
 
 use std::fs;
-#[cfg(any(feature = "central", test))]
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -39,6 +37,8 @@ pub use series::Series;
 use crate::axis::Point;
 use crate::files::write_whole;
 use crate::loading::Overrides;
+#[cfg(any(feature = "central", test))]
+use crate::machine::random_name;
 use crate::parameters;
 use crate::program_name::program_name;
 use crate::registry::Registry;
@@ -472,8 +472,7 @@ fn identity_in(folder: &Path) -> Result<String> {
         }
         _ => {}
     }
-    let drawn = || RandomState::new().build_hasher().finish();
-    let identity = format!("{:016x}{:016x}", drawn(), drawn());
+    let identity = random_name();
     write_whole(&path, format!("{identity}\n").as_bytes())?;
     Ok(identity)
 }

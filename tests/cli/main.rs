@@ -22,6 +22,7 @@ mod signals;
 #[path = "../src/skip.rs"]
 mod skip;
 mod tune;
+mod watch;
 mod work;
 
 use std::ffi::OsStr;

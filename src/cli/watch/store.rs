@@ -1,0 +1,177 @@
+//! The runs that a page shows, as far as they are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::thin::Metrics;
+use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
+use crate::cli::runs::compared;
+use crate::run_directory::{METRICS, RunDirectory, RunOverview, RunState};
+
+/// Time that is read for at once: what is left is read with the next request.
+const AT_ONCE: Duration = Duration::from_millis(250);
+/// Least time between two looks at the folders.
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// The runs in some folders.
+pub(super) struct Store {
+    /// Runs, and folders of runs.
+    roots: Vec<PathBuf>,
+    runs: BTreeMap<PathBuf, Watched>,
+    /// Runs that cannot be read, and why.
+    problems: BTreeMap<PathBuf, String>,
+    looked: Option<Instant>,
+}
+
+/// A run, as far as it is read.
+struct Watched {
+    overview: RunOverview,
+    metrics: Metrics,
+    /// Ages and sizes of its files when the overview was read.
+    files: Vec<Option<(SystemTime, u64)>>,
+}
+
+impl Store {
+    pub(super) fn new(roots: Vec<PathBuf>) -> Self {
+        Store { roots, runs: BTreeMap::new(), problems: BTreeMap::new(), looked: None }
+    }
+
+    /// Looks for new runs and new metrics.
+    pub(super) fn refresh(&mut self) {
+        let now = Instant::now();
+        if self.looked.is_some_and(|looked| now - looked < BETWEEN) {
+            return;
+        }
+        let mut found = BTreeSet::new();
+        for root in &self.roots {
+            find(root, 2, &mut found);
+        }
+        self.runs.retain(|path, _| found.contains(path));
+        self.problems.clear();
+        for path in &found {
+            let files = files(path);
+            // A run that is trained changes its state without a file.
+            let known = self
+                .runs
+                .get(path)
+                .is_some_and(|run| run.files == files && run.overview.state != RunState::Running);
+            if known {
+                continue;
+            }
+            match RunOverview::read(path) {
+                Ok(overview) => match self.runs.get_mut(path) {
+                    Some(run) => (run.overview, run.files) = (overview, files),
+                    None => {
+                        let run = Watched { overview, metrics: Metrics::default(), files };
+                        self.runs.insert(path.clone(), run);
+                    }
+                },
+                Err(error) => {
+                    self.problems.insert(path.clone(), format!("{error:#}"));
+                    self.runs.remove(path);
+                }
+            }
+        }
+        for (path, run) in &mut self.runs {
+            if let Err(error) = run.metrics.read(&path.join(METRICS), now + AT_ONCE) {
+                self.problems.insert(path.clone(), format!("{error:#}"));
+            }
+        }
+        self.looked = Some(Instant::now());
+    }
+
+    /// All runs at a glance.
+    pub(super) fn state(&self) -> Value {
+        let all: Vec<RunOverview> = self.runs.values().map(|run| run.overview.clone()).collect();
+        let groups = groups(&all);
+        let different = compared(&all);
+        let run = |(place, run): (usize, &Watched)| {
+            let RunOverview { run: path, experiment, seed, env_steps, mean_return, state, .. } =
+                &run.overview;
+            let state = match state {
+                RunState::Running if run.metrics.progress().1 == 0 => "compiling",
+                state => state.name(),
+            };
+            let value = |key: &String| run.overview.settings.get(key).map_or("-", String::as_str);
+            let settings: BTreeMap<&String, &str> =
+                different.iter().map(|key| (key, value(key))).collect();
+            json!({
+                "path": path,
+                "experiment": experiment,
+                "seed": seed,
+                "env_steps": env_steps,
+                "mean_return": mean_return,
+                "speed": run.overview.env_steps_per_second,
+                "seconds": run.metrics.seconds(),
+                "state": state,
+                "group": groups.iter().position(|group| group.members.contains(&place)),
+                "settings": settings,
+            })
+        };
+        let metrics: BTreeSet<&str> =
+            self.runs.values().flat_map(|run| run.metrics.names()).collect();
+        let (read, length) = self
+            .runs
+            .values()
+            .map(|run| run.metrics.progress())
+            .fold((0, 0), |(read, length), run| (read + run.0, length + run.1));
+        json!({
+            "runs": self.runs.values().enumerate().map(run).collect::<Vec<_>>(),
+            "groups": groups.iter().map(|group| &group.name).collect::<Vec<_>>(),
+            "metrics": metrics,
+            "problems": self.problems,
+            "read": [read, length],
+        })
+    }
+
+    /// The curves of a metric: a line for each group, with a band where it has several runs.
+    pub(super) fn curves(&self, metric: &str, along: Along, summary: Summary) -> Value {
+        let runs: Vec<&Watched> = self.runs.values().collect();
+        let points = |member: &usize| -> Curve {
+            let points = runs[*member].metrics.points(metric).iter();
+            let at = |point: &super::thin::Point| match along {
+                Along::Steps => point.steps,
+                Along::Seconds => f64::from(point.seconds),
+            };
+            points.map(|point| (at(point), f64::from(point.value))).collect()
+        };
+        let of_group = |group: &Group| {
+            let curves = group.members.iter().map(points).filter(|curve| !curve.is_empty());
+            let line = line(&curves.collect::<Vec<_>>(), summary);
+            json!({ "name": group.name, "points": line.points, "band": line.band })
+        };
+        let all: Vec<RunOverview> = runs.iter().map(|run| run.overview.clone()).collect();
+        Value::from(groups(&all).iter().map(of_group).collect::<Vec<_>>())
+    }
+
+    /// The run in a folder, if it is one that is shown.
+    pub(super) fn run(&self, path: &Path) -> Option<&RunOverview> {
+        self.runs.get(path).map(|run| &run.overview)
+    }
+}
+
+/// The runs at a path, or in folders below it.
+fn find(path: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
+    if RunDirectory::is_run(path) {
+        found.insert(path.to_owned());
+    } else if depth > 0 {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                find(&entry.path(), depth - 1, found);
+            }
+        }
+    }
+}
+
+/// Age and size of the files that tell how a run stands.
+fn files(run: &Path) -> Vec<Option<(SystemTime, u64)>> {
+    let file = |name| {
+        let file = fs::metadata(run.join(name)).ok()?;
+        Some((file.modified().ok()?, file.len()))
+    };
+    ["config.toml", METRICS, "result.json"].map(file).to_vec()
+}

@@ -1,0 +1,201 @@
+//! `podracer watch`: the page of runs, as a browser and other programs see it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::skip::skip;
+use super::{command, podracer, text};
+
+/// A server of a page, which ends with it.
+struct Page {
+    server: Child,
+    /// Such as `127.0.0.1:41234`.
+    address: String,
+    /// The end of the address, which may have a token.
+    query: String,
+}
+
+impl Page {
+    fn of(folder: &Path, more: &[&str]) -> Page {
+        let mut server = command(&[&["watch"], more].concat());
+        let mut server =
+            server.current_dir(folder).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut said = BufReader::new(server.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("it says where");
+        let url = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line}"));
+        let (address, query) = url.split_once('/').expect("a path");
+        Page { server, address: address.to_owned(), query: query.to_owned() }
+    }
+
+    /// The code and the bytes that an address gives to a host of this name.
+    fn get_as(&self, host: &str, method: &str, path: &str) -> (u16, Vec<u8>) {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        write!(stream, "{method} {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("it is read");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+        let head = text(&answer[..end]);
+        let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a code");
+        (code, answer[end + 4..].to_vec())
+    }
+
+    fn get(&self, path: &str) -> (u16, Vec<u8>) {
+        self.get_as(&self.address, "GET", path)
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let (code, bytes) = self.get(path);
+        assert_eq!(code, 200, "{path}: {}", text(&bytes));
+        serde_json::from_slice(&bytes).expect("JSON")
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // An error says that it is gone.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// Trains into a folder of this name.
+fn train(folder: &Path, run: &str, more: &[&str]) {
+    let small = ["train", "cartpole-ppo", "--set=anakin.unroll=32", "--set=agent.minibatches=2"];
+    let short = ["--set=anakin.iterations_per_call=2", "--steps=512", "--run-dir", run];
+    let arguments = [&small[..], &short, more].concat();
+    podracer(&arguments).current_dir(folder).assert().success();
+}
+
+#[test]
+fn a_page_has_the_runs_of_its_folders() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "runs/a", &[]);
+    train(folder, "runs/b", &["--seed=1"]);
+    train(folder, "runs/sweep/c", &["--set=agent.clip=0.1"]);
+    fs::create_dir_all(folder.join("runs/damaged")).expect("a folder");
+    fs::write(folder.join("runs/damaged/config.toml"), "what [").expect("a file");
+    let page = Page::of(folder, &["--at", "127.0.0.1:0"]);
+    assert_eq!(page.query, "", "no token on this machine");
+    let (code, html) = page.get("/");
+    assert!(code == 200 && text(&html).contains("<script src=\"page.js\""));
+    for file in ["/page.js", "/page.css"] {
+        assert_eq!(page.get(file).0, 200, "{file}");
+    }
+
+    let state = page.json("/api/state");
+    let runs = state["runs"].as_array().expect("runs");
+    let of = |key: &str| runs.iter().map(|run| run[key].to_string()).collect::<Vec<_>>().join(" ");
+    assert_eq!(of("path"), r#""runs/a" "runs/b" "runs/sweep/c""#);
+    assert_eq!((of("seed"), of("group")), ("0 1 0".to_owned(), "0 0 1".to_owned()));
+    assert_eq!(
+        (of("state"), of("env_steps")),
+        (r#""finished" "finished" "finished""#.to_owned(), "512 512 512".to_owned())
+    );
+    assert_eq!(runs[2]["settings"]["agent.clip"], "0.1");
+    assert_eq!(state["read"][0], state["read"][1]);
+    let problem = state["problems"]["runs/damaged"].to_string();
+    assert!(problem.contains("runs/damaged/config.toml"), "{state}");
+
+    let curves = page.json("/api/curves?metric=loss&along=steps&summary=mean");
+    let lines = curves.as_array().expect("curves");
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["band"].as_array().map(Vec::len), Some(4), "of two seeds");
+    let recorded = fs::read_to_string(folder.join("runs/sweep/c/metrics.jsonl")).expect("metrics");
+    let points = recorded.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        (line["env_steps"].as_f64().expect("steps"), line["loss"].as_f64().expect("a loss"))
+    });
+    let shown = lines[1]["points"].as_array().expect("points");
+    for ((steps, loss), point) in points.zip(shown) {
+        assert_eq!(point[0], steps);
+        assert!((point[1].as_f64().expect("a value") - loss).abs() < 1e-5 * loss.abs(), "{point}");
+    }
+
+    let details = page.json("/api/run?run=runs%2Fa");
+    assert!(details["config"].as_str().is_some_and(|text| text.contains("[agent]")), "{details}");
+    let (code, film) = page.get("/api/play?run=runs%2Fa&seed=3");
+    assert_eq!(code, 200, "{}", String::from_utf8_lossy(&film));
+    assert!(film.starts_with(b"YUV4MPEG2 W"));
+    // What begins while the page is there, and what is gone.
+    train(folder, "runs/d", &[]);
+    fs::remove_dir_all(folder.join("runs/b")).expect("it was there");
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let state = page.json("/api/state");
+    let paths: Vec<&str> = state["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .filter_map(|run| run["path"].as_str())
+        .collect();
+    assert_eq!(paths, ["runs/a", "runs/d", "runs/sweep/c"]);
+}
+
+#[test]
+fn others_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    fs::create_dir(folder.join("runs")).expect("a folder");
+    let page = Page::of(folder, &["--at", "127.0.0.1:0"]);
+    let port = page.address.rsplit(':').next().expect("a port").to_owned();
+    // A page of another site that asks for this address by a name of its own.
+    assert_eq!(page.get_as(&format!("evil.example:{port}"), "GET", "/api/state").0, 403);
+    assert_eq!(page.get_as(&format!("localhost:{port}"), "GET", "/api/state").0, 200);
+    assert_eq!(page.get_as(&page.address, "POST", "/api/state").0, 403);
+    assert_eq!(page.get("/nothing").0, 404);
+    let (code, said) = page.get("/api/run?run=..%2F..%2Fetc");
+    assert_eq!((code, text(&said)), (400, "there is no such run".to_owned()));
+
+    let taken = podracer(&["watch", "--at", &page.address]).current_dir(folder).assert().code(2);
+    let said = text(&taken.get_output().stderr);
+    assert!(said.contains(&format!("cannot listen at {}", page.address)), "{said}");
+    let wrong = podracer(&["watch", "nowhere"]).current_dir(folder).assert().code(2);
+    let said = text(&wrong.get_output().stderr);
+    assert!(said.contains("there is no folder `nowhere`"), "{said}");
+
+    let mut open = Page::of(folder, &["--at", "0.0.0.0:0"]);
+    let token = open.query.strip_prefix("?token=").expect("a token").to_owned();
+    assert_eq!(token.len(), 32);
+    let near = open.address.replace("0.0.0.0", "127.0.0.1");
+    open.address = near;
+    assert_eq!(open.get("/api/state").0, 403);
+    assert_eq!(open.get("/api/state?token=guess").0, 403);
+    assert_eq!(open.get(&format!("/api/state?token={token}")).0, 200);
+}
+
+/// The page in a browser without a screen: what its script makes of the answers.
+#[test]
+fn a_browser_shows_the_runs_and_plays_an_episode() {
+    let found = Command::new("chromium").arg("--version").stdout(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        return skip("no browser: Debian's package `chromium`");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "runs/a", &[]);
+    train(folder, "runs/b", &["--set=agent.clip=0.1"]);
+    let page = Page::of(folder, &["--at", "127.0.0.1:0"]);
+    let url = format!("http://{}/#metric=loss&run=runs%2Fa&play=3", page.address);
+    let mut browser = Command::new("chromium");
+    let profile = format!("--user-data-dir={}", folder.join("profile").display());
+    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--timeout=30000", &profile]);
+    browser.args(["--virtual-time-budget=20000", "--dump-dom", &url]);
+    let shown = browser.stderr(Stdio::null()).output().expect("it runs");
+    let shown = text(&shown.stdout);
+    for part in [
+        "2 runs, 0 going on",
+        "data-path=\"runs/a\"",
+        "agent.clip",
+        "<option value=\"loss\">",
+        "stroke=\"#0072b2\"",
+        "picture ",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
