@@ -18,7 +18,7 @@ use super::runs::RunsArguments;
 #[cfg(feature = "central")]
 use super::serve::ServeArguments;
 #[cfg(feature = "plots")]
-use super::watch::WatchArguments;
+use super::watch::{HERE, WatchArguments};
 #[cfg(feature = "central")]
 use super::work::{CertificatesCommand, WorkArguments};
 use crate::loading::Overrides;
@@ -161,6 +161,10 @@ pub(super) struct TrainArguments {
     /// Give the metrics to Prometheus at this address
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) metrics: Option<String>,
+    /// Show the run in a page, at this address or at http://127.0.0.1:7280
+    #[cfg(feature = "plots")]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = HERE)]
+    pub(super) watch: Option<String>,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,

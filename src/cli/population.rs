@@ -113,6 +113,13 @@ pub(super) fn seeds(
     if args.metrics.is_some() {
         bail!(UsageError::new("--metrics is for one run, and --seeds trains several"));
     }
+    #[cfg(feature = "plots")]
+    if args.watch.is_some() {
+        bail!(UsageError::new(format!(
+            "--watch is for one run, and --seeds trains several: `{} watch` shows all runs of their folder",
+            program_name()
+        )));
+    }
     at_most(number)?;
     let run = |settings: Settings| Planned {
         folder: format!("seed-{}", settings.train.seed),

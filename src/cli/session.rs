@@ -34,7 +34,7 @@ pub(super) struct Ready {
     pub(super) recorded: Recorded,
     pub(super) client: Client,
     pub(super) training: Rc<dyn Training>,
-    pub(super) environment: EnvironmentEntry,
+    pub(super) environment: Rc<EnvironmentEntry>,
     /// Devices of the training, by index.
     pub(super) devices: Vec<usize>,
     pub(super) xla: Vec<(String, OptionValue)>,
@@ -53,7 +53,7 @@ impl Ready {
         decide(&mut settings, &mut devices, program.registry, console)?;
         let training: Rc<dyn Training> = (program.build)(&settings)?.into();
         let name = settings.environment_name();
-        let environment = program.registry.environment(name).cloned();
+        let environment = program.registry.environment(name).cloned().map(Rc::new);
         let environment = environment.with_context(|| format!("no environment {name}"))?;
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
         settings.xla = xla.iter().cloned().collect();

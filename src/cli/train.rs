@@ -8,6 +8,8 @@ use anyhow::Result;
 use super::arguments::TrainArguments;
 use super::exporter::Exporter;
 use super::session::{Ready, Session};
+#[cfg(feature = "plots")]
+use super::watch::Page;
 use super::{Console, Program, population};
 use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
@@ -55,8 +57,14 @@ pub(super) fn begin(
     program: Program<'_>,
 ) -> Result<Session> {
     let ready = Ready::new(settings, console, program)?;
+    #[cfg(feature = "plots")]
+    let page = args.watch.as_deref().map(Page::at).transpose()?;
     let run = args.run_dir.as_deref();
     let directory = RunDirectory::create(run, &ready.settings, &ready.recorded)?;
+    #[cfg(feature = "plots")]
+    if let Some(page) = page {
+        page.follow(directory.path(), console)?;
+    }
     Ok(Session {
         json: args.json,
         exporter: Exporter::of(args.metrics.as_deref(), console)?,

@@ -22,13 +22,19 @@ struct Page {
 
 impl Page {
     fn of(folder: &Path, more: &[&str]) -> Page {
-        let mut server = command(&[&["watch"], more].concat());
+        Page::of_command(folder, &[&["watch"], more].concat())
+    }
+
+    /// The page that a command serves.
+    fn of_command(folder: &Path, arguments: &[&str]) -> Page {
+        let mut server = command(arguments);
         let mut server =
             server.current_dir(folder).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut said = BufReader::new(server.stderr.take().expect("it is piped"));
-        let mut line = String::new();
-        said.read_line(&mut line).expect("it says where");
-        let url = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line}"));
+        let mut said = BufReader::new(server.stderr.take().expect("it is piped")).lines();
+        let url = said.find_map(|line| Some(line.ok()?.strip_prefix("http://")?.to_owned()));
+        let url = url.expect("it says where");
+        // What it says later is read as well: nobody waits for a full pipe.
+        std::thread::spawn(move || said.for_each(drop));
         let (address, query) = url.split_once('/').expect("a path");
         Page { server, address: address.to_owned(), query: query.to_owned() }
     }
@@ -135,6 +141,32 @@ fn a_page_has_the_runs_of_its_folders() {
         .filter_map(|run| run["path"].as_str())
         .collect();
     assert_eq!(paths, ["runs/a", "runs/d", "runs/sweep/c"]);
+}
+
+/// The page of a training is there while it compiles, and grows with it.
+#[test]
+fn a_training_shows_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = [
+        "--set=anakin.unroll=32",
+        "--set=agent.minibatches=2",
+        "--set=anakin.iterations_per_call=2",
+    ];
+    let train = ["train", "cartpole-ppo", "--steps=100M", "--run-dir=run", "--watch=127.0.0.1:0"];
+    let page = Page::of_command(folder.path(), &[&train[..], &small].concat());
+    let (mut states, mut steps) = (Vec::new(), Vec::new());
+    super::signals::wait_for("three numbers of steps", || {
+        let run = page.json("/api/state")["runs"][0].clone();
+        states.push(run["state"].as_str().unwrap_or_default().to_owned());
+        steps.extend(run["env_steps"].as_u64().filter(|steps| *steps > 0));
+        steps.dedup();
+        steps.len() >= 3
+    });
+    assert_eq!(states[0], "compiling", "{states:?}");
+    assert_eq!(states.last().map(String::as_str), Some("running"));
+    assert!(steps.is_sorted(), "{steps:?}");
+    let curves = page.json("/api/curves?metric=loss&along=seconds&summary=mean");
+    assert!(curves[0]["points"].as_array().is_some_and(|points| points.len() > 1), "{curves}");
 }
 
 #[test]

@@ -10,10 +10,11 @@ mod store;
 mod thin;
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use super::{Console, signals};
@@ -22,13 +23,16 @@ use crate::settings::UsageError;
 use server::Server;
 use store::Store;
 
+/// The address of a page unless another one is named.
+pub(super) const HERE: &str = "127.0.0.1:7280";
+
 #[derive(Args, Debug)]
 pub(super) struct WatchArguments {
     /// Run directories, or folders of them
     #[arg(value_name = "RUN", default_value = "runs")]
     runs: Vec<PathBuf>,
     /// The address of the page; one that other machines reach asks for a token
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7280")]
+    #[arg(long, value_name = "HOST:PORT", default_value = HERE)]
     at: String,
 }
 
@@ -44,19 +48,53 @@ pub(super) fn watch(
         );
         return Err(UsageError::new(problem).into());
     }
-    let address = address(&args.at)?;
-    let token = (!address.ip().is_loopback()).then(random_name);
-    let server = Server::at(address, token.clone())?;
-    let token = token.map_or_else(String::new, |token| format!("?token={token}"));
-    console.say(&format!("http://{}/{token}", server.address()));
+    let page = Page::at(&args.at)?;
+    console.say(&page.url);
     let _heeding = signals::heed();
-    server.serve(Store::new(args.runs.clone()), interrupt)?;
+    page.server.serve(Store::new(args.runs.clone()), interrupt)?;
     Ok(0)
 }
 
+/// A page that is served.
+pub(super) struct Page {
+    server: Server,
+    url: String,
+}
+
+impl Page {
+    /// A page at an address.
+    ///
+    /// # Errors
+    /// [`UsageError`] for an address that is none, or that cannot be listened at.
+    pub(super) fn at(text: &str) -> Result<Self, UsageError> {
+        let address = address(text)?;
+        let token = (!address.ip().is_loopback()).then(random_name);
+        let query = token.as_ref().map_or_else(String::new, |token| format!("?token={token}"));
+        let server = Server::at(address, token)?;
+        Ok(Page { url: format!("http://{}/{query}", server.address()), server })
+    }
+
+    /// Shows a run that this process trains, until it ends.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub(super) fn follow(self, run: &Path, console: &mut Console<'_>) -> Result<()> {
+        console.say(&self.url);
+        let Page { server, .. } = self;
+        let store = Store::new(vec![run.to_owned()]);
+        let serve = move || {
+            if let Err(error) = server.serve(store, &AtomicBool::new(false)) {
+                tracing::error!("the page of --watch has ended: {error:?}");
+            }
+        };
+        let page = thread::Builder::new().name("page".to_owned()).spawn(serve);
+        page.context("cannot start the page of --watch")?;
+        Ok(())
+    }
+}
+
 fn address(text: &str) -> Result<SocketAddr, UsageError> {
-    let wrong =
-        |error: String| UsageError::new(format!("--at {text}: expected HOST:PORT: {error}"));
+    let wrong = |error: String| UsageError::new(format!("{text}: expected HOST:PORT: {error}"));
     let mut addresses = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
     addresses.next().ok_or_else(|| wrong("it names no address".to_owned()))
 }

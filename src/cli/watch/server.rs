@@ -48,8 +48,7 @@ impl Server {
     pub(super) fn at(address: SocketAddr, token: Option<String>) -> Result<Self, UsageError> {
         let http = tiny_http::Server::http(address).map_err(|error| {
             UsageError::new(format!(
-                "cannot listen at {address}: {error}; another port is chosen by --at {}:PORT",
-                address.ip()
+                "cannot listen at {address}: {error}; name another port, or 0 for one that is free"
             ))
         })?;
         let address = http.server_addr().to_ip().unwrap_or(address);
