@@ -7,6 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cost::CostArguments;
+use super::explain::ExplainArguments;
 use super::new::NewArguments;
 use super::numbers::{at_least_one, steps};
 use super::opt;
@@ -279,15 +280,6 @@ fn pictures_a_second(text: &str) -> Result<f64, String> {
     let within = |fps: &f64| (0.1..=100.0).contains(fps);
     let number = text.parse().ok().filter(within);
     number.ok_or_else(|| "expected a number from 0.1 to 100".to_owned())
-}
-
-#[derive(Args, Debug)]
-pub(super) struct ExplainArguments {
-    /// The run directory
-    pub(super) run: PathBuf,
-    /// Use the programs and folders that the experiment's files name, such as environment.python
-    #[arg(long)]
-    pub(super) trust: bool,
 }
 
 #[derive(Args, Debug)]

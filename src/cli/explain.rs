@@ -5,16 +5,16 @@
 
 use std::fmt::Write;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use podracer_compiler::{Array, Func, NotFinite, Source, Watched, Watcher};
 use podracer_runtime::{Checkpoint, Found};
 
-use super::arguments::ExplainArguments;
 use super::session::Ready;
 use super::{Console, INTERRUPTED, Program, signals};
 use crate::loading::Overrides;
@@ -25,6 +25,15 @@ use crate::training::{CallMetrics, Cause, Explanation, Run, Suspect, Symptom};
 
 /// Seconds between two lines of progress.
 const EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Args, Debug)]
+pub(super) struct ExplainArguments {
+    /// The run directory
+    pub(super) run: PathBuf,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
+}
 
 pub(super) fn explain(
     args: &ExplainArguments,
