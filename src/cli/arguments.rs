@@ -99,7 +99,7 @@ pub(super) enum Command {
     /// Show runs in a page that follows them, at an address of this machine
     #[cfg(feature = "plots")]
     Watch(WatchArguments),
-    /// List, compare or remove runs
+    /// List, compare, export or remove runs
     Runs(RunsArguments),
     /// Print what frames cost, by the speed of a run or a given one, and by machines with prices
     Cost(CostArguments),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 use crate::chart::{Line, Panel};
 use crate::format::plural;
@@ -62,16 +62,35 @@ impl Along {
         }
     }
 
-    fn of(self, sample: &Sample) -> f64 {
+    /// The place of so many steps and seconds.
+    pub(super) fn of(self, (steps, seconds): (f64, f64)) -> f64 {
         match self {
-            Along::Steps => sample.env_steps,
-            Along::Seconds => sample.seconds,
+            Along::Steps => steps,
+            Along::Seconds => seconds,
         }
     }
 }
 
 /// Most points of a line: each is the mean of its part.
 const POINTS: usize = 300;
+
+/// The runs whose curves are drawn, and how.
+#[derive(Args, Debug)]
+pub(super) struct CurveArguments {
+    /// The run directories
+    #[arg(required = true, value_name = "RUN")]
+    pub(super) runs: Vec<PathBuf>,
+    /// A metric of metrics.jsonl, or `returns` (mean_return), or `losses` (all whose names end in `loss`) [repeatable, a
+    /// chart each] [default: returns; in a report evaluations and losses, too]
+    #[arg(long, value_name = "METRIC")]
+    pub(super) metric: Vec<String>,
+    /// The horizontal axis
+    #[arg(long, value_enum, default_value_t = Along::Steps)]
+    pub(super) along: Along,
+    /// The number that several seeds are drawn as
+    #[arg(long, value_enum, default_value_t = Summary::Mean)]
+    pub(super) summary: Summary,
+}
 
 /// Runs with their metrics.
 pub(super) struct Curves {
@@ -97,7 +116,11 @@ impl Curves {
         let overviews =
             runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
         let series = runs.iter().map(|run| Series::read(run)).collect::<Result<_>>()?;
-        let mut curves = Curves { groups: groups(&overviews), runs: overviews, series };
+        let mut curves = Curves {
+            groups: groups(&overviews.iter().collect::<Vec<_>>()),
+            runs: overviews,
+            series,
+        };
         if curves.groups.len() > 1 && curves.of_one() {
             // The caption has the experiment.
             let experiment = format!("{}, ", curves.runs[0].experiment);
@@ -106,11 +129,6 @@ impl Curves {
             }
         }
         Ok(curves)
-    }
-
-    /// The names of all metrics.
-    pub(super) fn names(&self) -> BTreeSet<&str> {
-        self.series.iter().flat_map(Series::names).collect()
     }
 
     /// True if all runs are of one experiment.
@@ -124,7 +142,8 @@ impl Curves {
         for Group { name, members } in &self.groups {
             let curves = members.iter().map(|&member| {
                 let samples = self.series[member].metric(metric);
-                samples.iter().map(|sample| (along.of(sample), sample.value)).collect()
+                let at = |sample: &Sample| along.of((sample.env_steps, sample.seconds));
+                samples.iter().map(|sample| (at(sample), sample.value)).collect()
             });
             let curves: Vec<Curve> = curves.filter(|curve: &Curve| !curve.is_empty()).collect();
             let mut line = line(&curves, summary);
@@ -154,7 +173,7 @@ impl Curves {
     /// # Errors
     /// [`UsageError`] for a metric that no run has.
     pub(super) fn metrics(&self, asked: &[String]) -> Result<Vec<String>, UsageError> {
-        let known = self.names();
+        let known: BTreeSet<&str> = self.series.iter().flat_map(Series::names).collect();
         let mut metrics: Vec<String> = Vec::new();
         let asked = if asked.is_empty() {
             vec!["returns"]
@@ -183,33 +202,32 @@ impl Curves {
 
 /// Runs of the same settings but for the seed, each group with a name that tells it from the others. How long a run is and when it
 /// is saved makes no group.
-pub(super) fn groups(runs: &[RunOverview]) -> Vec<Group> {
-    let mut shown: Vec<RunOverview> = runs.to_vec();
-    for run in &mut shown {
-        run.settings.retain(|key, _| {
-            !["train.steps", "train.checkpoint", "train.store", "train.eval", "train.record"]
-                .iter()
-                .any(|begin| key.starts_with(begin))
-        });
-    }
-    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
-    for (number, run) in shown.iter().enumerate() {
-        match groups.iter_mut().find(|(first, _)| shown[*first].settings == run.settings) {
-            Some((_, members)) => members.push(number),
-            None => groups.push((number, vec![number])),
+pub(super) fn groups<'a>(runs: &[&'a RunOverview]) -> Vec<Group> {
+    let tells = |key: &String| {
+        !["train.steps", "train.checkpoint", "train.store", "train.eval", "train.record"]
+            .iter()
+            .any(|begin| key.starts_with(begin))
+    };
+    let of_run =
+        |run: &&'a RunOverview| run.settings.iter().filter(|(key, _)| tells(key)).collect();
+    let settings: Vec<Vec<(&String, &String)>> = runs.iter().map(of_run).collect();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for number in 0..runs.len() {
+        match groups.iter_mut().find(|members| settings[members[0]] == settings[number]) {
+            Some(members) => members.push(number),
+            None => groups.push(vec![number]),
         }
     }
-    let firsts: Vec<&RunOverview> = groups.iter().map(|(first, _)| &shown[*first]).collect();
+    let firsts: Vec<&RunOverview> = groups.iter().map(|members| runs[members[0]]).collect();
     let name = |run: &RunOverview| {
         let same: Vec<&RunOverview> =
             firsts.iter().copied().filter(|other| other.experiment == run.experiment).collect();
-        let changed = differences(&same).into_keys();
+        let changed = differences(&same).into_keys().filter(tells);
         let value = |key: &String| run.settings.get(key).map_or("-", String::as_str).to_owned();
         let changed = changed.map(|key| format!(", {key} = {}", value(&key)));
         run.experiment.clone() + &changed.collect::<String>()
     };
-    let group =
-        |(first, members): (usize, Vec<usize>)| Group { name: name(&shown[first]), members };
+    let group = |members: Vec<usize>| Group { name: name(runs[members[0]]), members };
     groups.into_iter().map(group).collect()
 }
 

@@ -38,11 +38,11 @@ impl Episodes {
         interrupt: &AtomicBool,
     ) -> Result<()> {
         let iterations = totals.counters.iterations;
-        if let Some(evaluations) = &mut self.evaluations {
-            evaluations.after_call(before, run, totals, (ready, directory), interrupt)?;
+        let due = |every: u64| iterations / every != before / every;
+        if let Some(evaluations) = self.evaluations.as_mut().filter(|one| due(one.every)) {
+            evaluations.evaluate(run, totals, (ready, directory), interrupt)?;
         }
-        if let Some(recorder) = self.recorder.as_mut().filter(|one| one.is_due(before, iterations))
-        {
+        if let Some(recorder) = self.recorder.as_mut().filter(|one| due(one.every)) {
             let began = Instant::now();
             recorder.record(iterations, run, directory, interrupt)?;
             totals.evaluated(began.elapsed());
@@ -71,19 +71,15 @@ impl Evaluations {
         Ok(Some(Evaluations { evaluator, every, episodes }))
     }
 
-    /// Makes an evaluation after a call, if one is due, and records it.
-    fn after_call(
+    /// Makes an evaluation, and records it.
+    fn evaluate(
         &mut self,
-        before: u64,
         run: &mut dyn Run,
         totals: &mut RunTotals,
         (ready, directory): (&Ready, &mut RunDirectory),
         interrupt: &AtomicBool,
     ) -> Result<()> {
         let iterations = totals.counters.iterations;
-        if iterations / self.every == before / self.every {
-            return Ok(());
-        }
         let began = Instant::now();
         let failed = || format!("the evaluation after {iterations} iterations failed");
         let played = self

@@ -7,26 +7,15 @@ use anyhow::Result;
 use clap::Args;
 
 use super::Console;
-use super::curves::{Along, Curves, Summary};
+use super::curves::{CurveArguments, Curves};
 use crate::chart;
 use crate::files::write_whole;
 use crate::settings::UsageError;
 
 #[derive(Args, Debug)]
 pub(super) struct PlotArguments {
-    /// The run directories
-    #[arg(required = true, value_name = "RUN")]
-    runs: Vec<PathBuf>,
-    /// A metric of metrics.jsonl, or `returns` (mean_return), or `losses` (all whose names end in `loss`) [repeatable, a
-    /// chart each] [default: returns]
-    #[arg(long, value_name = "METRIC")]
-    metric: Vec<String>,
-    /// The horizontal axis
-    #[arg(long, value_enum, default_value_t = Along::Steps)]
-    along: Along,
-    /// The number that several seeds are drawn as
-    #[arg(long, value_enum, default_value_t = Summary::Mean)]
-    summary: Summary,
+    #[command(flatten)]
+    curves: CurveArguments,
     /// The file to write, whose name ends in .svg or .png
     #[arg(short, long, value_name = "FILE", default_value = "plot.svg")]
     output: PathBuf,
@@ -44,11 +33,12 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
             .into());
         }
     };
-    let curves = Curves::read(&args.runs)?;
-    let metrics = curves.metrics(&args.metric)?.into_iter();
-    let panel = |metric: String| curves.panel(&metric, args.along, args.summary);
+    let CurveArguments { runs, metric, along, summary } = &args.curves;
+    let curves = Curves::read(runs)?;
+    let metrics = curves.metrics(metric)?.into_iter();
+    let panel = |metric: String| curves.panel(&metric, *along, *summary);
     let panels: Vec<chart::Panel> = metrics.map(panel).collect();
-    let (caption, along) = (curves.caption(), args.along.name());
+    let (caption, along) = (curves.caption(), along.name());
     let file = match png {
         false => chart::svg(&caption, along, &panels)?.into_bytes(),
         true => chart::png(&caption, along, &panels)?,

@@ -19,7 +19,7 @@ pub(super) struct Recorder {
     evaluator: Box<dyn Evaluator>,
     pictures: Pictures,
     /// Iterations from one episode to the next.
-    every: u64,
+    pub(super) every: u64,
 }
 
 impl Recorder {
@@ -33,11 +33,6 @@ impl Recorder {
         let (stage, pictures) = ready.environment.stage(environment, ready.device())?;
         let evaluator = ready.plays()?.evaluator(stage, ready.device(), &play)?;
         Ok(Some(Recorder { evaluator, pictures, every }))
-    }
-
-    /// True if an episode is to be recorded after a call, which made the iterations from `before` on.
-    pub(super) fn is_due(&self, before: u64, iterations: u64) -> bool {
-        iterations / self.every != before / self.every
     }
 
     /// Records an episode. One that `interrupt` ends early is not kept.

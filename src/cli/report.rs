@@ -10,57 +10,44 @@ use clap::Args;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
-use super::curves::{Along, Curves, Group, Summary};
-use super::runs::{estimated, states, two_decimals};
+use super::curves::{CurveArguments, Curves, Group};
+use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
 use crate::chart;
 use crate::files::write_whole;
 use crate::format::{count, plural};
 use crate::run_directory::{RunOverview, differences};
-use crate::statistics::{Statistic, interquartile_mean, mean};
+use crate::statistics::mean;
 
 #[derive(Args, Debug)]
 pub(super) struct ReportArguments {
-    /// The run directories
-    #[arg(required = true, value_name = "RUN")]
-    runs: Vec<PathBuf>,
-    /// A metric of metrics.jsonl, or `returns`, or `losses` [repeatable, a chart each] [default: returns, evaluations and losses]
-    #[arg(long, value_name = "METRIC")]
-    metric: Vec<String>,
-    /// The horizontal axis of the charts
-    #[arg(long, value_enum, default_value_t = Along::Steps)]
-    along: Along,
-    /// The number that several seeds are drawn as
-    #[arg(long, value_enum, default_value_t = Summary::Mean)]
-    summary: Summary,
+    #[command(flatten)]
+    curves: CurveArguments,
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
 }
 
+/// The metrics that are drawn where none is named.
+const USUAL: [&str; 3] = ["returns", "eval_return", "losses"];
 /// Most bytes of recorded episodes in a page: as text they are a third longer.
 const FILMS: usize = 1_000_000;
 /// Most groups of which an episode is shown.
 const SHOWN: usize = 4;
 
 pub(super) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
-    let curves = Curves::read(&args.runs)?;
-    let mut asked = args.metric.clone();
-    if asked.is_empty() {
-        let known = curves.names();
-        let has = |name: &&str| known.iter().any(|known| known == name);
-        let usual = ["mean_return", "eval_return"].into_iter().filter(has).map(str::to_owned);
-        asked = usual.collect();
-        asked.extend(
-            known.iter().filter(|name| name.ends_with("loss")).map(|&name| name.to_owned()),
-        );
-    }
-    let metrics = if asked.is_empty() { Vec::new() } else { curves.metrics(&asked)? };
-    let mut charts = Vec::new();
-    for metric in metrics {
-        let panel = curves.panel(&metric, args.along, args.summary);
-        charts.push(chart::svg("", args.along.name(), &[panel])?);
-    }
+    let CurveArguments { runs, metric, along, summary } = &args.curves;
+    let curves = Curves::read(runs)?;
+    let metrics = match metric.is_empty() {
+        // Those that the runs have.
+        true => {
+            USUAL.iter().flat_map(|name| curves.metrics(&[(*name).to_owned()])).flatten().collect()
+        }
+        false => curves.metrics(metric)?,
+    };
+    let chart =
+        |metric: &String| chart::svg("", along.name(), &[curves.panel(metric, *along, *summary)]);
+    let charts = metrics.iter().map(chart).collect::<Result<Vec<_>>>()?;
     let page = page(&curves, &charts)?.into_string();
     write_whole(&args.output, page.as_bytes())?;
     console.print(&format!("{}\n", args.output.display()))?;
@@ -70,7 +57,7 @@ pub(super) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Resul
 fn page(curves: &Curves, charts: &[String]) -> Result<Markup> {
     let caption = curves.caption();
     let mut ranked: Vec<&Group> = curves.groups.iter().collect();
-    let best = |group: &Group| mean(&returns(curves, group)).unwrap_or(f64::NEG_INFINITY);
+    let best = |group: &Group| mean_return(curves, group).unwrap_or(f64::NEG_INFINITY);
     ranked.sort_by(|one, other| best(other).total_cmp(&best(one)));
     let films = films(curves, &ranked)?;
     Ok(html! {
@@ -87,7 +74,7 @@ fn page(curves: &Curves, charts: &[String]) -> Result<Markup> {
                     h1 { (caption) }
                     p { (plural(curves.runs.len(), "run")) ", reported by podracer " (env!("CARGO_PKG_VERSION")) "." }
                     h2 { "Results" }
-                    (results(curves, &ranked))
+                    (results_table(curves, &ranked))
                     (heat_map(curves, &ranked))
                     @if !charts.is_empty() {
                         h2 { "Curves" }
@@ -107,43 +94,29 @@ fn page(curves: &Curves, charts: &[String]) -> Result<Markup> {
     })
 }
 
-/// The mean returns of a group's runs, of those that have one.
-fn returns(curves: &Curves, group: &Group) -> Vec<f64> {
-    group.members.iter().filter_map(|&member| curves.runs[member].mean_return).collect()
+/// The runs of a group.
+fn members<'a>(curves: &'a Curves, group: &Group) -> Vec<&'a RunOverview> {
+    group.members.iter().map(|&member| &curves.runs[member]).collect()
+}
+
+/// The mean of the mean returns of a group's runs.
+fn mean_return(curves: &Curves, group: &Group) -> Option<f64> {
+    mean(&mean_returns(&members(curves, group)))
 }
 
 /// A row for each setting, the best first.
-fn results(curves: &Curves, ranked: &[&Group]) -> Markup {
+fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
     let row = |group: &Group| {
-        let members: Vec<&RunOverview> =
-            group.members.iter().map(|&member| &curves.runs[member]).collect();
-        let returns = returns(curves, group);
-        let of = |number: fn(&RunOverview) -> Option<f64>| {
-            let numbers: Vec<f64> = members.iter().filter_map(|run| number(run)).collect();
-            mean(&numbers).map_or_else(|| "-".to_owned(), count)
-        };
+        let members = members(curves, group);
         html! {
             tr {
                 td { (group.name) }
                 td class="number" { (members.len()) }
-                @for statistic in [mean as Statistic, interquartile_mean] {
-                    td class="number" { (estimated(&returns, statistic)) }
-                }
-                td class="number" { (of(|run| Some(run.env_steps as f64))) }
-                td class="number" { (of(|run| run.env_steps_per_second)) }
-                td { (states(&members)) }
+                @for cell in results(&members) { td class="number" { (cell) } }
             }
         }
     };
-    let heads = [
-        "setting",
-        "runs",
-        "mean return (95%)",
-        "interquartile mean (95%)",
-        "steps",
-        "steps/s",
-        "state",
-    ];
+    let heads = ["setting", "runs"].into_iter().chain(RESULTS);
     html! {
         div class="wide" {
             table {
@@ -175,9 +148,9 @@ fn heat_map(curves: &Curves, ranked: &[&Group]) -> Markup {
             let run = &curves.runs[group.members[0]];
             value(run, down) == *row && value(run, across) == *column
         };
-        ranked.iter().find(at).and_then(|group| mean(&returns(curves, group)))
+        ranked.iter().find(at).and_then(|group| mean_return(curves, group))
     };
-    let all: Vec<f64> = ranked.iter().filter_map(|group| mean(&returns(curves, group))).collect();
+    let all: Vec<f64> = ranked.iter().filter_map(|group| mean_return(curves, group)).collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let cell = |mean: Option<f64>| {
@@ -221,12 +194,10 @@ fn films(curves: &Curves, ranked: &[&Group]) -> Result<Vec<Markup>> {
     let mut left = FILMS;
     let mut films = Vec::new();
     for group in ranked.iter().take(SHOWN) {
-        let reached =
-            |member: &usize| curves.runs[*member].mean_return.unwrap_or(f64::NEG_INFINITY);
-        let best =
-            group.members.iter().max_by(|one, other| reached(one).total_cmp(&reached(other)));
-        let Some(&member) = best else { continue };
-        let run = &curves.runs[member];
+        let reached = |run: &RunOverview| run.mean_return.unwrap_or(f64::NEG_INFINITY);
+        let members = members(curves, group).into_iter();
+        let best = members.max_by(|one, other| reached(one).total_cmp(&reached(other)));
+        let Some(run) = best else { continue };
         let Some((iterations, film)) = run.last_episode(left)? else { continue };
         left -= film.len();
         let source = format!("data:image/gif;base64,{}", STANDARD.encode(&film));

@@ -1,4 +1,4 @@
-//! `podracer runs`: lists, compares and removes runs.
+//! `podracer runs`: lists, compares, exports and removes runs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -134,17 +134,14 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
     let best = |row: &[&RunOverview]| mean(&mean_returns(row)).unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|one, other| best(other).total_cmp(&best(one)));
 
-    let keys = compared(&runs);
+    let keys = compared(&runs.iter().collect::<Vec<_>>());
     let mut head: Vec<String> = if each { vec!["run".to_owned()] } else { Vec::new() };
     head.push("experiment".to_owned());
     head.extend(keys.iter().cloned());
     head.push(if each { "seed" } else { "runs" }.to_owned());
-    if each {
-        head.push("mean return".to_owned());
-    } else {
-        head.extend(["mean return (95%)", "interquartile mean (95%)"].map(str::to_owned));
-    }
-    head.extend(["steps", "steps/s", "state"].map(str::to_owned));
+    // A run by itself has one mean, without an interval.
+    let heads = if each { &["mean return", "steps", "steps/s", "state"][..] } else { &RESULTS };
+    head.extend(heads.iter().map(|&head| head.to_owned()));
     let mut table = vec![head];
     for row in rows {
         let first = row[0];
@@ -153,17 +150,10 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
         cells.push(first.experiment.clone());
         cells.extend(keys.iter().map(|key| shortened(setting(key))));
         cells.push(if each { first.seed.to_string() } else { row.len().to_string() });
-        let returns = mean_returns(&row);
-        if each {
-            cells.push(two_decimals(mean(&returns)));
-        } else {
-            cells.extend([mean as Statistic, interquartile_mean].map(|of| estimated(&returns, of)));
-        }
-        let steps: Vec<f64> = row.iter().map(|run| run.env_steps as f64).collect();
-        cells.push(count(mean(&steps).unwrap_or(0.0)));
-        let speeds: Vec<f64> = row.iter().filter_map(|run| run.env_steps_per_second).collect();
-        cells.push(mean(&speeds).map_or_else(|| "-".to_owned(), count));
-        cells.push(states(&row));
+        let [mean, interquartile, others @ ..] = results(&row);
+        cells.push(mean);
+        cells.extend((!each).then_some(interquartile));
+        cells.extend(others);
         table.push(cells);
     }
     console.print(&aligned(&table))?;
@@ -171,13 +161,33 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
 }
 
 /// The settings in which runs of the same experiment differ. Two experiments differ in so much that their names say more.
-pub(super) fn compared(runs: &[RunOverview]) -> BTreeSet<String> {
+pub(super) fn compared(runs: &[&RunOverview]) -> BTreeSet<String> {
     let experiments: BTreeSet<&str> = runs.iter().map(|run| run.experiment.as_str()).collect();
     let keys = experiments.into_iter().flat_map(|experiment| {
-        let same = runs.iter().filter(|run| run.experiment == experiment);
+        let same = runs.iter().copied().filter(|run| run.experiment == experiment);
         differences(&same.collect::<Vec<_>>()).into_keys()
     });
     keys.collect()
+}
+
+/// The heads of [`results`].
+pub(super) const RESULTS: [&str; 5] =
+    ["mean return (95%)", "interquartile mean (95%)", "steps", "steps/s", "state"];
+
+/// The results of runs of a setting: their mean and interquartile mean returns with their intervals, steps, speed and state.
+pub(super) fn results(row: &[&RunOverview]) -> [String; 5] {
+    let returns = mean_returns(row);
+    let mean_of = |number: fn(&RunOverview) -> Option<f64>| {
+        let numbers: Vec<f64> = row.iter().filter_map(|run| number(run)).collect();
+        mean(&numbers).map_or_else(|| "-".to_owned(), count)
+    };
+    [
+        estimated(&returns, mean),
+        estimated(&returns, interquartile_mean),
+        mean_of(|run| Some(run.env_steps as f64)),
+        mean_of(|run| run.env_steps_per_second),
+        states(row),
+    ]
 }
 
 /// Most letters of a setting in a table.
@@ -192,12 +202,12 @@ fn shortened(text: &str) -> String {
 }
 
 /// The runs' mean returns, of those that have one.
-fn mean_returns(row: &[&RunOverview]) -> Vec<f64> {
+pub(super) fn mean_returns(row: &[&RunOverview]) -> Vec<f64> {
     row.iter().filter_map(|run| run.mean_return).collect()
 }
 
 /// The state of runs: `finished`, or `2 finished, 1 running` where they differ.
-pub(super) fn states(row: &[&RunOverview]) -> String {
+fn states(row: &[&RunOverview]) -> String {
     let all = [RunState::Finished, RunState::Running, RunState::Stopped, RunState::Unfinished];
     let counted = all.map(|state| (state, row.iter().filter(|run| run.state == state).count()));
     let there: Vec<_> = counted.into_iter().filter(|(_, number)| *number > 0).collect();
@@ -259,7 +269,7 @@ fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> 
 }
 
 /// A statistic of returns, with its interval where there are several.
-pub(super) fn estimated(returns: &[f64], statistic: Statistic) -> String {
+fn estimated(returns: &[f64], statistic: Statistic) -> String {
     match returns.len() {
         0 | 1 => two_decimals(statistic(returns)),
         _ => estimate(returns, statistic).map_or_else(String::new, |estimate| estimate.to_string()),

@@ -52,9 +52,7 @@ impl Ready {
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
         decide(&mut settings, &mut devices, program.registry, console)?;
         let training: Rc<dyn Training> = (program.build)(&settings)?.into();
-        let name = settings.environment_name();
-        let environment = program.registry.environment(name).cloned().map(Rc::new);
-        let environment = environment.with_context(|| format!("no environment {name}"))?;
+        let environment = Rc::new(program.registry.environment_of(&settings)?.clone());
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
         settings.xla = xla.iter().cloned().collect();
         Ok(Ready {

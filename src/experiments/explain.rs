@@ -6,15 +6,14 @@ use podracer_compiler::{Array, Source, TensorType};
 use podracer_envs::AnyEnvironment;
 use podracer_rl::agents::AnyAgent;
 use podracer_runtime::setters::{ConfigureAnakin, ConfigureHostLoop};
-use podracer_runtime::{
-    Checkpoint, CompileOptions, ExecutableCache, Origin, ProgramOptions, SebulbaLoop,
-};
+use podracer_runtime::{Checkpoint, Origin, SebulbaLoop};
 
+use super::one_program;
 use crate::anakin::{Anakin, STATE};
 use crate::parameters;
 use crate::registry::Batches;
 use crate::sebulba::Sebulba;
-use crate::training::{Cause, Evaluate, Explanation, Suspect, Symptom};
+use crate::training::{Cause, Evaluate, Explanation, Start, Suspect, Symptom};
 
 /// Iterations of Anakin, on one device: it draws what several draw.
 pub(super) fn anakin(
@@ -24,13 +23,8 @@ pub(super) fn anakin(
     evaluate: &mut Evaluate,
 ) -> Result<Option<Explanation>> {
     let anakin = anakin.clone().devices(1).iterations_per_call(1);
-    let compile = CompileOptions {
-        replicas: 1,
-        device_assignment: Some(suspect.start.devices[..1].to_vec()),
-        xla: suspect.start.xla.to_vec(),
-    };
-    let simplify = simplify.clone();
-    let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
+    let first = Start { devices: &suspect.start.devices[..1], ..suspect.start };
+    let options = one_program::options(&first, simplify);
     let compiled = anakin.compile_with(suspect.start.client, &options)?;
     let mut state = match suspect.start.from {
         Some(checkpoint) => compiled.restore(checkpoint)?,

@@ -111,7 +111,14 @@ impl Registry {
         })
     }
 
-    fn environment_of(&self, settings: &Settings) -> Result<&EnvironmentEntry, UsageError> {
+    /// The environment of settings.
+    ///
+    /// # Errors
+    /// [`UsageError`] for one that is not registered.
+    pub(crate) fn environment_of(
+        &self,
+        settings: &Settings,
+    ) -> Result<&EnvironmentEntry, UsageError> {
         let name = settings.environment_name();
         let unknown = || UsageError::new(format!("there is no environment `{name}`"));
         self.environment(name).ok_or_else(unknown)

@@ -33,6 +33,8 @@ pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]
 pub use series::Sample;
 pub use series::Series;
+#[cfg(feature = "plots")]
+pub use series::{Timed, is_metric};
 
 use crate::axis::Point;
 use crate::files::write_whole;
@@ -49,10 +51,10 @@ use metrics::Metrics;
 use podracer_runtime::{Array, Checkpoint, CheckpointError, Checkpoints, Found};
 use thinning::{Line, Thinning};
 
-const CONFIG: &str = "config.toml";
+pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const METRICS: &str = "metrics.jsonl";
 const CHECKPOINTS: &str = "checkpoints";
-const RESULT: &str = "result.json";
+pub(crate) const RESULT: &str = "result.json";
 /// The identity of the run for workers elsewhere.
 const IDENTITY: &str = "identity.txt";
 /// Greatest length of a result in bytes.

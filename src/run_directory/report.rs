@@ -36,7 +36,7 @@ impl RunOverview {
         for (key, value) in &self.settings {
             hash.update(format!("{key} = {value}\n"));
         }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        format!("{:x}", hash.finalize())[..16].to_owned()
     }
 
     /// The last recorded episode, with its iterations; `None` where there is none of at most so many bytes.

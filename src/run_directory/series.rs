@@ -38,25 +38,16 @@ impl Series {
         let path = run.join(METRICS);
         let cannot = || format!("cannot read `{}`", path.display());
         let file = File::open(&path).with_context(cannot)?;
-        let mut lines: Vec<(f64, Map<String, Value>)> = Vec::new();
-        // Lines since the last one with the seconds of a call, and the seconds until then.
-        let (mut untimed, mut until) = (0, 0.0);
+        let (mut lines, mut timed) = (Vec::new(), Timed::default());
         for line in BufReader::new(file).lines() {
             let Ok(Value::Object(line)) = serde_json::from_str(&line.with_context(cannot)?) else {
                 continue;
             };
             let seconds = line.get("seconds").and_then(Value::as_f64);
-            lines.push((until, line));
-            untimed += 1;
-            if let Some(seconds) = seconds {
-                // The iterations of a call share its seconds.
-                let first = lines.len() - untimed;
-                for (done, (at, _)) in lines[first..].iter_mut().enumerate() {
-                    *at = until + seconds * (done + 1) as f64 / untimed as f64;
-                }
-                (untimed, until) = (0, until + seconds);
-            }
+            lines.extend(timed.add(line, seconds));
         }
+        let Timed { untimed, until } = timed;
+        lines.extend(untimed.into_iter().map(|line| (until, line)));
         Ok(Series { lines })
     }
 
@@ -107,7 +98,40 @@ impl<'a> Row<'a> {
     }
 }
 
+/// The seconds of training of lines, whose last one of a call has the seconds of that call.
+#[derive(Debug)]
+pub struct Timed<L> {
+    /// Lines since the last one with the seconds of a call.
+    untimed: Vec<L>,
+    /// Seconds of training until then.
+    pub until: f64,
+}
+
+impl<L> Default for Timed<L> {
+    fn default() -> Self {
+        Timed { untimed: Vec::new(), until: 0.0 }
+    }
+}
+
+impl<L> Timed<L> {
+    /// Adds a line. Where it has the seconds of a call, it gives all lines of the call, which share them, each with the seconds of training
+    /// then.
+    pub fn add(
+        &mut self,
+        line: L,
+        seconds: Option<f64>,
+    ) -> impl Iterator<Item = (f64, L)> + use<L> {
+        self.untimed.push(line);
+        let (until, of_call) = (self.until, seconds.unwrap_or(0.0));
+        let lines = seconds.map(|_| std::mem::take(&mut self.untimed)).unwrap_or_default();
+        self.until += of_call;
+        let number = lines.len() as f64;
+        let share = move |(done, line)| (until + of_call * (done + 1) as f64 / number, line);
+        lines.into_iter().enumerate().map(share)
+    }
+}
+
 /// True of what is measured, and not the place of a line in the training.
-fn is_metric(name: &str) -> bool {
+pub fn is_metric(name: &str) -> bool {
     !["iteration", "iterations", "env_steps", "seconds"].contains(&name)
 }

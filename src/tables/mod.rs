@@ -38,8 +38,8 @@ impl Exported {
             .canonicalize()
             .with_context(|| format!("cannot find the folder `{}`", run.display()))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
-        let id = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let hash = format!("{:x}", Sha256::digest(path.as_os_str().as_encoded_bytes()));
+        let id = hash[..32].to_owned();
         let (series, began) = (Series::read(run)?, RunDirectory::began(run)?);
         Ok(Exported { overview, series, name, id, began })
     }

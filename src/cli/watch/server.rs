@@ -172,7 +172,7 @@ fn episode(run: &RunOverview, seed: u64) -> Result<Answer> {
     let folder = tempfile::tempdir()?;
     let film = folder.path().join("episode.y4m");
     let mut play = Command::new(std::env::current_exe()?);
-    play.arg("play").arg(&run.run).args(["--size", "1", "--fps", "15"]);
+    play.arg("play").arg(&run.run).args(["--size", "1"]);
     let played = play.arg(format!("--seed={seed}")).arg("--output").arg(&film).output()?;
     if !played.status.success() {
         let said = String::from_utf8_lossy(&played.stderr);

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::thin::Metrics;
+use super::thin::{Metrics, Point};
 use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
 use crate::cli::runs::compared;
-use crate::run_directory::{METRICS, RunDirectory, RunOverview, RunState};
+use crate::run_directory::{CONFIG, METRICS, RESULT, RunDirectory, RunOverview, RunState};
 
 /// Time that is read for at once: what is left is read with the next request.
 const AT_ONCE: Duration = Duration::from_millis(250);
@@ -22,6 +22,9 @@ pub(super) struct Store {
     /// Runs, and folders of runs.
     roots: Vec<PathBuf>,
     runs: BTreeMap<PathBuf, Watched>,
+    /// The runs by their settings, and the settings in which they differ.
+    groups: Vec<Group>,
+    different: BTreeSet<String>,
     /// Runs that cannot be read, and why.
     problems: BTreeMap<PathBuf, String>,
     looked: Option<Instant>,
@@ -37,7 +40,14 @@ struct Watched {
 
 impl Store {
     pub(super) fn new(roots: Vec<PathBuf>) -> Self {
-        Store { roots, runs: BTreeMap::new(), problems: BTreeMap::new(), looked: None }
+        Store {
+            roots,
+            runs: BTreeMap::new(),
+            groups: Vec::new(),
+            different: BTreeSet::new(),
+            problems: BTreeMap::new(),
+            looked: None,
+        }
     }
 
     /// Looks for new runs and new metrics.
@@ -76,6 +86,8 @@ impl Store {
                 }
             }
         }
+        let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
+        (self.groups, self.different) = (groups(&all), compared(&all));
         for (path, run) in &mut self.runs {
             if let Err(error) = run.metrics.read(&path.join(METRICS), now + AT_ONCE) {
                 self.problems.insert(path.clone(), format!("{error:#}"));
@@ -86,9 +98,7 @@ impl Store {
 
     /// All runs at a glance.
     pub(super) fn state(&self) -> Value {
-        let all: Vec<RunOverview> = self.runs.values().map(|run| run.overview.clone()).collect();
-        let groups = groups(&all);
-        let different = compared(&all);
+        let Store { groups, different, .. } = self;
         let run = |(place, run): (usize, &Watched)| {
             let RunOverview { run: path, experiment, seed, env_steps, mean_return, state, .. } =
                 &run.overview;
@@ -133,10 +143,7 @@ impl Store {
         let runs: Vec<&Watched> = self.runs.values().collect();
         let points = |member: &usize| -> Curve {
             let points = runs[*member].metrics.points(metric).iter();
-            let at = |point: &super::thin::Point| match along {
-                Along::Steps => point.steps,
-                Along::Seconds => f64::from(point.seconds),
-            };
+            let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
             points.map(|point| (at(point), f64::from(point.value))).collect()
         };
         let of_group = |group: &Group| {
@@ -144,8 +151,7 @@ impl Store {
             let line = line(&curves.collect::<Vec<_>>(), summary);
             json!({ "name": group.name, "points": line.points, "band": line.band })
         };
-        let all: Vec<RunOverview> = runs.iter().map(|run| run.overview.clone()).collect();
-        Value::from(groups(&all).iter().map(of_group).collect::<Vec<_>>())
+        Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
     }
 
     /// The run in a folder, if it is one that is shown.
@@ -173,5 +179,5 @@ fn files(run: &Path) -> Vec<Option<(SystemTime, u64)>> {
         let file = fs::metadata(run.join(name)).ok()?;
         Some((file.modified().ok()?, file.len()))
     };
-    ["config.toml", METRICS, "result.json"].map(file).to_vec()
+    [CONFIG, METRICS, RESULT].map(file).to_vec()
 }

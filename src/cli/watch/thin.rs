@@ -12,6 +12,8 @@ use anyhow::Result;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
+use crate::run_directory::{Timed, is_metric};
+
 /// Most points of a metric: where there are more, neighbours become one.
 const POINTS: usize = 1024;
 
@@ -33,11 +35,13 @@ struct Thin {
     last: usize,
 }
 
-impl Thin {
-    fn new() -> Self {
+impl Default for Thin {
+    fn default() -> Self {
         Thin { points: Vec::new(), size: 1, last: 1 }
     }
+}
 
+impl Thin {
     fn add(&mut self, point: Point) {
         match self.points.last_mut().filter(|_| self.last < self.size) {
             Some(mean) => {
@@ -77,10 +81,7 @@ pub(super) struct Metrics {
     offset: u64,
     /// Bytes of the file when it was looked at last.
     length: u64,
-    /// Lines since the last one with the seconds of a call, which they share.
-    untimed: Vec<Vec<(String, f64)>>,
-    /// Seconds of training until then.
-    until: f64,
+    timed: Timed<Vec<(String, f64)>>,
 }
 
 impl Metrics {
@@ -117,31 +118,15 @@ impl Metrics {
 
     fn add(&mut self, numbers: Vec<(Cow<'_, str>, f64)>) {
         let seconds = numbers.iter().find(|(name, _)| name == "seconds").map(|(_, value)| *value);
-        let owned = numbers.into_iter().map(|(name, value)| (name.into_owned(), value));
-        self.untimed.push(owned.collect());
-        let Some(seconds) = seconds else { return };
-        let lines = std::mem::take(&mut self.untimed);
-        let number = lines.len();
-        for (done, line) in lines.into_iter().enumerate() {
-            let at = self.until + seconds * (done + 1) as f64 / number as f64;
+        let line = numbers.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
+        for (at, line) in self.timed.add(line, seconds) {
             let steps = line.iter().find(|(name, _)| name == "env_steps");
             let steps = steps.map_or(0.0, |(_, steps)| *steps);
-            for (name, value) in line {
-                if ["iteration", "iterations", "env_steps", "seconds"].contains(&name.as_str()) {
-                    continue;
-                }
+            for (name, value) in line.into_iter().filter(|(name, _)| is_metric(name)) {
                 let point = Point { steps, seconds: at as f32, value: value as f32 };
-                match self.by_name.get_mut(&name) {
-                    Some(thin) => thin.add(point),
-                    None => {
-                        let mut thin = Thin::new();
-                        thin.add(point);
-                        self.by_name.insert(name, thin);
-                    }
-                }
+                self.by_name.entry(name).or_default().add(point);
             }
         }
-        self.until += seconds;
     }
 
     /// The names of the metrics.
@@ -161,7 +146,7 @@ impl Metrics {
 
     /// Seconds of training.
     pub(super) fn seconds(&self) -> f64 {
-        self.until
+        self.timed.until
     }
 }
 
@@ -254,7 +239,7 @@ mod tests {
     #[test]
     fn many_values_are_few_points_with_the_same_mean() {
         for number in [1, 1023, 1024, 1025, 5000, 100_000] {
-            let mut thin = Thin::new();
+            let mut thin = Thin::default();
             for i in 0..number {
                 thin.add(Point { steps: f64::from(i), seconds: i as f32, value: (i % 7) as f32 });
             }
