@@ -52,6 +52,8 @@ pub mod parameters;
 mod play;
 pub mod population;
 #[cfg(feature = "cli")]
+mod profile;
+#[cfg(feature = "cli")]
 mod program_name;
 #[cfg(feature = "cli")]
 pub mod registry;
@@ -62,6 +64,8 @@ mod schema;
 pub mod sebulba;
 #[cfg(feature = "cli")]
 pub mod settings;
+#[cfg(feature = "cli")]
+mod sources;
 #[cfg(feature = "cli")]
 mod statistics;
 #[cfg(feature = "cli")]

@@ -49,8 +49,9 @@ pub use podracer_pjrt as pjrt;
 pub use podracer_pjrt::{
     Argument, Array, ArrayError, Buffer, Client, ClientOptions, Collective, CompileOptions,
     Compiled, Count, Element, ErrorCode, Event, Executable, ExecutableCache, ExecuteError,
-    HloModule, Loop, MemoryStats, Module, NamedValue, OptionValue, Plugin, RuntimeError, Topology,
-    TransferCounts, Transfers, XlaOptions, process_transfers,
+    HloModule, LiveBuffer, Loop, MemoryStats, Module, NamedValue, OptionValue, Plugin,
+    RuntimeError, SourceLine, Topology, TransferCounts, Transfers, Work, XlaOptions,
+    process_transfers,
 };
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};

@@ -7,12 +7,15 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cost::CostArguments;
+use super::emit::EmitArguments;
 use super::explain::ExplainArguments;
+use super::memory::MemoryArguments;
 use super::new::NewArguments;
 use super::numbers::{at_least_one, steps};
 use super::opt;
 #[cfg(feature = "plots")]
 use super::plot::PlotArguments;
+use super::profile::ProfileArguments;
 #[cfg(feature = "plots")]
 use super::report::ReportArguments;
 use super::runs::RunsArguments;
@@ -54,6 +57,10 @@ pub(super) enum Command {
     Explain(ExplainArguments),
     /// Print the training loop on its way from the source to the device
     Emit(EmitArguments),
+    /// Find the lines of the source that a training's time goes to, on a CPU
+    Profile(ProfileArguments),
+    /// Find the lines of the source, and the buffers, that take the memory of a training's programs
+    Memory(MemoryArguments),
     /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
     Export(ExportArguments),
     /// Compile the training loop for a machine that is not there, and report on it
@@ -280,29 +287,6 @@ fn pictures_a_second(text: &str) -> Result<f64, String> {
     let within = |fps: &f64| (0.1..=100.0).contains(fps);
     let number = text.parse().ok().filter(within);
     number.ok_or_else(|| "expected a number from 0.1 to 100".to_owned())
-}
-
-#[derive(Args, Debug)]
-pub(super) struct EmitArguments {
-    #[command(flatten)]
-    pub(super) experiment: ExperimentArguments,
-    /// The stage of the program
-    #[arg(long, value_enum)]
-    pub(super) stage: EmitStage,
-}
-
-/// A stage of a program's way from the user's source to the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum EmitStage {
-    /// The IR, as traced.
-    Trace,
-    /// The IR after all passes.
-    Simplified,
-    /// The StableHLO module that XLA is given.
-    #[value(name = "stablehlo")]
-    StableHlo,
-    /// XLA's optimized program for this machine.
-    Hlo,
 }
 
 #[derive(Args, Debug)]

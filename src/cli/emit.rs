@@ -1,44 +1,49 @@
 //! `podracer emit`: prints the training loop on its way from the source to the device.
 
-use anyhow::{Context, Result};
-use podracer_runtime::{Client, CompileOptions};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
 
-use super::arguments::{EmitArguments, EmitStage};
+use super::arguments::ExperimentArguments;
+use super::ready::Ready;
 use super::{Console, Program, decide, open};
 use crate::settings::{Devices, Settings};
-use crate::training::{Stage, Training};
+use crate::training::Stage;
+
+#[derive(Args, Debug)]
+pub(super) struct EmitArguments {
+    #[command(flatten)]
+    experiment: ExperimentArguments,
+    /// The stage of the program
+    #[arg(long, value_enum)]
+    stage: EmitStage,
+}
+
+/// A stage of a program's way from the user's source to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EmitStage {
+    /// The IR, as traced.
+    Trace,
+    /// The IR after all passes.
+    Simplified,
+    /// The StableHLO module that XLA is given.
+    #[value(name = "stablehlo")]
+    StableHlo,
+    /// XLA's optimized program for this machine.
+    Hlo,
+}
 
 pub(super) fn emit(
     args: &EmitArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
-    let mut settings =
+    let settings =
         program.registry.load(&args.experiment.experiment, &args.experiment.overrides())?;
-    let stage = match args.stage {
-        EmitStage::Trace => Some(Stage::Trace),
-        EmitStage::Simplified => Some(Stage::Simplified),
-        EmitStage::StableHlo => Some(Stage::StableHlo),
-        EmitStage::Hlo => None,
-    };
-    // Only what XLA compiles for this machine, and "all its devices", ask for the machine.
-    let wanted = &settings.train.devices;
-    let client =
-        (stage.is_none() || *wanted == Devices::All).then(|| open(&settings)).transpose()?;
-    let mut devices = match (&client, wanted) {
-        (Some(client), _) => wanted.resolve(client.devices().len(), client.platform())?,
-        (None, Devices::Count(count)) => (0..*count).collect(),
-        (None, Devices::List(list)) => list.clone(),
-        (None, Devices::All) => vec![0],
-    };
-    decide(&mut settings, &mut devices, program.registry, console)?;
-    let training = (program.build)(&settings)?;
-    let mut text = match stage {
-        Some(stage) => training.emit(stage, devices.len())?,
-        None => {
-            let client = client.expect("it was opened for XLA's stage");
-            optimized(training.as_ref(), &settings, &client, &devices)?
-        }
+    let mut text = match args.stage {
+        EmitStage::Trace => traced(settings, Stage::Trace, console, program)?,
+        EmitStage::Simplified => traced(settings, Stage::Simplified, console, program)?,
+        EmitStage::StableHlo => traced(settings, Stage::StableHlo, console, program)?,
+        EmitStage::Hlo => optimized(&Ready::new(settings, console, program)?)?,
     };
     if !text.ends_with('\n') {
         text.push('\n');
@@ -47,26 +52,31 @@ pub(super) fn emit(
     Ok(0)
 }
 
-/// XLA's optimized programs of a training for this machine.
-fn optimized(
-    training: &dyn Training,
-    settings: &Settings,
-    client: &Client,
-    devices: &[usize],
+/// The training loop before XLA, for which only "all its devices" asks for the machine.
+fn traced(
+    mut settings: Settings,
+    stage: Stage,
+    console: &mut Console<'_>,
+    program: Program<'_>,
 ) -> Result<String> {
-    let xla = settings.xla_options(training.xla_options(client.platform(), devices.len()));
-    let modules = training.modules(devices.len())?;
-    let several = modules.len() > 1;
+    let mut devices = match &settings.train.devices {
+        Devices::Count(count) => (0..*count).collect(),
+        Devices::List(list) => list.clone(),
+        Devices::All => {
+            let client = open(&settings)?;
+            settings.train.devices.resolve(client.devices().len(), client.platform())?
+        }
+    };
+    decide(&mut settings, &mut devices, program.registry, console)?;
+    (program.build)(&settings)?.emit(stage, devices.len())
+}
+
+/// XLA's optimized programs of a training for this machine.
+fn optimized(ready: &Ready) -> Result<String> {
+    let all = ready.executables(&[])?;
+    let several = all.len() > 1;
     let mut text = String::new();
-    for one in modules {
-        let options = CompileOptions {
-            replicas: one.replicas,
-            device_assignment: Some(devices[..one.replicas].to_vec()),
-            xla: xla.clone(),
-        };
-        let executable = client
-            .compile(&one.module, &options)
-            .with_context(|| format!("cannot compile {}", settings.experiment))?;
+    for (one, executable) in all {
         if several {
             text += &format!("// {}\n", one.name);
         }

@@ -9,7 +9,8 @@ use serde::Serialize;
 use toml::Value;
 
 use super::arguments::EvalArguments;
-use super::session::{Ready, Reopened};
+use super::ready::Ready;
+use super::session::Reopened;
 use super::{Console, INTERRUPTED, Program, signals};
 use crate::evaluation::{Play, Played, agent_state};
 use crate::format::plural;

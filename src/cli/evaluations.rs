@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use super::ready::Ready;
 use super::recorder::Recorder;
-use super::session::Ready;
 use super::totals::RunTotals;
 use crate::evaluation::{Play, Played};
 use crate::run_directory::{Evaluated, RunDirectory};

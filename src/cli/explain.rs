@@ -15,7 +15,7 @@ use clap::Args;
 use podracer_compiler::{Array, Func, NotFinite, Source, Watched, Watcher};
 use podracer_runtime::{Checkpoint, Found};
 
-use super::session::Ready;
+use super::ready::Ready;
 use super::{Console, INTERRUPTED, Program, signals};
 use crate::loading::Overrides;
 use crate::parameters::not_finite;

@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|play|explain|plot|report|watch|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|explain|profile|memory|plot|report|watch|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! # Invariants
@@ -24,6 +24,7 @@ mod explain;
 mod export;
 mod exporter;
 mod list;
+mod memory;
 mod new;
 mod numbers;
 mod one_by_one;
@@ -35,7 +36,9 @@ mod plot;
 mod plugins;
 mod population;
 mod processes;
+mod profile;
 mod progress;
+mod ready;
 mod recorder;
 #[cfg(feature = "plots")]
 mod report;
@@ -143,6 +146,8 @@ pub fn run(
         Command::Play(args) => play::play(&args, console, program, interrupt),
         Command::Explain(args) => explain::explain(&args, console, program, interrupt),
         Command::Emit(args) => emit::emit(&args, console, program),
+        Command::Memory(args) => memory::memory(&args, console, program),
+        Command::Profile(args) => profile::profile(&args, console, program, interrupt),
         Command::Export(args) => export::export(&args, console, program),
         Command::Check(args) => check::check(&args, console, program),
         Command::Tune(args) => tune::tune(&args, program.registry, console, interrupt),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use podracer_envs::host::StepMemory;
 
-use super::session::Ready;
+use super::ready::Ready;
 use crate::evaluation::Play;
 use crate::play::{Animation, Format, Pictures, Reel};
 use crate::run_directory::RunDirectory;

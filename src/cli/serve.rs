@@ -12,7 +12,8 @@ use podracer_remote::{Address, RunDescription, Security};
 use serde_json::Value;
 
 use super::arguments::{ResumeArguments, TrainArguments};
-use super::session::{Ready, Session};
+use super::ready::Ready;
+use super::session::Session;
 use super::{Console, Program, resume, train};
 use crate::run_directory::RunDirectory;
 use crate::settings::{CentralSettings, Settings, TrainingLoop, UsageError};

@@ -2,97 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
+use podracer_runtime::{Checkpoint, Found};
 use serde::{Deserialize, Serialize};
 
 use super::evaluations::Episodes;
 use super::exporter::Exporter;
 use super::progress::Progress;
+use super::ready::Ready;
 use super::summary::summary;
 use super::totals::RunTotals;
-use super::{Console, INTERRUPTED, Program, calls, decide, open, program_name, signals};
+use super::{Console, INTERRUPTED, Program, calls, program_name, signals};
 use crate::axis::Point;
-use crate::evaluation::Play;
 use crate::loading::Overrides;
-use crate::machine;
 use crate::parameters::{not_finite, sha256};
-use crate::registry::EnvironmentEntry;
-use crate::run_directory::{Counters, Recorded, RunDirectory, RunProgress};
-use crate::settings::{OnNan, Settings, TrainSettings, UsageError};
-use crate::training::{CallMetrics, Elsewhere, Evaluator, Plays, Run, Start, Training};
-
-/// A training with its devices open.
-#[derive(Clone)]
-pub(super) struct Ready {
-    /// Settings, complete: with XLA's options, and the devices that act and learn.
-    pub(super) settings: Settings,
-    pub(super) recorded: Recorded,
-    pub(super) client: Client,
-    pub(super) training: Rc<dyn Training>,
-    pub(super) environment: Rc<EnvironmentEntry>,
-    /// Devices of the training, by index.
-    pub(super) devices: Vec<usize>,
-    pub(super) xla: Vec<(String, OptionValue)>,
-}
-
-impl Ready {
-    /// Opens the devices and builds the training.
-    pub(super) fn new(
-        mut settings: Settings,
-        console: &mut Console<'_>,
-        program: Program<'_>,
-    ) -> Result<Self> {
-        let client = open(&settings)?;
-        let platform = client.platform().to_owned();
-        let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
-        decide(&mut settings, &mut devices, program.registry, console)?;
-        let training: Rc<dyn Training> = (program.build)(&settings)?.into();
-        let environment = Rc::new(program.registry.environment_of(&settings)?.clone());
-        let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
-        settings.xla = xla.iter().cloned().collect();
-        Ok(Ready {
-            recorded: recorded(&client, &devices)?,
-            settings,
-            client,
-            training,
-            environment,
-            devices,
-            xla,
-        })
-    }
-
-    /// Compiles what plays episodes with the networks of a checkpoint.
-    pub(super) fn evaluator(&self, play: &Play) -> Result<Box<dyn Evaluator>> {
-        let plays = self.plays()?;
-        plays.evaluator(plays.environments(self.device(), play.episodes)?, self.device(), play)
-    }
-
-    /// The training's agent beside its loop.
-    pub(super) fn plays(&self) -> Result<&dyn Plays, UsageError> {
-        let refused = |why| UsageError::new(format!("{}: {why}", self.settings.experiment));
-        self.training.plays().map_err(refused)
-    }
-
-    /// The device that plays episodes, by its index.
-    pub(super) fn device(&self) -> (&Client, usize) {
-        (&self.client, self.devices.first().copied().unwrap_or(0))
-    }
-
-    /// The run's devices, with the state that a checkpoint has or that a run begins with.
-    pub(super) fn start<'a>(
-        &'a self,
-        folder: &'a Path,
-        from: Option<&'a Checkpoint<'a>>,
-    ) -> Start<'a> {
-        let Ready { settings, client, devices, xla, .. } = self;
-        Start { client, devices, xla, seed: settings.train.seed, folder, from }
-    }
-}
+use crate::run_directory::{Counters, RunDirectory, RunProgress};
+use crate::settings::{OnNan, Settings, TrainSettings};
+use crate::training::{CallMetrics, Elsewhere, Run};
 
 /// An existing run: its training, and its last checkpoint that is not damaged.
 pub(super) struct Reopened {
@@ -123,20 +52,6 @@ impl Reopened {
         let warning = progress.check(&found.path, settings, recorded, program.registry)?;
         Ok(Reopened { ready, found, progress, warning })
     }
-}
-
-fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
-    let first = client.device(devices.first().copied().unwrap_or(0))?;
-    Ok(Recorded {
-        podracer: env!("CARGO_PKG_VERSION").to_owned(),
-        platform: client.platform().to_owned(),
-        platform_version: client.platform_version().to_owned(),
-        plugin: client.plugin().fingerprint().to_owned(),
-        device_kind: first.kind().to_owned(),
-        devices: devices.to_vec(),
-        host: machine::host(),
-        processor: machine::processor(),
-    })
 }
 
 /// The result of a training: `result.json`, which `--json` prints. Times and speeds are the last process's; all else is the

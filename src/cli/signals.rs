@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
+use nix::sys::signal::{self, SigSet};
 use podracer_runtime::pjrt::exit;
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
@@ -52,11 +53,21 @@ pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
     // First: whoever sees that the process handles signals knows that it ends with its parent.
     end_with_parent();
     let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
-    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
-        .context("cannot listen for Ctrl-C")?;
+    let wanted = || [SIGINT, SIGTERM].into_iter().chain(hangup);
+    let mut signals = Signals::new(wanted()).context("cannot listen for Ctrl-C")?;
+    // Only the thread that listens may be interrupted: kernels of matrix products in XLA's plugin for the CPU point the register of the stack to
+    // memory of their own, beside which the system would write the signal's frame. All threads that begin later inherit the mask, and
+    // processes do not.
+    let mask: SigSet =
+        wanted().filter_map(|number| signal::Signal::try_from(number).ok()).collect();
+    mask.thread_block().context("cannot listen for Ctrl-C")?;
     // The system would end the process where a file reaches the limit on its size. With a handler the write fails instead.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot listen for SIGXFSZ")?;
-    let hear = move || signals.forever().for_each(|_| stop(flag));
+    let hear = move || {
+        // A mask of known signals is never refused.
+        let _ = mask.thread_unblock();
+        signals.forever().for_each(|_| stop(flag));
+    };
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(hear).context("cannot listen for Ctrl-C")?;
     Ok(())

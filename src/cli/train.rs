@@ -7,7 +7,8 @@ use anyhow::Result;
 
 use super::arguments::TrainArguments;
 use super::exporter::Exporter;
-use super::session::{Ready, Session};
+use super::ready::Ready;
+use super::session::Session;
 #[cfg(feature = "plots")]
 use super::watch::Page;
 use super::{Console, Program, population};

@@ -125,3 +125,28 @@ fn that_cannot_be_there_is_asked_for_before_compiling() {
         assert!(!said.contains("compiled in"), "{said}");
     }
 }
+
+/// The replay takes most of the memory of a training that has one, and all buffers together what XLA says.
+#[test]
+fn the_memory_of_a_program_is_given_to_lines_and_buffers() {
+    let arguments =
+        ["memory", "cartpole-dqn", "--set=agent.capacity=65536", "--devices=1", "--json"];
+    let output = command(&arguments).output().expect("the program runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let memory: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    let program = &memory["programs"][0];
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    let buffers = program["buffers"].as_array().expect("a list");
+    let sum: u64 = buffers.iter().map(|buffer| number(&buffer["bytes"])).sum();
+    let (peak, arguments) = (number(&program["peak_bytes"]), number(&program["argument_bytes"]));
+    assert_eq!(sum, peak);
+    assert!(
+        arguments <= peak && peak <= arguments + number(&program["temporary_bytes"]),
+        "{program}"
+    );
+    let of_replay = |buffer: &&serde_json::Value| {
+        buffer["file"].as_str().is_some_and(|file| file.starts_with("stdlib/src/replay/"))
+    };
+    let replay: u64 = buffers.iter().filter(of_replay).map(|buffer| number(&buffer["bytes"])).sum();
+    assert!(2 * replay > peak, "{replay} of {peak}: {program}");
+}

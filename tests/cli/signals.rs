@@ -222,3 +222,36 @@ fn while_it_tunes() {
         gone(found.expect("a trial"));
     }
 }
+
+/// The signals that a thread does not take, as the bits of a mask, with the thread's name.
+fn masks(process: u32) -> Vec<(String, u64)> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
+    let mask = |thread: fs::DirEntry| {
+        let status = fs::read_to_string(thread.path().join("status")).ok()?;
+        let of = |name: &str| Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim());
+        Some((of("Name:")?.to_owned(), u64::from_str_radix(of("SigBlk:")?, 16).ok()?))
+    };
+    threads.flatten().filter_map(mask).collect()
+}
+
+/// A kernel of XLA's matrix products keeps something else in the register of the stack, where the system would write a signal's frame.
+#[test]
+fn signals_reach_the_thread_that_listens_and_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let train = [
+        &["train", "catch-ppo", "--set=train.checkpoint_every=1", "--run-dir"][..],
+        &[run.to_str().expect("UTF-8")],
+    ]
+    .concat();
+    let child = spawned(&mut command(&train));
+    wait_for("a checkpoint", || run.join("checkpoints").is_dir());
+    const STOP: u64 = 1 << (2 - 1) | 1 << (15 - 1);
+    let masks = masks(child.id());
+    assert!(masks.len() > 3, "{masks:?}");
+    for (name, mask) in &masks {
+        let expected = if name == "signals" { 0 } else { STOP };
+        assert_eq!(mask & STOP, expected, "{name}: {masks:?}");
+    }
+    stopped(child, "INT");
+}

@@ -1,5 +1,6 @@
 //! The program has podracer's command line, with its own environment and experiment.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -77,4 +78,56 @@ fn mistakes_are_named() {
         assert_eq!(code, Some(2), "{err}");
         assert!(err.contains(expected), "{err}");
     }
+}
+
+#[test]
+fn a_profile_finds_the_slow_line() {
+    let source = include_str!("slow_app.rs");
+    let slow =
+        source.lines().position(|line| line.contains("// The slow line.")).expect("it is there");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slow_app"));
+    command.args([
+        "profile",
+        "drift-ppo",
+        "--seconds=2",
+        "--json",
+        "--folded=folded",
+        "--trace=trace",
+    ]);
+    let output = command.current_dir(folder.path()).output().expect("the program runs");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    let profile: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    let first = &profile["lines"][0];
+    assert!(first["file"].as_str().is_some_and(|file| file.ends_with("slow_app.rs")), "{first}");
+    assert_eq!(first["line"].as_u64(), Some(slow as u64 + 1), "{first}");
+    assert!(
+        first["share"].as_f64() > Some(0.3) && first["operations"].as_f64() > Some(0.0),
+        "{first}"
+    );
+    let lines = profile["lines"].as_array().expect("a list");
+    let given: f64 = lines.iter().filter_map(|line| line["share"].as_f64()).sum();
+    assert!((0.9..1.001).contains(&given), "{given}: {profile}");
+    assert!(profile["iterations"].as_u64() > Some(0), "{profile}");
+
+    // The slow line takes most of the flame graph, and of the trace.
+    let read = |name| fs::read_to_string(folder.path().join(name)).expect("a file");
+    let place = format!("slow_app.rs:{}", slow + 1);
+    let (folded, trace) = (read("folded"), read("trace"));
+    let microseconds =
+        |line: &str| line.rsplit_once(' ').and_then(|(_, number)| number.parse::<f64>().ok());
+    let sum = |part: &str| {
+        let lines = folded.lines().filter(|line| line.contains(part));
+        lines.map(|line| microseconds(line).expect("a number")).sum::<f64>()
+    };
+    assert!(sum(&place) > 0.3 * sum(""), "{folded}");
+    let trace: serde_json::Value = serde_json::from_str(&trace).expect("a JSON object");
+    let events = trace["traceEvents"].as_array().expect("a list");
+    let of_line = |event: &&serde_json::Value| {
+        event["args"]["line"].as_str().is_some_and(|line| line.ends_with(&place))
+    };
+    let times = events.iter().filter(of_line).filter_map(|event| event["dur"].as_f64());
+    assert!(times.sum::<f64>() > 0.3 * 2e6, "{}", events.len());
+    assert!(events.iter().any(|event| event["name"] == "thread_name"));
 }

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-rl", &["podracer-dsl", "podracer-envs"]),
     ("podracer-envs", &["podracer-dsl"]),
     ("podracer-plugins", &[]),
+    ("podracer-sampler", &[]),
     ("podracer-pjrt", &["podracer-compiler", "podracer-plugins"]),
     ("podracer-remote", &["podracer-dsl", "podracer-envs"]),
     (

@@ -261,9 +261,13 @@ pub(crate) fn align(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
             }
         }
     }
-    let tensors = same_dtype(op, operands);
+    let mut tensors = same_dtype(op, operands);
     let Some((i, clash)) = error else {
-        return tensors.into_iter().map(|tensor| broadcast_to(tensor, &shape)).collect();
+        // In a closure the caller's line would be lost.
+        for tensor in &mut tensors {
+            *tensor = broadcast_to(*tensor, &shape);
+        }
+        return tensors;
     };
     // Name the pair that clashes: the operand and the first one before it that it does not fit.
     let other = (0..i)

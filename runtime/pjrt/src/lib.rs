@@ -37,7 +37,7 @@ pub use c_api::{
 pub use c_api::{PIECE, Upload};
 pub use cache::ExecutableCache;
 pub use error::{ErrorCode, RuntimeError};
-pub use hlo::{Collective, HloModule, Loop};
+pub use hlo::{Collective, HloModule, LiveBuffer, Loop, SourceLine, Work};
 pub use module::Module;
 pub use options::{CompileOptions, OptionValue, XlaOptions};
 pub use podracer_compiler::{Array, ArrayError, Element};

@@ -134,6 +134,8 @@ pub(crate) struct HloInstructionProto {
     pub(crate) opcode: String,
     #[prost(message, optional, tag = "3")]
     pub(crate) shape: Option<ShapeProto>,
+    #[prost(message, optional, tag = "7")]
+    pub(crate) metadata: Option<OpMetadata>,
     #[prost(int64, tag = "9")]
     pub(crate) parameter_number: i64,
     #[prost(string, tag = "11")]
@@ -142,6 +144,8 @@ pub(crate) struct HloInstructionProto {
     pub(crate) tuple_index: i64,
     #[prost(int64, repeated, tag = "14")]
     pub(crate) dimensions: Vec<i64>,
+    #[prost(message, optional, tag = "30")]
+    pub(crate) dot_dimension_numbers: Option<DotDimensionNumbers>,
     #[prost(string, tag = "28")]
     pub(crate) custom_call_target: String,
     #[prost(int64, tag = "35")]
@@ -155,6 +159,29 @@ pub(crate) struct HloInstructionProto {
     pub(crate) backend_config: Vec<u8>,
     #[prost(bool, tag = "47")]
     pub(crate) is_host_transfer: bool,
+    #[prost(message, optional, tag = "68")]
+    pub(crate) frontend_attributes: Option<FrontendAttributes>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct OpMetadata {
+    #[prost(string, tag = "3")]
+    pub(crate) source_file: String,
+    #[prost(int32, tag = "4")]
+    pub(crate) source_line: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FrontendAttributes {
+    #[prost(btree_map = "string, string", tag = "1")]
+    pub(crate) map: BTreeMap<String, String>,
+}
+
+/// Dimensions that a product of tensors sums over.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DotDimensionNumbers {
+    #[prost(int64, repeated, tag = "1")]
+    pub(crate) lhs_contracting_dimensions: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

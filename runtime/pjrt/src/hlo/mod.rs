@@ -1,5 +1,8 @@
 //! Optimized HLO, the form in which XLA runs a module: to count and to read.
 
+mod peak;
+mod work;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
@@ -10,6 +13,9 @@ use crate::RuntimeError;
 use crate::proto::{
     HloComputationProto, HloInstructionProto, HloModuleProto, HloModuleProtoWithConfig, ShapeProto,
 };
+
+pub use peak::LiveBuffer;
+pub use work::{SourceLine, Work};
 
 /// An optimized program, as XLA runs it.
 ///
@@ -215,23 +221,24 @@ fn iterations(one: &HloInstructionProto) -> Option<u64> {
     count.as_u64().or_else(|| count.as_str()?.parse().ok())
 }
 
+/// Opcodes that hand values on, or wait for a kernel that is counted where it starts.
+const FREE: [&str; 9] = [
+    "parameter",
+    "constant",
+    "tuple",
+    "get-tuple-element",
+    "bitcast",
+    "after-all",
+    "partition-id",
+    "replica-id",
+    "opt-barrier",
+];
+
 fn kernels_of(
     id: i64,
     computations: &BTreeMap<i64, &HloComputationProto>,
     known: &mut BTreeMap<i64, u64>,
 ) -> u64 {
-    // These hand values on, or wait for a kernel that is counted where it starts.
-    const FREE: [&str; 9] = [
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "partition-id",
-        "replica-id",
-        "opt-barrier",
-    ];
     if let Some(&kernels) = known.get(&id) {
         return kernels;
     }

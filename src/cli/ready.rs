@@ -1,0 +1,117 @@
+//! A training whose devices are open, before anything of it runs.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Context, Result};
+use podracer_runtime::{Checkpoint, Client, CompileOptions, Executable, OptionValue};
+
+use super::{Console, Program, decide, open};
+use crate::evaluation::Play;
+use crate::machine;
+use crate::registry::EnvironmentEntry;
+use crate::run_directory::Recorded;
+use crate::settings::{Settings, UsageError};
+use crate::training::{Evaluator, LoopModule, Plays, Start, Training};
+
+/// A training with its devices open.
+#[derive(Clone)]
+pub(super) struct Ready {
+    /// Settings, complete: with XLA's options, and the devices that act and learn.
+    pub(super) settings: Settings,
+    pub(super) recorded: Recorded,
+    pub(super) client: Client,
+    pub(super) training: Rc<dyn Training>,
+    pub(super) environment: Rc<EnvironmentEntry>,
+    /// Devices of the training, by index.
+    pub(super) devices: Vec<usize>,
+    pub(super) xla: Vec<(String, OptionValue)>,
+}
+
+impl Ready {
+    /// Opens the devices and builds the training.
+    pub(super) fn new(
+        mut settings: Settings,
+        console: &mut Console<'_>,
+        program: Program<'_>,
+    ) -> Result<Self> {
+        let client = open(&settings)?;
+        let platform = client.platform().to_owned();
+        let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
+        decide(&mut settings, &mut devices, program.registry, console)?;
+        let training: Rc<dyn Training> = (program.build)(&settings)?.into();
+        let environment = Rc::new(program.registry.environment_of(&settings)?.clone());
+        let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
+        settings.xla = xla.iter().cloned().collect();
+        Ok(Ready {
+            recorded: recorded(&client, &devices)?,
+            settings,
+            client,
+            training,
+            environment,
+            devices,
+            xla,
+        })
+    }
+
+    /// Compiles the training's programs for this machine, without the cache: a program there keeps the lines of the source that it was
+    /// compiled with. `xla` are options beside the training's.
+    pub(super) fn executables(
+        &self,
+        xla: &[(String, OptionValue)],
+    ) -> Result<Vec<(LoopModule, Executable)>> {
+        let modules = self.training.modules(self.devices.len())?;
+        let compile = |one: LoopModule| {
+            let options = CompileOptions {
+                replicas: one.replicas,
+                device_assignment: Some(self.devices[..one.replicas].to_vec()),
+                xla: [&self.xla, xla].concat(),
+            };
+            let executable = (self.client.compile(&one.module, &options))
+                .with_context(|| format!("cannot compile {}", self.settings.experiment))?;
+            Ok((one, executable))
+        };
+        modules.into_iter().map(compile).collect()
+    }
+
+    /// Compiles what plays episodes with the networks of a checkpoint.
+    pub(super) fn evaluator(&self, play: &Play) -> Result<Box<dyn Evaluator>> {
+        let plays = self.plays()?;
+        plays.evaluator(plays.environments(self.device(), play.episodes)?, self.device(), play)
+    }
+
+    /// The training's agent beside its loop.
+    pub(super) fn plays(&self) -> Result<&dyn Plays, UsageError> {
+        let refused = |why| UsageError::new(format!("{}: {why}", self.settings.experiment));
+        self.training.plays().map_err(refused)
+    }
+
+    /// The device that plays episodes, by its index.
+    pub(super) fn device(&self) -> (&Client, usize) {
+        (&self.client, self.devices.first().copied().unwrap_or(0))
+    }
+
+    /// The run's devices, with the state that a checkpoint has or that a run begins with.
+    pub(super) fn start<'a>(
+        &'a self,
+        folder: &'a Path,
+        from: Option<&'a Checkpoint<'a>>,
+    ) -> Start<'a> {
+        let Ready { settings, client, devices, xla, .. } = self;
+        Start { client, devices, xla, seed: settings.train.seed, folder, from }
+    }
+}
+
+fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
+    let first = client.device(devices.first().copied().unwrap_or(0))?;
+    Ok(Recorded {
+        podracer: env!("CARGO_PKG_VERSION").to_owned(),
+        platform: client.platform().to_owned(),
+        platform_version: client.platform_version().to_owned(),
+        plugin: client.plugin().fingerprint().to_owned(),
+        device_kind: first.kind().to_owned(),
+        devices: devices.to_vec(),
+        host: machine::host(),
+        processor: machine::processor(),
+    })
+}
