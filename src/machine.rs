@@ -25,6 +25,23 @@ pub fn random_name() -> String {
     format!("{:016x}{:016x}", drawn(), drawn())
 }
 
+/// Bytes of memory of the process that has the lock of a file, where one of this machine has.
+#[cfg(feature = "plots")]
+pub fn memory_of_holder(path: &std::path::Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = format!(":{}", fs::metadata(path).ok()?.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    // `1: FLOCK  ADVISORY  WRITE 4242 fe:01:131080 0 EOF`
+    let process = locks.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(3);
+        let (kind, process, file) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "WRITE" && file.ends_with(&inode)).then_some(process)
+    })?;
+    let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
+    let resident: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
+    Some(resident * rustix::param::page_size() as u64)
+}
+
 /// The name in what Linux says of its processors.
 fn name(text: &str) -> Option<String> {
     let field = |key: &str| {

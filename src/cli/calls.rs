@@ -4,6 +4,7 @@ use podracer_dsl::Report;
 
 use super::Console;
 use crate::format::plural;
+use crate::run_directory::MessageKind;
 use crate::settings::Settings;
 
 /// Seconds of a call after which the user is told what it means for a stop.
@@ -37,7 +38,9 @@ const SHOWN: usize = 20;
 /// Shows what the programs of a call printed with `debug_print`.
 pub(super) fn show(printed: &[&Report], console: &mut Console<'_>) {
     for report in printed.iter().take(SHOWN) {
-        console.say(&report.to_string());
+        let text = report.to_string();
+        console.say(&text);
+        console.keep(MessageKind::Print, &text);
     }
     if printed.len() > SHOWN {
         console.say(&format!("and {} more in this call", printed.len() - SHOWN));
@@ -76,7 +79,7 @@ mod tests {
             count: 1,
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console { out: &mut out, err: &mut err, terminal: false };
+        let mut console = Console::new(&mut out, &mut err, false);
         let prints: Vec<Report> = (0..SHOWN + 3).map(report).collect();
         show(&prints.iter().collect::<Vec<_>>(), &mut console);
         let said = String::from_utf8(err).unwrap();

@@ -1,8 +1,15 @@
 //! Streams that the commands write to.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Result;
+
+use crate::run_directory::{Message, MessageKind};
+
+/// Greatest number of messages that wait for a run directory.
+const WAITING: usize = 100;
 
 /// Streams that the commands write to.
 pub struct Console<'a> {
@@ -12,12 +19,28 @@ pub struct Console<'a> {
     pub err: &'a mut dyn Write,
     /// True if standard error is a terminal: progress bars and colours belong only there.
     pub terminal: bool,
+    recorded: Recorded,
+}
+
+/// The messages of a run.
+enum Recorded {
+    /// There is no run yet: they wait for one.
+    Waiting(Vec<Message>),
+    /// The file in the run directory.
+    File(File),
 }
 
 /// An error in writing to standard output.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]
 pub(super) struct OutputError(pub(super) io::Error);
+
+impl<'a> Console<'a> {
+    /// A console whose messages belong to no run yet.
+    pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, terminal: bool) -> Self {
+        Console { out, err, terminal, recorded: Recorded::Waiting(Vec::new()) }
+    }
+}
 
 impl Console<'_> {
     /// Prints to standard output.
@@ -33,8 +56,28 @@ impl Console<'_> {
         let _ = writeln!(self.err, "{text}");
     }
 
-    /// Prints a warning.
+    /// Prints a warning, which a run keeps.
     pub(super) fn warn(&mut self, warning: &str) {
         self.say(&format!("warning: {warning}"));
+        self.keep(MessageKind::Warning, warning);
+    }
+
+    /// Keeps a message for the run. What cannot be written does not stop it: the message was printed as well.
+    pub(super) fn keep(&mut self, kind: MessageKind, text: &str) {
+        let message = Message::now(kind, text);
+        match &mut self.recorded {
+            Recorded::Waiting(messages) if messages.len() < WAITING => messages.push(message),
+            Recorded::Waiting(_) => {}
+            Recorded::File(file) => drop(message.write(file)),
+        }
+    }
+
+    /// Writes the messages so far, and those that follow, into a run directory.
+    pub(super) fn keep_in(&mut self, run: &Path) {
+        let Ok(mut file) = Message::file(run) else { return };
+        if let Recorded::Waiting(messages) = &self.recorded {
+            messages.iter().for_each(|message| drop(message.write(&mut file)));
+        }
+        self.recorded = Recorded::File(file);
     }
 }

@@ -61,7 +61,7 @@ fn prints_are_printed_and_a_failed_check_ends_the_run_in_both_loops() {
         registry.add_environment(EnvironmentEntry::dsl::<Fragile>("fragile"));
         let program = Program { registry: &registry, build: &|settings| registry.build(settings) };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console { out: &mut out, err: &mut err, terminal: false };
+        let mut console = Console::new(&mut out, &mut err, false);
         let (file, run_dir) = (file.display().to_string(), folder.path().join(name));
         let run_dir = run_dir.display().to_string();
         let arguments = ["podracer", "train", &file, "--run-dir", &run_dir].map(Into::into);

@@ -145,7 +145,7 @@ mod tests {
     fn metrics_are_read_over_http() {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console { out: &mut out, err: &mut err, terminal: false };
+        let mut console = Console::new(&mut out, &mut err, false);
         let exporter = Exporter::of(Some(&free.to_string()), &mut console).unwrap().unwrap();
         let call = CallMetrics {
             per_iteration: vec![("loss".to_owned(), vec![2.0, 0.5, f32::NAN])],

@@ -207,7 +207,7 @@ pub(super) fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u
         Ok(Box::new(training) as Box<dyn Training>)
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut console = Console { out: &mut out, err: &mut err, terminal: false };
+    let mut console = Console::new(&mut out, &mut err, false);
     let arguments = ["podracer"].iter().chain(arguments).map(Into::into);
     let registry = Registry::built_in();
     let program = Program { registry: &registry, build: &build };

@@ -78,6 +78,7 @@ use tracing_subscriber::EnvFilter;
 pub(crate) use crate::program_name::program_name;
 use crate::program_name::set_program_name;
 use crate::registry::Registry;
+use crate::run_directory::MessageKind;
 use crate::settings::{Settings, UsageError};
 use crate::training::Training;
 
@@ -111,7 +112,7 @@ pub(crate) fn main(program: Program<'_>) -> ExitCode {
     }
     let terminal = io::stderr().is_terminal();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let mut console = Console { out: &mut out, err: &mut err, terminal };
+    let mut console = Console::new(&mut out, &mut err, terminal);
     let ready = signals::listen(&INTERRUPT)
         .and_then(|()| log(terminal))
         .and_then(|()| Ok(program.registry.check()?));
@@ -214,7 +215,9 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
         };
         text += &cause.to_string();
     }
-    let _ = writeln!(console.err, "{text}{}", limit(error));
+    text += &limit(error);
+    console.say(&text);
+    console.keep(MessageKind::Error, &text);
     if error.downcast_ref::<UsageError>().is_some() { USAGE } else { FAILURE }
 }
 

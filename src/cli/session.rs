@@ -19,7 +19,7 @@ use super::{Console, INTERRUPTED, Program, calls, program_name, signals};
 use crate::axis::Point;
 use crate::loading::Overrides;
 use crate::parameters::{not_finite, sha256};
-use crate::run_directory::{Counters, RunDirectory, RunProgress};
+use crate::run_directory::{Counters, MessageKind, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Settings, TrainSettings};
 use crate::training::{CallMetrics, Elsewhere, Run};
 
@@ -137,6 +137,7 @@ impl Session {
 
     /// Trains to the end, or until `interrupt` is set. Returns the exit code.
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
+        console.keep_in(self.directory.path());
         let settings = &self.ready.settings;
         let plan = settings.plan();
         let total = plan.steps(settings.training_loop.iterations_per_call());
@@ -144,6 +145,12 @@ impl Session {
             console.say(&rounding);
         }
         let resumed = self.from.as_ref().map(|checkpoint| checkpoint.iterations);
+        let begins = resumed.map_or_else(
+            || "begins".to_owned(),
+            |iterations| format!("goes on after {iterations} iterations"),
+        );
+        let Recorded { podracer, host, .. } = &self.ready.recorded;
+        console.keep(MessageKind::Run, &format!("{begins} on {host}, podracer {podracer}"));
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
         let mut run = self.start()?;
@@ -199,6 +206,8 @@ impl Session {
         let times = run.times();
         let json = self.json;
         let outcome = self.conclude(&mut *run, &totals, times, resumed, console)?;
+        let ends = if outcome.interrupted { "is stopped" } else { "is done" };
+        console.keep(MessageKind::Run, &format!("{ends} after {} iterations", outcome.iterations));
         console.print(&if json {
             serde_json::to_string(&outcome)? + "\n"
         } else {

@@ -55,6 +55,7 @@ fn a_run_leaves_all_of_it_behind() {
         "checkpoints",
         "config.toml",
         "learning_curve.svg",
+        "messages.jsonl",
         "metrics.jsonl",
         "parameters.safetensors",
         "result.json",
@@ -62,6 +63,13 @@ fn a_run_leaves_all_of_it_behind() {
     assert_eq!(names, expected.map(str::to_owned).into());
     let metrics = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
     assert_eq!(metrics.lines().count(), 80);
+    let messages = fs::read_to_string(folder.path().join("messages.jsonl")).unwrap();
+    for (line, part) in messages.lines().zip(["begins on ", "is done after 80 iterations"]) {
+        let message: Value = serde_json::from_str(line).unwrap();
+        assert!(message["kind"] == "run" && message["time"].as_f64() > Some(1e9), "{line}");
+        assert!(message["text"].as_str().unwrap().starts_with(part), "{line}");
+    }
+    assert_eq!(messages.lines().count(), 2);
     let config = fs::read_to_string(folder.path().join("config.toml")).unwrap();
     for part in [
         "seed = 3",

@@ -12,6 +12,9 @@ mod recent;
 mod sebulba;
 mod threads;
 
+#[cfg(feature = "plots")]
+pub(crate) use threads::is_activity;
+
 use std::ffi::OsStr;
 
 use anyhow::Result;

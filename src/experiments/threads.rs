@@ -28,6 +28,12 @@ const NAMES: [(Activity, &str); 15] = [
     (Activity::Host, "host"),
 ];
 
+/// True for the name of an activity in metrics.
+#[cfg(feature = "plots")]
+pub(crate) fn is_activity(name: &str) -> bool {
+    NAMES.iter().any(|(_, known)| *known == name)
+}
+
 /// The calls of a run with threads: how long they are, and what is carried from one to the next.
 pub(super) struct Calls {
     /// Iterations of a call.

@@ -10,6 +10,7 @@
 
 mod best;
 mod events;
+mod messages;
 mod metrics;
 mod overview;
 mod progress;
@@ -28,6 +29,8 @@ use podracer_plugins::read_regular_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use messages::MESSAGES;
+pub(crate) use messages::{Message, MessageKind};
 pub use overview::{RunOverview, RunState, differences, runs_in};
 pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]

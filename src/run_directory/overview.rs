@@ -12,7 +12,9 @@ use serde_json::Value;
 use toml::Table;
 
 use super::best::BEST;
-use super::{CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, LARGEST_RESULT, METRICS, RESULT};
+use super::{
+    CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, LARGEST_RESULT, MESSAGES, METRICS, RESULT,
+};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -155,7 +157,8 @@ impl RunOverview {
             let whole = name.strip_suffix(".unfinished").unwrap_or(&name);
             let removed = if [CHECKPOINTS, BEST, EPISODES].contains(&whole) && !path.is_symlink() {
                 fs::remove_dir_all(&path)
-            } else if [CONFIG, METRICS, CURVE, RESULT, IDENTITY, parameters::FILE].contains(&whole)
+            } else if [CONFIG, METRICS, MESSAGES, CURVE, RESULT, IDENTITY, parameters::FILE]
+                .contains(&whole)
                 || name.starts_with("events.out.tfevents.")
             {
                 fs::remove_file(&path)

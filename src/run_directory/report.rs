@@ -4,10 +4,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use podracer_plugins::read_regular_text;
 use sha2::{Digest, Sha256};
 use toml::Table;
 
-use super::{CONFIG, EPISODES, RunOverview};
+use super::{CONFIG, EPISODES, MESSAGES, Message, RunOverview};
+
+/// Most bytes of messages that are read.
+const LARGEST: u64 = 64 << 20;
 
 impl RunOverview {
     /// The run's configuration, as TOML: an experiment.
@@ -37,6 +41,22 @@ impl RunOverview {
             hash.update(format!("{key} = {value}\n"));
         }
         format!("{:x}", hash.finalize())[..16].to_owned()
+    }
+
+    /// The last messages of the run, the oldest first. A line that is not whole, as the last one may be after a crash, is left out.
+    ///
+    /// # Errors
+    /// Where the file is there and cannot be read.
+    pub(crate) fn messages(&self, most: usize) -> Result<Vec<Message>> {
+        let path = self.run.join(MESSAGES);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = read_regular_text(&path, LARGEST)?;
+        let last = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+        let mut messages: Vec<Message> = last.take(most).collect();
+        messages.reverse();
+        Ok(messages)
     }
 
     /// The last recorded episode, with its iterations; `None` where there is none of at most so many bytes.

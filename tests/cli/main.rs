@@ -1,5 +1,6 @@
 //! The program as a process: streams, exit codes, the working folder, the environment.
 
+mod browser;
 mod check;
 mod evaluations;
 mod events;

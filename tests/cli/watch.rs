@@ -4,10 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
+use super::browser::Browser;
+use super::signals::wait_for;
 use super::skip::skip;
 use super::{command, podracer, text};
 
@@ -155,7 +157,7 @@ fn a_training_shows_itself() {
     let train = ["train", "cartpole-ppo", "--steps=100M", "--run-dir=run", "--watch=127.0.0.1:0"];
     let page = Page::of_command(folder.path(), &[&train[..], &small].concat());
     let (mut states, mut steps) = (Vec::new(), Vec::new());
-    super::signals::wait_for("three numbers of steps", || {
+    wait_for("three numbers of steps", || {
         let run = page.json("/api/state")["runs"][0].clone();
         states.push(run["state"].as_str().unwrap_or_default().to_owned());
         steps.extend(run["env_steps"].as_u64().filter(|steps| *steps > 0));
@@ -165,6 +167,8 @@ fn a_training_shows_itself() {
     assert_eq!(states[0], "compiling", "{states:?}");
     assert_eq!(states.last().map(String::as_str), Some("running"));
     assert!(steps.is_sorted(), "{steps:?}");
+    let now = page.json("/api/now?run=run");
+    assert_eq!(now["messages"][0]["kind"], "run", "{now}");
     let curves = page.json("/api/curves?metric=loss&along=seconds&summary=mean");
     assert!(curves[0]["points"].as_array().is_some_and(|points| points.len() > 1), "{curves}");
 }
@@ -201,33 +205,86 @@ fn others_are_refused() {
     assert_eq!(open.get(&format!("/api/state?token={token}")).0, 200);
 }
 
-/// The page in a browser without a screen: what its script makes of the answers.
+/// The page in a browser without a screen: a training that goes on, another metric and run, an episode, the training's end, and a server that
+/// is started again.
 #[test]
-fn a_browser_shows_the_runs_and_plays_an_episode() {
-    let found = Command::new("chromium").arg("--version").stdout(Stdio::null()).status();
-    if !found.is_ok_and(|status| status.success()) {
-        return skip("no browser: Debian's package `chromium`");
-    }
+fn a_browser_follows_a_training_and_plays_an_episode() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     train(folder, "runs/a", &[]);
-    train(folder, "runs/b", &["--set=agent.clip=0.1"]);
+    let mut live = command(&[
+        "train",
+        "cartpole-sebulba-ppo",
+        "--steps=100M",
+        "--set=agent.hidden=[8]",
+        "--set=train.checkpoint_every=1",
+        "--run-dir=runs/live",
+    ]);
     let page = Page::of(folder, &["--at", "127.0.0.1:0"]);
-    let url = format!("http://{}/#metric=loss&run=runs%2Fa&play=3", page.address);
-    let mut browser = Command::new("chromium");
-    let profile = format!("--user-data-dir={}", folder.join("profile").display());
-    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--timeout=30000", &profile]);
-    browser.args(["--virtual-time-budget=20000", "--dump-dom", &url]);
-    let shown = browser.stderr(Stdio::null()).output().expect("it runs");
-    let shown = text(&shown.stdout);
-    for part in [
-        "2 runs, 0 going on",
-        "data-path=\"runs/a\"",
-        "agent.clip",
-        "<option value=\"loss\">",
-        "stroke=\"#0072b2\"",
-        "picture ",
-    ] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
+    let url = format!("http://{}/#metric=loss&along=seconds", page.address);
+    let Some(mut browser) = Browser::open(&url, &folder.join("profile")) else {
+        return skip("no browser: Debian's package `chromium`");
+    };
+    browser.wait("#status", "1 runs, 0 going on");
+    let live = super::signals::spawned(live.current_dir(folder));
+    browser.wait("#status", "2 runs, 1 going on");
+
+    // The curve of the training grows.
+    let points = "curves.find(({ name }) => name.includes('sebulba'))?.points.length ?? 0";
+    let mut seen = Vec::new();
+    wait_for("a curve that grows", || {
+        seen.extend(browser.value(points).as_u64());
+        seen.dedup();
+        seen.len() >= 4
+    });
+    assert!(seen.is_sorted(), "{seen:?}");
+    assert!(browser.value("document.querySelectorAll('#chart path').length").as_u64() >= Some(2));
+
+    // Another metric, chosen as a user does.
+    browser
+        .value("at('metric').value = 'entropy'; at('metric').dispatchEvent(new Event('change'))");
+    wait_for("the address of another metric", || {
+        browser.value("location.hash").as_str().is_some_and(|hash| hash.contains("metric=entropy"))
+    });
+
+    // The threads and messages of the training; speed and memory are in the table.
+    browser.click("tr[data-path='runs/live']");
+    browser.wait("#name", "runs/live");
+    browser.wait("#threads .legend", "waiting for trajectory");
+    browser.wait("#messages", "begins on ");
+    let threads = browser.value("document.querySelectorAll('#threads div svg path').length");
+    assert!(threads.as_u64() > Some(6), "{threads}");
+    let going = browser.value("state.runs.find(({ path }) => path === 'runs/live')");
+    assert!(
+        going["memory"].as_u64() > Some(1 << 20) && going["speed"].as_f64() > Some(0.0),
+        "{going}"
+    );
+
+    // An episode of the other run: play, pause, step.
+    browser.click("tr[data-path='runs/a']");
+    browser.wait("#name", "runs/a");
+    wait_for("a run without threads", || browser.value("at('threads').hidden") == true);
+    browser.value("at('seed').value = 3");
+    browser.click("#play");
+    browser.wait("#frame", "picture ");
+    browser.click("#pause");
+    let before = browser.value("film.now").as_u64().expect("a number");
+    let frames = browser.value("film.frames").as_u64().expect("a number");
+    browser.click("#step");
+    assert_eq!(browser.value("film.now").as_u64(), Some((before + 1) % frames));
+
+    // The training ends, and the page tells it.
+    super::signals::stopped(live, "INT");
+    browser.wait("#status", "2 runs, 0 going on");
+    browser.wait("tr[data-path='runs/live']", "stopped");
+    browser.click("tr[data-path='runs/live']");
+    browser.wait("#messages", "is stopped after ");
+
+    // So does a server that is gone, and comes again.
+    let address = page.address.clone();
+    drop(page);
+    browser.wait("#status", "the server does not answer");
+    let _page = Page::of(folder, &["--at", &address]);
+    browser.wait("#status", "2 runs, 0 going on");
+    assert_eq!(browser.text("#problems"), "");
 }

@@ -4,6 +4,7 @@
 const at = (id) => document.getElementById(id);
 const token = new URLSearchParams(location.search).get("token");
 const colours = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#aa3377", "#888888"];
+const greys = ["#bbbbbb", "#999999", "#777777", "#cccccc"];
 const dashes = ["", "7 4", "2 3", "16 4"];
 let state = { runs: [], groups: [], metrics: [], problems: {}, read: [0, 0] };
 let curves = [];
@@ -143,6 +144,7 @@ function table() {
     ["steps", (run) => run.env_steps, true],
     ["steps/s", (run) => run.speed, true],
     ["seconds", (run) => run.seconds, true],
+    ["memory", (run) => run.memory, true],
     ...settings.map((key) => [key, (run) => run.settings[key]]),
   ];
   let rows = state.runs;
@@ -203,6 +205,58 @@ async function choose(path) {
   at("picture").hidden = true;
   at("run").hidden = false;
   remember();
+  await follow();
+}
+
+// What of the chosen run grows: its messages, and what its threads do.
+async function follow() {
+  const run = chosen;
+  if (!run) return;
+  const { messages, threads } = await (await ask("api/now", { run })).json();
+  if (run !== chosen) return;
+  const list = at("messages").querySelector("ul");
+  list.replaceChildren(
+    ...messages.reverse().map(({ time, kind, text }) => {
+      const when = make("time", {}, new Date(1000 * time).toLocaleString());
+      return make("li", { class: kind }, when, kind === "warning" || kind === "error" ? `${kind}: ${text}` : text);
+    }),
+  );
+  at("messages").hidden = !messages.length;
+  drawThreads(threads);
+}
+
+// A band for each thread: the shares of its time that its activities took, above each other, over the seconds of training.
+function drawThreads(threads) {
+  const activities = [...new Set(Object.values(threads).flatMap(Object.keys))].sort();
+  const waits = (activity) => activity.startsWith("waiting") || activity === "idle";
+  const colour = (activity) => {
+    const [alike, palette] = [activities.filter((other) => waits(other) === waits(activity)), waits(activity) ? greys : colours];
+    return palette[alike.indexOf(activity) % palette.length];
+  };
+  at("threads").hidden = !activities.length;
+  at("threads").querySelector("div").replaceChildren(
+    ...Object.entries(threads).flatMap(([thread, shares]) => {
+      const times = Object.values(shares)[0].map(([second]) => second);
+      const last = times[times.length - 1] || 1;
+      // A call's shares are those of the time up to its end.
+      const x = (i) => (i ? (1000 * times[i]) / last : 0).toFixed(1);
+      const base = times.map(() => 0);
+      const areas = activities.filter((activity) => shares[activity]).map((activity) => {
+        const lower = base.map((value, i) => `${x(i)} ${(100 - value).toFixed(2)}`).reverse();
+        shares[activity].forEach(([, share], i) => (base[i] += 100 * share));
+        const upper = base.map((value, i) => `${x(i)} ${(100 - value).toFixed(2)}`);
+        return make("path", { d: `M${upper.concat(lower).join("L")}Z`, fill: colour(activity) });
+      });
+      const chart = make("svg", { viewBox: "0 0 1000 100", preserveAspectRatio: "none", role: "img", "aria-label": `Activities of ${thread}` }, ...areas);
+      return [make("span", {}, `${thread.replace("_", " ")}, ${count(last)} s`), chart];
+    }),
+  );
+  at("threads").querySelector("ul").replaceChildren(
+    ...activities.map((activity) => {
+      const piece = make("rect", { width: 14, height: 14, fill: colour(activity) });
+      return make("li", {}, make("svg", { width: 14, height: 14 }, piece), activity.replaceAll("_", " "));
+    }),
+  );
 }
 
 // An episode: YUV4MPEG2 with a brightness and two differences of colour for every pixel.
@@ -339,7 +393,10 @@ async function look() {
         await play();
       }
     }
-    if (before !== JSON.stringify([state.read, state.groups]) && from === null) await drawCurves();
+    if (before !== JSON.stringify([state.read, state.groups]) && from === null) {
+      await drawCurves();
+      await follow();
+    }
     if (read < length) wait = 50;
   } catch (error) {
     at("status").textContent = error instanceof TypeError ? "the server does not answer; trying again" : error.message;

@@ -25,6 +25,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Most bytes of the pictures of an episode.
 const LARGEST: u64 = 512 << 20;
 
+/// Number of messages of a run that are shown.
+const MESSAGES_SHOWN: usize = 200;
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -103,6 +105,7 @@ impl Server {
                 .run(Path::new(asked.get("run")))
                 .context("there is no such run")
                 .and_then(|run| details(run)),
+            "/api/now" => now(store, Path::new(asked.get("run"))),
             _ => {
                 let text = "there is no such page".to_owned();
                 return respond(request, 404, ("text/plain; charset=utf-8", text.into_bytes()));
@@ -164,6 +167,13 @@ fn curves(store: &Store, asked: &Asked) -> Result<Answer> {
 /// A run's configuration and result.
 fn details(run: &RunOverview) -> Result<Answer> {
     let text = json!({ "config": run.config()?, "result": run.result()? });
+    Ok(("application/json", text.to_string().into_bytes()))
+}
+
+/// The parts of a run that grow: its last messages, and the activities of its threads.
+fn now(store: &Store, run: &Path) -> Result<Answer> {
+    let messages = store.run(run).context("there is no such run")?.messages(MESSAGES_SHOWN)?;
+    let text = json!({ "messages": messages, "threads": store.threads(run) });
     Ok(("application/json", text.to_string().into_bytes()))
 }
 

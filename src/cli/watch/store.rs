@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use super::thin::{Metrics, Point};
 use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
 use crate::cli::runs::compared;
+use crate::experiments::is_activity;
+use crate::machine::memory_of_holder;
 use crate::run_directory::{CONFIG, METRICS, RESULT, RunDirectory, RunOverview, RunState};
 
 /// Time that is read for at once: what is left is read with the next request.
@@ -36,6 +38,8 @@ struct Watched {
     metrics: Metrics,
     /// Ages and sizes of its files when the overview was read.
     files: Vec<Option<(SystemTime, u64)>>,
+    /// Bytes of memory of the process that trains it, where one of this machine does.
+    memory: Option<u64>,
 }
 
 impl Store {
@@ -76,7 +80,8 @@ impl Store {
                 Ok(overview) => match self.runs.get_mut(path) {
                     Some(run) => (run.overview, run.files) = (overview, files),
                     None => {
-                        let run = Watched { overview, metrics: Metrics::default(), files };
+                        let metrics = Metrics::default();
+                        let run = Watched { overview, metrics, files, memory: None };
                         self.runs.insert(path.clone(), run);
                     }
                 },
@@ -89,6 +94,8 @@ impl Store {
         let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
         (self.groups, self.different) = (groups(&all), compared(&all));
         for (path, run) in &mut self.runs {
+            let going = run.overview.state == RunState::Running;
+            run.memory = if going { memory_of_holder(&path.join(METRICS)) } else { None };
             if let Err(error) = run.metrics.read(&path.join(METRICS), now + AT_ONCE) {
                 self.problems.insert(path.clone(), format!("{error:#}"));
             }
@@ -115,7 +122,8 @@ impl Store {
                 "seed": seed,
                 "env_steps": env_steps,
                 "mean_return": mean_return,
-                "speed": run.overview.env_steps_per_second,
+                "speed": run.overview.env_steps_per_second.or_else(|| run.metrics.speed()),
+                "memory": run.memory,
                 "seconds": run.metrics.seconds(),
                 "state": state,
                 "group": groups.iter().position(|group| group.members.contains(&place)),
@@ -152,6 +160,24 @@ impl Store {
             json!({ "name": group.name, "points": line.points, "band": line.band })
         };
         Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
+    }
+
+    /// The shares of the time of a run's threads by activity, 0 to 1, over the seconds of training: by thread, then by activity. Empty for
+    /// a run whose loop is one program.
+    pub(super) fn threads(&self, run: &Path) -> Value {
+        let mut threads: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
+        if let Some(metrics) = self.runs.get(run).map(|run| &run.metrics) {
+            for name in metrics.names() {
+                let Some((thread, activity)) = name.split_once('/') else { continue };
+                if !is_activity(activity) {
+                    continue;
+                }
+                let points = metrics.points(name).iter();
+                let points = points.map(|point| json!([point.seconds, point.value])).collect();
+                threads.entry(thread).or_default().insert(activity, points);
+            }
+        }
+        json!(threads)
     }
 
     /// The run in a folder, if it is one that is shown.

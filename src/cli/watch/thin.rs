@@ -144,6 +144,15 @@ impl Metrics {
         (self.offset, self.length)
     }
 
+    /// Environment steps in a second, over the last tenth of the points that there are; `None` before there are two.
+    pub(super) fn speed(&self) -> Option<f64> {
+        let points = &self.by_name.values().max_by_key(|thin| thin.points.len())?.points;
+        let last = points.last()?;
+        let first = points.get(points.len().checked_sub(points.len() / 10 + 2)?)?;
+        let seconds = f64::from(last.seconds - first.seconds);
+        (seconds > 0.0).then(|| (last.steps - first.steps) / seconds)
+    }
+
     /// Seconds of training.
     pub(super) fn seconds(&self) -> f64 {
         self.timed.until

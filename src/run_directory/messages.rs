@@ -1,0 +1,49 @@
+//! The messages of a run: what was printed of it that is no progress.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// The file, a JSON object a line.
+pub(crate) const MESSAGES: &str = "messages.jsonl";
+
+/// A message of a run.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Message {
+    /// Seconds since 1970.
+    pub(crate) time: f64,
+    pub(crate) kind: MessageKind,
+    pub(crate) text: String,
+}
+
+/// The kind of a message.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MessageKind {
+    /// The run begins, goes on or stops.
+    Run,
+    /// A print of the program, or a check that failed in it.
+    Print,
+    Warning,
+    Error,
+}
+
+impl Message {
+    pub(crate) fn now(kind: MessageKind, text: &str) -> Self {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Message { time: time.as_secs_f64(), kind, text: text.to_owned() }
+    }
+
+    /// The file of a run's messages, to add to it.
+    pub(crate) fn file(run: &Path) -> io::Result<File> {
+        File::options().create(true).append(true).open(run.join(MESSAGES))
+    }
+
+    /// Adds the message to a file, as one write.
+    pub(crate) fn write(&self, file: &mut File) -> io::Result<()> {
+        file.write_all(format!("{}\n", serde_json::to_string(self)?).as_bytes())
+    }
+}
