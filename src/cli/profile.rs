@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::marker::PhantomData;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,6 +16,7 @@ use podracer_plugins::read_regular_text;
 use podracer_runtime::SourceLine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::arguments::ExperimentArguments;
 use super::processes::{self, LARGEST};
@@ -31,6 +31,9 @@ use crate::sources::Sources;
 const EVERY: Duration = Duration::from_millis(5);
 /// The environment variable of the folder for temporary files.
 const TEMPORARY: &str = "TMPDIR";
+/// Files of what the training prints.
+const OUT: &str = "out";
+const ERR: &str = "err";
 
 #[derive(Args, Debug)]
 pub(super) struct ProfileArguments {
@@ -80,8 +83,7 @@ pub(super) fn profile(
     if args.endless {
         return endless(&ready, console, interrupt);
     }
-    let folder = tempfile::tempdir().context("cannot make a folder for the training")?;
-    let mut training = Child::start(&args.experiment, folder.path())?;
+    let mut training = Child::start(&args.experiment)?;
     let programs = ready.executables(&[])?.into_iter().map(|(one, executable)| {
         anyhow::Ok(Compiled::new(one.name, &executable.compiled().optimized()?))
     });
@@ -148,28 +150,23 @@ struct Done {
 }
 
 /// The process of a training, which ends with this value.
-struct Child<'a> {
+struct Child {
     process: process::Child,
-    /// Files of what it prints.
-    said: [PathBuf; 2],
-    _folder: PhantomData<&'a Path>,
+    /// Folder of what it prints and of its own temporary files.
+    folder: TempDir,
 }
 
-impl<'a> Child<'a> {
-    fn start(experiment: &ExperimentArguments, folder: &'a Path) -> Result<Self> {
+impl Child {
+    fn start(experiment: &ExperimentArguments) -> Result<Self> {
+        let folder = tempfile::tempdir().context("cannot make a folder for the training")?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("profile").arg("--endless").args(experiment.common(None));
         command.args(experiment.set.iter().map(|set| format!("--set={set}")));
-        command.env(TEMPORARY, folder);
+        command.env(TEMPORARY, folder.path());
         // Ctrl-C of a terminal reaches this process alone, which ends the training.
         command.process_group(0);
-        let said = ["out", "err"].map(|name| folder.join(name));
-        let [out, err] = said.each_ref().map(File::create);
-        Ok(Child {
-            process: processes::start(&mut command, out?, err?)?,
-            said,
-            _folder: PhantomData,
-        })
+        let [out, err] = [OUT, ERR].map(|name| File::create(folder.path().join(name)));
+        Ok(Child { process: processes::start(&mut command, out?, err?)?, folder })
     }
 
     /// Waits for the end of a first call. True if the user stopped it.
@@ -185,17 +182,17 @@ impl<'a> Child<'a> {
 
     /// Reads the training's work up to its last call.
     fn calls(&mut self) -> Result<Done> {
-        let [out, err] = &self.said;
+        let said = |name| self.folder.path().join(name);
         if let Some(status) = self.process.try_wait()? {
-            bail!("the training ended ({status}): {}", processes::last_words(err));
+            bail!("the training ended ({status}): {}", processes::last_words(&said(ERR)));
         }
-        let said = read_regular_text(out, LARGEST)?;
+        let said = read_regular_text(&said(OUT), LARGEST)?;
         let whole = said.rsplit_once('\n').and_then(|(lines, _)| lines.lines().next_back());
         Ok(whole.map(serde_json::from_str).transpose()?.unwrap_or_default())
     }
 }
 
-impl Drop for Child<'_> {
+impl Drop for Child {
     fn drop(&mut self) {
         // An error says that it has ended.
         let _ = self.process.kill();

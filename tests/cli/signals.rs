@@ -240,7 +240,7 @@ fn signals_reach_the_thread_that_listens_and_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");
     let train = [
-        &["train", "catch-ppo", "--set=train.checkpoint_every=1", "--run-dir"][..],
+        &["train", "catch-ppo", "--steps=100M", "--set=train.checkpoint_every=1", "--run-dir"][..],
         &[run.to_str().expect("UTF-8")],
     ]
     .concat();

@@ -127,7 +127,8 @@ function legend() {
 async function drawCurves() {
   const metric = at("metric").value;
   if (!metric) return;
-  const answer = await ask("api/curves", { metric, along: at("along").value, summary: at("summary").value });
+  const part = window_ ? { from: window_[0], to: window_[1] } : {};
+  const answer = await ask("api/curves", { metric, along: at("along").value, summary: at("summary").value, ...part });
   curves = await answer.json();
   legend();
   draw();
@@ -352,13 +353,16 @@ at("chart").addEventListener("pointermove", (event) => {
 });
 at("chart").addEventListener("pointerup", (event) => {
   const to = place(event);
-  if (from !== null && Math.abs(to - from) > 8) window_ = [scale.back(Math.min(from, to)), scale.back(Math.max(from, to))];
+  const zooms = from !== null && Math.abs(to - from) > 8;
+  if (zooms) window_ = [scale.back(Math.min(from, to)), scale.back(Math.max(from, to))];
   from = null;
   draw();
+  // More points of the part come after it.
+  if (zooms) drawCurves();
 });
 at("whole").addEventListener("click", () => {
   window_ = null;
-  draw();
+  drawCurves();
 });
 at("along").addEventListener("change", () => {
   window_ = null;

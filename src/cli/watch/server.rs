@@ -160,7 +160,9 @@ fn curves(store: &Store, asked: &Asked) -> Result<Answer> {
         T::from_str(asked.get(name), true).map_err(|error| anyhow::anyhow!("{name}: {error}"))
     }
     let (along, summary): (Along, Summary) = (choice(asked, "along")?, choice(asked, "summary")?);
-    let curves = store.curves(asked.get("metric"), along, summary);
+    let end = |name: &str| asked.get(name).parse().ok().filter(|end: &f64| end.is_finite());
+    let part = end("from").zip(end("to")).map(|(from, to)| [from, to]);
+    let curves = store.curves(asked.get("metric"), (along, part), summary);
     Ok(("application/json", curves.to_string().into_bytes()))
 }
 

@@ -146,11 +146,23 @@ impl Store {
         })
     }
 
-    /// The curves of a metric: a line for each group, with a band where it has several runs.
-    pub(super) fn curves(&self, metric: &str, along: Along, summary: Summary) -> Value {
-        let runs: Vec<&Watched> = self.runs.values().collect();
+    /// The curves of a metric: a line for each group, with a band where it has several runs. Between the ends of `part`, where they are given, it
+    /// has more points, as far as there is time to read them.
+    pub(super) fn curves(
+        &self,
+        metric: &str,
+        (along, part): (Along, Option<[f64; 2]>),
+        summary: Summary,
+    ) -> Value {
+        let runs: Vec<(&PathBuf, &Watched)> = self.runs.iter().collect();
+        let until = Instant::now() + AT_ONCE;
         let points = |member: &usize| -> Curve {
-            let points = runs[*member].metrics.points(metric).iter();
+            let (path, Watched { metrics, .. }) = runs[*member];
+            let file = path.join(METRICS);
+            let closer = part.and_then(|ends| {
+                metrics.closer(&file, metric, (along, ends), until).ok().flatten()
+            });
+            let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();
             let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
             points.map(|point| (at(point), f64::from(point.value))).collect()
         };

@@ -4,18 +4,22 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::cli::curves::Along;
 use crate::run_directory::{Timed, is_metric};
 
 /// Most points of a metric: where there are more, neighbours become one.
 const POINTS: usize = 1024;
+
+/// Most bytes of a file that are read again for a part of a curve.
+const CLOSE: u64 = 8 << 20;
 
 /// A point of a curve, the mean of some lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,15 +77,58 @@ fn between(one: Point, other: Point, share: f32) -> Point {
     }
 }
 
+/// A place in the file between two calls, from which it can be read again.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    offset: u64,
+    steps: f64,
+    seconds: f64,
+}
+
+/// Places in the file, some calls apart.
+#[derive(Debug)]
+struct Marks {
+    marks: Vec<Mark>,
+    /// Calls between two marks.
+    every: usize,
+    /// Calls since the last mark.
+    since: usize,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Marks { marks: vec![Mark { offset: 0, steps: 0.0, seconds: 0.0 }], every: 1, since: 0 }
+    }
+}
+
+impl Marks {
+    fn add(&mut self, mark: Mark) {
+        self.since += 1;
+        if self.since < self.every {
+            return;
+        }
+        self.since = 0;
+        self.marks.push(mark);
+        if self.marks.len() > POINTS {
+            self.marks = self.marks.iter().copied().step_by(2).collect();
+            self.every *= 2;
+        }
+    }
+}
+
 /// The metrics of a run, as far as they are read.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    by_name: BTreeMap<String, Thin>,
+    metrics: Vec<Thin>,
+    /// Places in `metrics` by name.
+    places: BTreeMap<String, usize>,
+    marks: Marks,
     /// Bytes that are read.
     offset: u64,
     /// Bytes of the file when it was looked at last.
     length: u64,
-    timed: Timed<Vec<(String, f64)>>,
+    /// Lines of a call: environment steps, and values of metrics by their places.
+    timed: Timed<(f64, Vec<(usize, f64)>)>,
 }
 
 impl Metrics {
@@ -109,34 +156,88 @@ impl Metrics {
                 break;
             }
             self.offset += bytes as u64;
-            if let Ok(Line(numbers)) = serde_json::from_slice(&line) {
-                self.add(numbers);
+            let Ok(Line(numbers)) = serde_json::from_slice(&line) else { continue };
+            let steps = number(&numbers, "env_steps").unwrap_or(0.0);
+            let ends_call = number(&numbers, "seconds").is_some();
+            self.add(numbers);
+            if ends_call {
+                let seconds = self.timed.until;
+                self.marks.add(Mark { offset: self.offset, steps, seconds });
             }
         }
         Ok(())
     }
 
+    /// The points of a metric between two places on an axis, read again with all of their lines. `None` where the thinned ones are as good, or
+    /// there is no time until `until`.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub(super) fn closer(
+        &self,
+        path: &Path,
+        name: &str,
+        (along, [from, to]): (Along, [f64; 2]),
+        until: Instant,
+    ) -> Result<Option<Vec<Point>>> {
+        let Marks { marks, .. } = &self.marks;
+        let place = |mark: &Mark| along.of((mark.steps, mark.seconds));
+        let first = marks[marks.partition_point(|mark| place(mark) < from).saturating_sub(1)];
+        let end = marks.get(marks.partition_point(|mark| place(mark) <= to));
+        let end = end.map_or(self.offset, |mark| mark.offset);
+        if self.metric(name).is_none_or(|thin| thin.size == 1) || end - first.offset > CLOSE {
+            return Ok(None);
+        }
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(first.offset))?;
+        let mut part = Metrics::default();
+        part.timed.until = first.seconds;
+        for line in BufReader::new(file.take(end - first.offset)).split(b'\n') {
+            if Instant::now() > until {
+                return Ok(None);
+            }
+            if let Ok(Line(mut numbers)) = serde_json::from_slice(&line?) {
+                numbers.retain(|(one, _)| one == name || !is_metric(one));
+                part.add(numbers);
+            }
+        }
+        Ok(Some(part.points(name).to_vec()))
+    }
+
     fn add(&mut self, numbers: Vec<(Cow<'_, str>, f64)>) {
-        let seconds = numbers.iter().find(|(name, _)| name == "seconds").map(|(_, value)| *value);
-        let line = numbers.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
-        for (at, line) in self.timed.add(line, seconds) {
-            let steps = line.iter().find(|(name, _)| name == "env_steps");
-            let steps = steps.map_or(0.0, |(_, steps)| *steps);
-            for (name, value) in line.into_iter().filter(|(name, _)| is_metric(name)) {
+        let [steps, seconds] = ["env_steps", "seconds"].map(|name| number(&numbers, name));
+        let metrics = numbers.into_iter().filter(|(name, _)| is_metric(name));
+        let line = metrics.map(|(name, value)| (self.place(&name), value)).collect();
+        for (at, (steps, line)) in self.timed.add((steps.unwrap_or(0.0), line), seconds) {
+            for (place, value) in line {
                 let point = Point { steps, seconds: at as f32, value: value as f32 };
-                self.by_name.entry(name).or_default().add(point);
+                self.metrics[place].add(point);
             }
         }
     }
 
+    /// The place of a metric, which is new if nobody has asked for it.
+    fn place(&mut self, name: &str) -> usize {
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        self.metrics.push(Thin::default());
+        self.places.insert(name.to_owned(), self.metrics.len() - 1);
+        self.metrics.len() - 1
+    }
+
+    fn metric(&self, name: &str) -> Option<&Thin> {
+        self.metrics.get(*self.places.get(name)?)
+    }
+
     /// The names of the metrics.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+        self.places.keys().map(String::as_str)
     }
 
     /// The points of a metric.
     pub(super) fn points(&self, name: &str) -> &[Point] {
-        self.by_name.get(name).map_or(&[], |thin| &thin.points)
+        self.metric(name).map_or(&[], |thin| &thin.points)
     }
 
     /// Bytes that are read, and those of the file.
@@ -146,7 +247,7 @@ impl Metrics {
 
     /// Environment steps in a second, over the last tenth of the points that there are; `None` before there are two.
     pub(super) fn speed(&self) -> Option<f64> {
-        let points = &self.by_name.values().max_by_key(|thin| thin.points.len())?.points;
+        let points = &self.metrics.iter().max_by_key(|thin| thin.points.len())?.points;
         let last = points.last()?;
         let first = points.get(points.len().checked_sub(points.len() / 10 + 2)?)?;
         let seconds = f64::from(last.seconds - first.seconds);
@@ -157,6 +258,10 @@ impl Metrics {
     pub(super) fn seconds(&self) -> f64 {
         self.timed.until
     }
+}
+
+fn number(numbers: &[(Cow<'_, str>, f64)], name: &str) -> Option<f64> {
+    numbers.iter().find(|(one, _)| one == name).map(|(_, value)| *value)
 }
 
 /// The numbers of a line of metrics.
@@ -189,13 +294,53 @@ impl<'de: 'a, 'a> Deserialize<'de> for Line<'a> {
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A value of a line, if it is a number.
-#[derive(Deserialize)]
-#[serde(from = "serde_json::Value")]
 struct Number(Option<f64>);
 
-impl From<serde_json::Value> for Number {
-    fn from(value: serde_json::Value) -> Self {
-        Number(value.as_f64())
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Value;
+        impl<'de> Visitor<'de> for Value {
+            type Value = Number;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
+                Ok(Number(Some(value)))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
+                Ok(Number(Some(value as f64)))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
+                Ok(Number(Some(value as f64)))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+
+            fn visit_unit<E>(self) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Number, A::Error> {
+                while all.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Number(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Number, A::Error> {
+                while all.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Number(None))
+            }
+        }
+        from.deserialize_any(Value)
     }
 }
 
@@ -243,6 +388,49 @@ mod tests {
         let mut other = Metrics::default();
         other.read(&path, Instant::now()).unwrap();
         assert_eq!(other.progress().0, 0, "there was no time");
+    }
+
+    #[test]
+    fn a_part_that_is_looked_at_has_all_of_its_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        // A call of four iterations takes two seconds.
+        let line = |i: u32| match i % 4 {
+            3 => format!("{{\"env_steps\":{},\"loss\":{i},\"seconds\":2.0}}\n", 10 * (i + 1)),
+            _ => format!("{{\"env_steps\":{},\"loss\":{i}}}\n", 10 * (i + 1)),
+        };
+        fs::write(&path, (0..100_000).map(line).collect::<String>()).unwrap();
+        let mut metrics = Metrics::default();
+        metrics.read(&path, later()).unwrap();
+        assert!(metrics.marks.marks.len() <= POINTS);
+        for (along, ends) in
+            [(Along::Steps, [500_000.0, 501_000.0]), (Along::Seconds, [25_000.0, 25_050.0])]
+        {
+            let coarse = metrics.points("loss").iter().filter(|point| {
+                (ends[0]..=ends[1]).contains(&along.of((point.steps, f64::from(point.seconds))))
+            });
+            assert!(coarse.count() < 3);
+            let part = (along, ends);
+            let close = metrics.closer(&path, "loss", part, later()).unwrap().unwrap();
+            let inside: Vec<&Point> = close
+                .iter()
+                .filter(|point| {
+                    (ends[0]..=ends[1]).contains(&along.of((point.steps, f64::from(point.seconds))))
+                })
+                .collect();
+            assert!((100..=102).contains(&inside.len()), "{}", inside.len());
+            for point in inside {
+                let i = f64::from(point.value);
+                assert_eq!(point.steps, 10.0 * (i + 1.0));
+                assert!((f64::from(point.seconds) - (i + 1.0) / 2.0).abs() < 1e-2, "{point:?}");
+            }
+        }
+        let all = (Along::Steps, [0.0, 1e6]);
+        let mut small = Metrics::default();
+        assert_eq!(small.closer(&path, "loss", all, later()).unwrap(), None, "nothing is read");
+        fs::write(&path, line(3)).unwrap();
+        small.read(&path, later()).unwrap();
+        assert_eq!(small.closer(&path, "loss", all, later()).unwrap(), None, "all is there");
     }
 
     #[test]
