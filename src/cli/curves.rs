@@ -1,6 +1,6 @@
 //! Curves of runs' metrics: the runs of a setting are one line, with an interval.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -219,12 +219,17 @@ pub(super) fn groups<'a>(runs: &[&'a RunOverview]) -> Vec<Group> {
         }
     }
     let firsts: Vec<&RunOverview> = groups.iter().map(|members| runs[members[0]]).collect();
+    let experiments: BTreeSet<&str> = firsts.iter().map(|run| run.experiment.as_str()).collect();
+    let changed = |experiment| {
+        let same = firsts.iter().copied().filter(|run| run.experiment == experiment);
+        let keys = differences(&same.collect::<Vec<_>>()).into_keys().filter(tells);
+        (experiment, keys.collect::<Vec<String>>())
+    };
+    let changed: BTreeMap<&str, Vec<String>> = experiments.into_iter().map(changed).collect();
     let name = |run: &RunOverview| {
-        let same: Vec<&RunOverview> =
-            firsts.iter().copied().filter(|other| other.experiment == run.experiment).collect();
-        let changed = differences(&same).into_keys().filter(tells);
-        let value = |key: &String| run.settings.get(key).map_or("-", String::as_str).to_owned();
-        let changed = changed.map(|key| format!(", {key} = {}", value(&key)));
+        let value = |key: &String| run.settings.get(key).map_or("-", String::as_str);
+        let keys = changed[run.experiment.as_str()].iter();
+        let changed = keys.map(|key| format!(", {key} = {}", value(key)));
         run.experiment.clone() + &changed.collect::<String>()
     };
     let group = |members: Vec<usize>| Group { name: name(runs[members[0]]), members };

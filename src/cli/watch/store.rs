@@ -64,7 +64,9 @@ impl Store {
         for root in &self.roots {
             find(root, 2, &mut found);
         }
+        let before = self.runs.len();
         self.runs.retain(|path, _| found.contains(path));
+        let mut changed = self.runs.len() < before;
         self.problems.clear();
         for path in &found {
             let files = files(path);
@@ -76,6 +78,7 @@ impl Store {
             if known {
                 continue;
             }
+            changed = true;
             match RunOverview::read(path) {
                 Ok(overview) => match self.runs.get_mut(path) {
                     Some(run) => (run.overview, run.files) = (overview, files),
@@ -91,12 +94,16 @@ impl Store {
                 }
             }
         }
-        let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
-        (self.groups, self.different) = (groups(&all), compared(&all));
+        if changed {
+            let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
+            (self.groups, self.different) = (groups(&all), compared(&all));
+        }
+        // With hundreds of runs the look at their folders takes a while itself.
+        let until = Instant::now() + AT_ONCE;
         for (path, run) in &mut self.runs {
             let going = run.overview.state == RunState::Running;
             run.memory = if going { memory_of_holder(&path.join(METRICS)) } else { None };
-            if let Err(error) = run.metrics.read(&path.join(METRICS), now + AT_ONCE) {
+            if let Err(error) = run.metrics.read(&path.join(METRICS), until) {
                 self.problems.insert(path.clone(), format!("{error:#}"));
             }
         }
