@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use podracer_runtime::SourceLine;
 use serde_json::{Value, json};
 
 use super::{Instruction, Place, Profile};
@@ -58,45 +59,38 @@ impl Profile {
 
     fn slice(&self, thread: u32, place: &Place, start: Duration, end: Duration) -> Value {
         let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
-        let (name, category) = match (self.work(place), place) {
-            (Some(work), Place::Instruction(Instruction { program, .. })) => {
-                (work.name.clone(), self.programs[*program].role)
-            }
-            (_, Place::Host(line)) => (line.to_string(), "host"),
-            (_, Place::Other(file)) => (file.clone(), "other"),
-            (_, Place::Helper | Place::Idle | Place::Instruction(_)) => {
-                ("XLA's threads".to_owned(), "other")
-            }
-        };
-        let lines = self.work(place).map(|work| &work.lines[..]).unwrap_or_default();
-        let most =
-            lines.iter().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(line, _)| line.to_string());
+        let (part, name, lines) = self.described(place);
+        let most = lines.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
         json!({
-            "ph": "X", "name": name, "cat": category, "pid": 1, "tid": thread, "ts": microseconds(start),
-            "dur": microseconds(end.saturating_sub(start)), "args": { "line": most },
+            "ph": "X", "name": name, "cat": part, "pid": 1, "tid": thread, "ts": microseconds(start),
+            "dur": microseconds(end.saturating_sub(start)),
+            "args": { "line": most.map(|(line, _)| line.to_string()) },
         })
     }
 
     /// The frames of a place from the outermost on, with the share of each where it has several.
     fn frames(&self, place: &Place) -> Vec<(Vec<String>, f64)> {
+        let (part, name, lines) = self.described(place);
+        let frames = |line: Option<String>| {
+            [part.to_owned(), name.clone()].into_iter().chain(line).collect::<Vec<String>>()
+        };
+        match lines {
+            [] => vec![(frames(None), 1.0)],
+            lines => {
+                lines.iter().map(|(line, share)| (frames(Some(line.to_string())), *share)).collect()
+            }
+        }
+    }
+
+    /// The part of the training that a place belongs to, the place's name, and the lines of an instruction.
+    fn described(&self, place: &Place) -> (&str, String, &[(SourceLine, f64)]) {
         match (self.work(place), place) {
             (Some(work), Place::Instruction(Instruction { program, .. })) => {
-                let frames = |line: String| {
-                    vec![self.programs[*program].role.to_owned(), work.name.clone(), line]
-                };
-                match &work.lines[..] {
-                    [] => vec![(frames("no line".to_owned()), 1.0)],
-                    lines => lines
-                        .iter()
-                        .map(|(line, share)| (frames(line.to_string()), *share))
-                        .collect(),
-                }
+                (self.programs[*program].role, work.name.clone(), &work.lines)
             }
-            (_, Place::Host(line)) => vec![(vec!["host".to_owned(), line.to_string()], 1.0)],
-            (_, Place::Other(file)) => vec![(vec!["other".to_owned(), file.clone()], 1.0)],
-            (_, Place::Helper | Place::Idle | Place::Instruction(_)) => {
-                vec![(vec!["other".to_owned(), "XLA's threads".to_owned()], 1.0)]
-            }
+            (_, Place::Host(line)) => ("host", line.to_string(), &[]),
+            (_, Place::Other(file)) => ("other", file.clone(), &[]),
+            _ => ("other", "XLA's threads".to_owned(), &[]),
         }
     }
 }

@@ -70,7 +70,7 @@ struct Moment {
 pub(crate) struct Profile {
     programs: Vec<Compiled>,
     moments: Vec<Moment>,
-    /// Names of threads that still exist, by number.
+    /// Names of threads, by number.
     threads: BTreeMap<u32, String>,
     /// Time over which samples were taken.
     pub(crate) time: Duration,
@@ -98,6 +98,8 @@ pub(crate) struct Recorder {
     host: HostCode,
     programs: Vec<Compiled>,
     moments: Vec<Moment>,
+    /// Names of the threads that were seen: they may end before the others.
+    threads: BTreeMap<u32, String>,
     /// CPU time of the process when the first sample was taken.
     cpu_time: Duration,
     start: Instant,
@@ -116,6 +118,7 @@ impl Recorder {
             host: HostCode::new(&regions, library),
             programs,
             moments: Vec::new(),
+            threads: BTreeMap::new(),
             cpu_time: sampler.cpu_time()?,
             start: Instant::now(),
             sampler,
@@ -127,10 +130,13 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::new`], also where the process has ended.
     pub(crate) fn sample(&mut self) -> Result<()> {
-        let Recorder { sampler, thunks, host, moments, start, .. } = self;
+        let Recorder { sampler, thunks, host, moments, threads, start, .. } = self;
         let time = start.elapsed();
         let mut seen = Vec::new();
         sampler.sample(|thread, words| seen.push((thread, words.to_vec())))?;
+        for (thread, _) in &seen {
+            threads.entry(*thread).or_insert_with(|| sampler.name(*thread));
+        }
         let memory = sampler.memory();
         moments.extend(seen.into_iter().map(|(thread, words)| {
             let instruction = thunks.find(memory, &words);
@@ -153,7 +159,7 @@ impl Recorder {
         Ok(Profile {
             programs: self.programs,
             moments: self.moments,
-            threads: self.sampler.threads()?.into_iter().collect(),
+            threads: self.threads,
             time,
             cpu_time: self.sampler.cpu_time()?.saturating_sub(self.cpu_time),
         })

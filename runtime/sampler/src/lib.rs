@@ -101,15 +101,10 @@ impl Sampler {
         &self.memory
     }
 
-    /// Names of the threads that there are now, by number.
-    ///
-    /// # Errors
-    /// [`SamplerError::Gone`].
-    pub fn threads(&self) -> Result<Vec<(u32, String)>, SamplerError> {
-        let process = self.process;
-        let threads =
-            memory::threads(process).map_err(|source| SamplerError::Gone { process, source })?;
-        Ok(threads.into_iter().map(|thread| (thread, memory::name(process, thread))).collect())
+    /// The name of a thread; empty for one that has ended.
+    #[must_use]
+    pub fn name(&self, thread: u32) -> String {
+        memory::name(self.process, thread)
     }
 
     /// The time that all threads of the process have computed together.
