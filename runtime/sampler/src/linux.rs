@@ -34,7 +34,7 @@ fn stopped(
     words: &mut Vec<u64>,
 ) -> Result<bool, (&'static str, Errno)> {
     ptrace::seize(thread, Options::empty()).map_err(|errno| ("PTRACE_SEIZE", errno))?;
-    // From here on the thread is let go, whatever happens.
+    // These fail only for a thread that has ended, which needs not be let go.
     let status =
         ptrace::interrupt(thread).map_err(|errno| ("PTRACE_INTERRUPT", errno)).and_then(|()| {
             waitpid(thread, Some(WaitPidFlag::__WALL)).map_err(|errno| ("waitpid", errno))
