@@ -96,12 +96,8 @@ pub(crate) struct Recorder {
     sampler: Sampler,
     thunks: Thunks,
     host: HostCode,
-    programs: Vec<Compiled>,
-    moments: Vec<Moment>,
-    /// Names of the threads that were seen: they may end before the others.
-    threads: BTreeMap<u32, String>,
-    /// CPU time of the process when the first sample was taken.
-    cpu_time: Duration,
+    /// Samples so far; its times are those of the beginning.
+    profile: Profile,
     start: Instant,
 }
 
@@ -116,10 +112,13 @@ impl Recorder {
         Ok(Recorder {
             thunks: Thunks::new(&regions, library, &programs),
             host: HostCode::new(&regions, library),
-            programs,
-            moments: Vec::new(),
-            threads: BTreeMap::new(),
-            cpu_time: sampler.cpu_time()?,
+            profile: Profile {
+                programs,
+                moments: Vec::new(),
+                threads: BTreeMap::new(),
+                time: Duration::ZERO,
+                cpu_time: sampler.cpu_time()?,
+            },
             start: Instant::now(),
             sampler,
         })
@@ -130,15 +129,16 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::new`], also where the process has ended.
     pub(crate) fn sample(&mut self) -> Result<()> {
-        let Recorder { sampler, thunks, host, moments, threads, start, .. } = self;
+        let Recorder { sampler, thunks, host, profile, start } = self;
         let time = start.elapsed();
         let mut seen = Vec::new();
         sampler.sample(|thread, words| seen.push((thread, words.to_vec())))?;
         for (thread, _) in &seen {
-            threads.entry(*thread).or_insert_with(|| sampler.name(*thread));
+            // It may end before the others.
+            profile.threads.entry(*thread).or_insert_with(|| sampler.name(*thread));
         }
         let memory = sampler.memory();
-        moments.extend(seen.into_iter().map(|(thread, words)| {
+        profile.moments.extend(seen.into_iter().map(|(thread, words)| {
             let instruction = thunks.find(memory, &words);
             let place = instruction.map_or_else(|| host.place(&words), Place::Instruction);
             Moment { thread, time, place }
@@ -150,19 +150,15 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::sample`].
-    pub(crate) fn finish(mut self) -> Result<Profile> {
-        let time = self.start.elapsed();
+    pub(crate) fn finish(self) -> Result<Profile> {
+        let Recorder { sampler, mut profile, start, .. } = self;
+        profile.time = start.elapsed();
+        profile.cpu_time = sampler.cpu_time()?.saturating_sub(profile.cpu_time);
         // Those that look for work would as well wait.
-        self.moments.retain(|moment| moment.place != Place::Idle);
-        help(&mut self.moments);
-        self.moments.sort_by_key(|moment| (moment.thread, moment.time));
-        Ok(Profile {
-            programs: self.programs,
-            moments: self.moments,
-            threads: self.threads,
-            time,
-            cpu_time: self.sampler.cpu_time()?.saturating_sub(self.cpu_time),
-        })
+        profile.moments.retain(|moment| moment.place != Place::Idle);
+        help(&mut profile.moments);
+        profile.moments.sort_by_key(|moment| (moment.thread, moment.time));
+        Ok(profile)
     }
 }
 
