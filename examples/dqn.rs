@@ -183,7 +183,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let checkpoint = anakin.checkpoint(&state, ITERATIONS as u64)?;
     let mut environments = compiled_environments(&client, 0, environment, 100, 1)?;
-    let order = Play { episodes: 100, seed, sampled: false, allow_nan: false };
+    let order = Play { episodes: 100, seed, ..Play::default() };
     let never = AtomicBool::new(false);
     let played = play(&agent, &checkpoint, &mut environments, &order, (&client, 0), &never)?;
     let mean = played.iter().map(|one| one.episode_return).sum::<f32>() / played.len() as f32;

@@ -152,6 +152,12 @@ fn text_width(text: &str) -> u32 {
     measured.unwrap_or(8 * text.chars().count() as u32) * 6 / 5
 }
 
+/// The charts' font in a size, for other pictures with text.
+pub(crate) fn text_font(size: u32) -> FontDesc<'static> {
+    register();
+    FontDesc::from((SANS, size))
+}
+
 /// Makes the font known, once.
 fn register() {
     static FONT: Once = Once::new();

@@ -262,6 +262,9 @@ pub(super) struct PlayArguments {
     /// Pictures a second, 0.1 to 100
     #[arg(long, default_value_t = 15.0, value_parser = pictures_a_second)]
     pub(super) fps: f64,
+    /// Show what the agent makes of each state beside its picture: the state's value, and probabilities and values of actions
+    #[arg(long, conflicts_with_all = ["random", "against"])]
+    pub(super) values: bool,
     /// Draw every action uniformly from the action space
     #[arg(long)]
     pub(super) random: bool,

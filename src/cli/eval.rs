@@ -142,7 +142,7 @@ pub(super) fn eval(
     let Reopened { ready, found, .. } =
         Reopened::open(&args.run, find, &overrides, console, program)?;
     let &EvalArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
-    let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
+    let play = Play { episodes: episodes.get(), seed, sampled, allow_nan, ..Play::default() };
     let _heeding = signals::heed();
     let (played, against) = match &args.against {
         Some(opponent) => {
@@ -153,7 +153,7 @@ pub(super) fn eval(
         None => {
             let played = ready
                 .evaluator(&play)
-                .and_then(|mut one| one.play(&found.checkpoint, interrupt, &mut |_| Ok(())))
+                .and_then(|mut one| one.play(&found.checkpoint, interrupt, &mut |_, _| Ok(())))
                 .with_context(|| format!("cannot play {}", ready.settings.experiment))?;
             (played, None)
         }

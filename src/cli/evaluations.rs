@@ -44,7 +44,8 @@ impl Episodes {
         }
         if let Some(recorder) = self.recorder.as_mut().filter(|one| due(one.every)) {
             let began = Instant::now();
-            recorder.record(iterations, run, directory, interrupt)?;
+            let progress = (iterations, totals.counters.env_steps);
+            recorder.record(progress, run, directory, interrupt)?;
             totals.evaluated(began.elapsed());
         }
         Ok(())
@@ -66,7 +67,7 @@ impl Evaluations {
         let Some(every) = train.eval_every else { return Ok(None) };
         let (episodes, sampled) = (train.eval_episodes, train.eval_sampled);
         // What the run does about such parameters is a setting of its own.
-        let play = Play { episodes, seed: train.seed, sampled, allow_nan: true };
+        let play = Play { episodes, seed: train.seed, sampled, allow_nan: true, views: false };
         let evaluator = ready.evaluator(&play)?;
         Ok(Some(Evaluations { evaluator, every, episodes }))
     }
@@ -84,7 +85,7 @@ impl Evaluations {
         let failed = || format!("the evaluation after {iterations} iterations failed");
         let played = self
             .evaluator
-            .play(&run.checkpoint()?, interrupt, &mut |_| Ok(()))
+            .play(&run.checkpoint()?, interrupt, &mut |_, _| Ok(()))
             .with_context(failed)?;
         totals.evaluated(began.elapsed());
         if played.len() < self.episodes {

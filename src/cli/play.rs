@@ -17,10 +17,12 @@ use super::arguments::PlayArguments;
 use super::session::Reopened;
 use super::versus::versus;
 use super::{Console, INTERRUPTED, Program, program_name, signals};
-use crate::evaluation::Play;
+use crate::evaluation::{AgentView, Play};
 use crate::format::plural;
 use crate::loading::Overrides;
-use crate::play::{Animation, Colours, End, Format, Picture, Pictures, Reel, Shown};
+#[cfg(feature = "plots")]
+use crate::play::Panel;
+use crate::play::{Animation, Colours, End, Format, Frame, Lines, Pictures, Reel, Shown};
 use crate::registry::Registry;
 use crate::run_directory::RunDirectory;
 use crate::settings::{UsageError, suggestion};
@@ -43,6 +45,10 @@ pub(super) fn play(
             ))
         })?),
     };
+    if cfg!(not(feature = "plots")) && args.values && args.output.is_some() {
+        let problem = "a film with --values needs a program with the feature `plots`";
+        return Err(UsageError::new(problem).into());
+    }
     if let Some(run) = &args.against {
         let environment = named_environment(args, program.registry)?;
         return versus(args, &environment, run, console, program, interrupt);
@@ -83,12 +89,12 @@ fn trained(
     let Reopened { ready, found, .. } = Reopened::open(run, find, &overrides, console, program)?;
     let settings = &ready.settings;
     let (stage, pictures) = ready.environment.stage(&settings.environment, ready.device())?;
-    let &PlayArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
-    let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
+    let &PlayArguments { episodes, seed, sample: sampled, allow_nan, values: views, .. } = args;
+    let play = Play { episodes: episodes.get(), seed, sampled, allow_nan, views };
     let mut evaluator = ready.plays()?.evaluator(stage, ready.device(), &play)?;
     let _heeding = signals::heed();
     let mut screen = Screen::new((args, format), pictures, console)?;
-    let watch = &mut |memory: &StepMemory| screen.show(memory, interrupt);
+    let watch = &mut |memory: &StepMemory, view| screen.show(memory, view, interrupt);
     evaluator
         .play(&found.checkpoint, interrupt, watch)
         .with_context(|| format!("cannot play {}", settings.experiment))?;
@@ -113,11 +119,11 @@ fn at_random(
     let mut draws = Random::from_state(args.seed ^ ACTIONS);
     let mut screen = Screen::new((args, format), pictures, console)?;
     stage.reset(args.seed, 0, &mut memory.step())?;
-    screen.show(&memory, interrupt)?;
+    screen.show(&memory, None, interrupt)?;
     while screen.ended < args.episodes.get() && !interrupt.load(Ordering::Relaxed) {
         let action = draw_action(&stage.spec().action.clone(), &mut draws);
         stage.step(&action, &mut memory.step())?;
-        screen.show(&memory, interrupt)?;
+        screen.show(&memory, None, interrupt)?;
     }
     screen.finish()
 }
@@ -181,6 +187,11 @@ struct Screen<'a, 'b> {
     next: Instant,
     /// The film to write, whose file is created before the first step.
     animation: Option<(&'a Path, Animation<'a>)>,
+    /// Draws the agent's views beside the pictures of a film; `None` where they are not asked for.
+    #[cfg(feature = "plots")]
+    panel: Option<Panel>,
+    /// Writes the agent's views below the pictures of a terminal.
+    views: Lines,
     /// Number of episodes that ended.
     ended: usize,
 }
@@ -205,18 +216,26 @@ impl<'a, 'b> Screen<'a, 'b> {
             lines: 0,
             next: Instant::now(),
             animation: args.output.as_ref().zip(format).map(create).transpose()?,
+            #[cfg(feature = "plots")]
+            panel: args.values.then(|| Panel::new(usize::from(args.size))),
+            views: Lines::default(),
             ended: 0,
         })
     }
 
-    /// Shows the outcome of the first reset or of a step.
-    fn show(&mut self, memory: &StepMemory, interrupt: &AtomicBool) -> Result<()> {
+    /// Shows the outcome of the first reset or of a step, with the agent's view of the state after it.
+    fn show(
+        &mut self,
+        memory: &StepMemory,
+        view: Option<AgentView>,
+        interrupt: &AtomicBool,
+    ) -> Result<()> {
         if self.ended == self.args.episodes.get() {
             return Ok(());
         }
-        let Some(shown) = self.reel.show(memory) else { return Ok(()) };
-        let Shown { picture, steps, episode_return, end } = shown;
-        self.draw(picture, (steps, episode_return), interrupt)?;
+        let Some(shown) = self.reel.show(memory, view) else { return Ok(()) };
+        let Shown { frame, steps, episode_return, end } = shown;
+        self.draw(frame, (steps, episode_return), interrupt)?;
         let Some(End { terminated, next }) = end else { return Ok(()) };
         self.ended += 1;
         self.console.print(&format!(
@@ -234,16 +253,24 @@ impl<'a, 'b> Screen<'a, 'b> {
 
     fn draw(
         &mut self,
-        picture: Option<Picture>,
+        frame: Option<Frame>,
         (steps, episode_return): (u64, f64),
         interrupt: &AtomicBool,
     ) -> Result<()> {
-        let Some(picture) = picture else { return Ok(()) };
+        let Some(Frame { picture, view }) = frame else { return Ok(()) };
         if let Some((path, animation)) = &mut self.animation {
+            #[cfg(feature = "plots")]
+            let picture = match &mut self.panel {
+                None => picture,
+                Some(panel) => panel.beside(&picture, view.as_ref())?,
+            };
             return animation.add(&picture).with_context(|| cannot_write(path));
         }
         let caption = format!("step {steps}, return {episode_return}");
-        let text = picture.text(self.colours.unwrap_or(Colours::None));
+        let mut text = picture.text(self.colours.unwrap_or(Colours::None));
+        if self.args.values {
+            text += &self.views.text(view.as_ref());
+        }
         if self.colours.is_none() {
             return self.console.print(&format!("{text}{caption}\n\n"));
         }

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use podracer_envs::host::StepMemory;
 
 use super::ready::Ready;
-use crate::evaluation::Play;
-use crate::play::{Animation, Format, Pictures, Reel};
-use crate::run_directory::RunDirectory;
+use crate::evaluation::{AgentView, Play};
+use crate::play::{Animation, Format, Frame, Picture, Pictures, Reel};
+use crate::run_directory::{FilmName, RunDirectory};
 use crate::training::{Evaluator, Run};
 
 /// Pictures a second, and pixels of a picture's longer side.
@@ -27,38 +27,52 @@ impl Recorder {
     pub(super) fn compile(ready: &Ready) -> Result<Option<Self>> {
         let train = &ready.settings.train;
         let Some(every) = train.record_every else { return Ok(None) };
-        let play =
-            Play { episodes: 1, seed: train.seed, sampled: train.eval_sampled, allow_nan: true };
+        let (seed, sampled) = (train.seed, train.eval_sampled);
+        let play = Play { episodes: 1, seed, sampled, allow_nan: true, views: true };
         let environment = &ready.settings.environment;
         let (stage, pictures) = ready.environment.stage(environment, ready.device())?;
         let evaluator = ready.plays()?.evaluator(stage, ready.device(), &play)?;
         Ok(Some(Recorder { evaluator, pictures, every }))
     }
 
-    /// Records an episode. One that `interrupt` ends early is not kept.
+    /// Records an episode: a film of the environment's pictures, and one of the agent's own if it has any. One that `interrupt` ends
+    /// early is not kept.
     pub(super) fn record(
         &mut self,
-        iterations: u64,
+        (iterations, env_steps): (u64, u64),
         run: &mut dyn Run,
-        directory: &RunDirectory,
+        directory: &mut RunDirectory,
         interrupt: &AtomicBool,
     ) -> Result<()> {
         let failed = || format!("the episode after {iterations} iterations cannot be recorded");
-        let mut file = Vec::new();
-        let mut film = Animation::new(&mut file, Format::Gif, LOOK);
+        let (mut environment, mut agent) = (Vec::new(), Vec::new());
+        let film = |file| Animation::new(file, Format::Gif, LOOK);
+        let (mut of_environment, mut of_agent) = (film(&mut environment), film(&mut agent));
         let mut reel = Reel::new(self.pictures.clone());
         let mut over = false;
-        let watch = &mut |memory: &StepMemory| {
-            let shown = if over { None } else { reel.show(memory) };
+        let watch = &mut |memory: &StepMemory, view: Option<AgentView>| {
+            let shown = if over { None } else { reel.show(memory, view) };
             let Some(shown) = shown else { return Ok(()) };
             over = shown.end.is_some();
-            shown.picture.map_or(Ok(()), |picture| film.add(&picture))
+            let Some(Frame { picture, view }) = shown.frame else { return Ok(()) };
+            of_environment.add(&picture)?;
+            view.and_then(|view| Picture::of_agent(&view))
+                .map_or(Ok(()), |picture| of_agent.add(&picture))
         };
         self.evaluator.play(&run.checkpoint()?, interrupt, watch).with_context(failed)?;
         if !over {
             return Ok(());
         }
-        film.finish().with_context(failed)?;
-        directory.write_episode(iterations, &file)
+        of_environment.finish().with_context(failed)?;
+        let drawn = of_agent.has_pictures();
+        match drawn {
+            true => of_agent.finish().map(drop).with_context(failed)?,
+            false => drop(of_agent),
+        }
+        let mut record = |of_agent, film: &[u8]| {
+            directory.record_film(&FilmName { iterations, of_agent }, env_steps, film)
+        };
+        record(false, &environment)?;
+        if drawn { record(true, &agent) } else { Ok(()) }
     }
 }

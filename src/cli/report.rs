@@ -198,15 +198,26 @@ fn films(curves: &Curves, ranked: &[&Group]) -> Result<Vec<Markup>> {
         let members = members(curves, group).into_iter();
         let best = members.max_by(|one, other| reached(one).total_cmp(&reached(other)));
         let Some(run) = best else { continue };
-        let Some((iterations, film)) = run.last_episode(left)? else { continue };
-        left -= film.len();
-        let source = format!("data:image/gif;base64,{}", STANDARD.encode(&film));
-        films.push(html! {
-            figure {
-                img src=(source) alt={ "an episode of " (group.name) };
-                figcaption { (group.name) ", seed " (run.seed) ", after " (iterations) " iterations" }
+        let names = run.films();
+        let last = names.iter().map(|name| name.iterations).max();
+        for name in names.iter().filter(|name| Some(name.iterations) == last) {
+            let film = run.film(name)?;
+            if film.len() > left {
+                continue;
             }
-        });
+            left -= film.len();
+            let source = format!("data:image/gif;base64,{}", STANDARD.encode(&film));
+            let what = if name.of_agent { "what the agent draws in it" } else { "an episode" };
+            films.push(html! {
+                figure {
+                    img src=(source) alt={ (what) " of " (group.name) };
+                    figcaption {
+                        (group.name) ", seed " (run.seed) ", after " (name.iterations) " iterations"
+                        @if name.of_agent { ": " (what) }
+                    }
+                }
+            });
+        }
     }
     Ok(films)
 }

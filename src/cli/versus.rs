@@ -44,10 +44,10 @@ pub(super) fn versus(
     let versus = Versus::new(stage, streams, games, !args.second);
     let versus = versus.echoing(!io::stdin().is_terminal());
     let tally = versus.tally();
-    let play =
-        Play { episodes: games, seed: args.seed, sampled: args.sample, allow_nan: args.allow_nan };
+    let &PlayArguments { seed, sample: sampled, allow_nan, .. } = args;
+    let play = Play { episodes: games, seed, sampled, allow_nan, views: false };
     let mut evaluator = ready.plays()?.evaluator(Box::new(versus), ready.device(), &play)?;
-    let played = evaluator.play(&found.checkpoint, interrupt, &mut |_| Ok(()));
+    let played = evaluator.play(&found.checkpoint, interrupt, &mut |_, _| Ok(()));
     let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
     if !tally.left {
         played.with_context(|| format!("cannot play against {}", run.display()))?;

@@ -6,14 +6,20 @@
 //! - What is drawn changes nothing in an episode: the states are those of an evaluation with the same draws.
 
 mod animation;
+#[cfg(feature = "plots")]
+mod panel;
 mod picture;
 mod reel;
+mod rows;
 mod stage;
 mod versus;
 
 pub use animation::{Animation, Format};
+#[cfg(feature = "plots")]
+pub use panel::Panel;
 pub use picture::{Colours, Picture};
-pub use reel::{End, Reel, Shown};
+pub use reel::{End, Frame, Reel, Shown};
+pub use rows::Lines;
 #[cfg(feature = "python-environments")]
 pub use stage::of_servers;
 pub use stage::{Pictures, of_dsl, of_observations};

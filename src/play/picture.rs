@@ -5,6 +5,8 @@ use std::fmt::Write;
 use podracer_dsl::prelude::TensorType;
 use podracer_envs::Space;
 
+use crate::evaluation::AgentView;
+
 /// Widest text of a picture, in columns.
 const COLUMNS: usize = 80;
 /// Highest text of a picture, in lines.
@@ -47,6 +49,13 @@ impl Picture {
         })
     }
 
+    /// The picture that the agent draws of itself; `None` for an agent that draws none.
+    #[must_use]
+    pub fn of_agent(view: &AgentView) -> Option<Self> {
+        let picture = view.picture.as_ref()?;
+        Picture::new(picture.ty(), picture.bytes())
+    }
+
     /// A picture of the bytes of one observation: an image, of which a stack of frames shows its last one, or a board of numbers. `None` for
     /// an observation that is neither.
     #[must_use]
@@ -87,7 +96,7 @@ impl Picture {
     }
 
     /// The pixel at a row and column, which are both in the picture.
-    fn pixel(&self, row: usize, column: usize) -> [u8; 3] {
+    pub(super) fn pixel(&self, row: usize, column: usize) -> [u8; 3] {
         self.pixels[row * self.width + column]
     }
 
@@ -110,20 +119,20 @@ impl Picture {
         Picture { height, width, pixels: pixels.collect() }
     }
 
-    /// The picture in such a size that its text, of which a character is one pixel wide and two high, fits a terminal.
-    fn fitting(&self) -> Picture {
-        let larger = (COLUMNS / self.width).min(2 * LINES / self.height);
-        match larger {
-            0 => self.thinned(self.width.div_ceil(COLUMNS).max(self.height.div_ceil(2 * LINES))),
-            // Larger cells are no clearer than two by two characters.
-            scale => self.scaled(scale.min(4)),
+    /// The picture in such a size that it fits into a width and a height, scaled up by whole numbers of at most `most`, or thinned.
+    #[must_use]
+    pub(super) fn fitting(&self, (width, height): (usize, usize), most: usize) -> Picture {
+        match (width / self.width).min(height / self.height) {
+            0 => self.thinned(self.width.div_ceil(width).max(self.height.div_ceil(height))),
+            scale => self.scaled(scale.min(most)),
         }
     }
 
     /// The picture as lines of text. With colours a character is two pixels, one above the other.
     #[must_use]
     pub fn text(&self, colours: Colours) -> String {
-        let picture = self.fitting();
+        // A character is one pixel wide and two high. Larger cells are no clearer than two by two characters.
+        let picture = self.fitting((COLUMNS, 2 * LINES), 4);
         let mut text = String::new();
         for row in (0..picture.height).step_by(2) {
             for column in 0..picture.width {

@@ -3,6 +3,7 @@
 use podracer_envs::host::StepMemory;
 
 use super::{Picture, Pictures};
+use crate::evaluation::AgentView;
 
 /// The episodes of one environment, step by step.
 pub struct Reel {
@@ -13,11 +14,20 @@ pub struct Reel {
     episode_return: f64,
 }
 
+/// A state as it is shown.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The state's picture.
+    pub picture: Picture,
+    /// The agent's view of the state; `None` for an episode's last one, and where it is not asked for.
+    pub view: Option<AgentView>,
+}
+
 /// A reset or a step.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// The picture of the state, if the environment knows it: of an episode's last state not every environment does.
-    pub picture: Option<Picture>,
+    /// The state, if the environment knows its picture: of an episode's last state not every environment does.
+    pub frame: Option<Frame>,
     /// Steps of the episode so far.
     pub steps: u64,
     /// Return of the episode so far.
@@ -32,7 +42,7 @@ pub struct End {
     /// True if the episode ended by itself, and not by a limit of its length.
     pub terminated: bool,
     /// The first state of the next episode.
-    pub next: Option<Picture>,
+    pub next: Option<Frame>,
 }
 
 impl Reel {
@@ -42,12 +52,13 @@ impl Reel {
         Reel { pictures, begun: false, steps: 0, episode_return: 0.0 }
     }
 
-    /// The last reset or step; `None` for a step that the environment skipped.
-    pub fn show(&mut self, memory: &StepMemory) -> Option<Shown> {
+    /// The last reset or step, with the agent's view of the state after it; `None` for a step that the environment skipped.
+    pub fn show(&mut self, memory: &StepMemory, view: Option<AgentView>) -> Option<Shown> {
         let mut pictures = self.pictures.take().into_iter();
+        let frame = |picture: Option<Picture>, view| picture.map(|picture| Frame { picture, view });
         if !self.begun {
             self.begun = true;
-            return Some(Shown { picture: pictures.next(), ..Shown::default() });
+            return Some(Shown { frame: frame(pictures.next(), view), ..Shown::default() });
         }
         if memory.skipped(0) {
             return None;
@@ -59,10 +70,11 @@ impl Reel {
         // An environment that does not know an episode's last observation gives that of the next one's first state only.
         let picture = if over && pictures.len() == 1 { None } else { pictures.next() };
         let (steps, episode_return) = (self.steps, self.episode_return);
-        let end = over.then(|| {
-            (self.steps, self.episode_return) = (0, 0.0);
-            End { terminated, next: pictures.next() }
-        });
-        Some(Shown { picture, steps, episode_return, end })
+        if !over {
+            return Some(Shown { frame: frame(picture, view), steps, episode_return, end: None });
+        }
+        (self.steps, self.episode_return) = (0, 0.0);
+        let end = Some(End { terminated, next: frame(pictures.next(), view) });
+        Some(Shown { frame: frame(picture, None), steps, episode_return, end })
     }
 }

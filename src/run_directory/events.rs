@@ -27,20 +27,36 @@ pub(super) struct Event {
     pub(super) summary: Option<Summary>,
 }
 
-/// The fields of TensorFlow's `summary.proto` that scalars need.
+/// The fields of TensorFlow's `summary.proto` that scalars and images need.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Summary {
     #[prost(message, repeated, tag = "1")]
-    pub(super) value: Vec<Scalar>,
+    pub(super) value: Vec<Value>,
 }
 
-/// `Summary.Value` with a simple value.
+/// `Summary.Value` with a simple value or an image.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Scalar {
+pub(super) struct Value {
     #[prost(string, tag = "1")]
     pub(super) tag: String,
     #[prost(float, optional, tag = "2")]
     pub(super) simple_value: Option<f32>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) image: Option<Image>,
+}
+
+/// `Summary.Image`: the bytes of a file, which may be an animated GIF.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Image {
+    #[prost(int32, tag = "1")]
+    pub(super) height: i32,
+    #[prost(int32, tag = "2")]
+    pub(super) width: i32,
+    /// 3 for red, green and blue.
+    #[prost(int32, tag = "3")]
+    pub(super) colorspace: i32,
+    #[prost(bytes = "vec", tag = "4")]
+    pub(super) encoded_image_string: Vec<u8>,
 }
 
 pub(super) struct Events {
@@ -91,38 +107,46 @@ impl Events {
     /// The scalars of lines, over environment steps.
     pub(super) fn write(&mut self, lines: &[Line]) -> Result<()> {
         let wall_time = now();
-        let event = |line: &Line| {
+        let of_line = |line: &Line| {
             let series = line.series.iter();
-            let mut value: Vec<Scalar> =
-                series.map(|(tag, series)| Scalar::new(tag, series.mean())).collect();
+            let mut value: Vec<Value> =
+                series.map(|(tag, series)| Value::scalar(tag, series.mean())).collect();
             if let Some(calls) = &line.calls {
                 let speed = calls.env_steps as f64 / calls.seconds.max(f64::MIN_POSITIVE);
-                value.push(Scalar::new("env_steps_per_second", speed as f32));
+                value.push(Value::scalar("env_steps_per_second", speed as f32));
                 let values = calls.values.iter();
-                value.extend(values.map(|(tag, value)| Scalar::new(tag, *value as f32)));
+                value.extend(values.map(|(tag, value)| Value::scalar(tag, *value as f32)));
                 let counts = calls.counts.iter();
-                value.extend(counts.map(|(tag, count)| Scalar::new(tag, *count as f32)));
-                value.extend(calls.mean_return.map(|mean| Scalar::new("mean_return", mean as f32)));
+                value.extend(counts.map(|(tag, count)| Value::scalar(tag, *count as f32)));
+                value.extend(
+                    calls.mean_return.map(|mean| Value::scalar("mean_return", mean as f32)),
+                );
             }
-            Event {
-                wall_time,
-                step: i64::try_from(line.env_steps).unwrap_or(i64::MAX),
-                summary: Some(Summary { value }),
-                ..Event::default()
-            }
+            event(wall_time, line.env_steps, value)
         };
-        self.append(&lines.iter().map(event).collect::<Vec<_>>())
+        self.append(&lines.iter().map(of_line).collect::<Vec<_>>())
     }
 
     /// The scalars of an evaluation, at so many environment steps.
     pub(super) fn evaluation(&mut self, steps: u64, values: &[(&str, f64)]) -> Result<()> {
-        let value = values.iter().map(|&(tag, value)| Scalar::new(tag, value as f32)).collect();
-        self.append(&[Event {
-            wall_time: now(),
-            step: i64::try_from(steps).unwrap_or(i64::MAX),
-            summary: Some(Summary { value }),
-            ..Event::default()
-        }])
+        let value = values.iter().map(|&(tag, value)| Value::scalar(tag, value as f32)).collect();
+        self.append(&[event(now(), steps, value)])
+    }
+
+    /// A film as a GIF, at so many environment steps.
+    pub(super) fn film(&mut self, steps: u64, tag: &str, gif: &[u8]) -> Result<()> {
+        // A GIF has its width and height at the sixth and the eighth byte.
+        let side = |at: usize| {
+            gif.get(at..at + 2).map_or(0, |two| i32::from(two[0]) | (i32::from(two[1]) << 8))
+        };
+        let image = Image {
+            height: side(8),
+            width: side(6),
+            colorspace: 3,
+            encoded_image_string: gif.to_vec(),
+        };
+        let value = Value { tag: tag.to_owned(), simple_value: None, image: Some(image) };
+        self.append(&[event(now(), steps, vec![value])])
     }
 
     fn append(&mut self, events: &[Event]) -> Result<()> {
@@ -141,9 +165,19 @@ impl Events {
     }
 }
 
-impl Scalar {
-    fn new(tag: &str, value: f32) -> Self {
-        Self { tag: tag.to_owned(), simple_value: Some(value) }
+impl Value {
+    fn scalar(tag: &str, value: f32) -> Self {
+        Self { tag: tag.to_owned(), simple_value: Some(value), image: None }
+    }
+}
+
+/// Values at so many environment steps.
+fn event(wall_time: f64, steps: u64, value: Vec<Value>) -> Event {
+    Event {
+        wall_time,
+        step: i64::try_from(steps).unwrap_or(i64::MAX),
+        summary: Some(Summary { value }),
+        ..Event::default()
     }
 }
 

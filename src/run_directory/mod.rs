@@ -10,6 +10,7 @@
 
 mod best;
 mod events;
+mod films;
 mod messages;
 mod metrics;
 mod overview;
@@ -29,6 +30,7 @@ use podracer_plugins::read_regular_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use films::FilmName;
 use messages::MESSAGES;
 pub(crate) use messages::{Message, MessageKind};
 pub use overview::{RunOverview, RunState, differences, runs_in};
@@ -341,18 +343,6 @@ impl RunDirectory {
     ) -> Result<()> {
         self.metrics.evaluation(progress, values)?;
         self.events.evaluation(progress.1, values)
-    }
-
-    /// Writes the film of an episode that was recorded after so many iterations.
-    ///
-    /// # Errors
-    /// Names the file that cannot be written.
-    pub fn write_episode(&self, iterations: u64, film: &[u8]) -> Result<()> {
-        let folder = self.path.join(EPISODES);
-        let cannot = || format!("cannot make `{}`", folder.display());
-        fs::create_dir_all(&folder).with_context(cannot)?;
-        // Names in the order of the iterations.
-        write_whole(&folder.join(format!("{iterations:09}.gif")), film)
     }
 
     /// Writes `learning_curve.svg`, if the program has the feature `plots`. The last point is the mean of so many `episodes`.

@@ -1,14 +1,13 @@
 //! What a report says of a run beside its [`RunOverview`].
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use podracer_plugins::read_regular_text;
 use sha2::{Digest, Sha256};
 use toml::Table;
 
-use super::{CONFIG, EPISODES, MESSAGES, Message, RunOverview};
+use super::{CONFIG, MESSAGES, Message, RunOverview};
 
 /// Most bytes of messages that are read.
 const LARGEST: u64 = 64 << 20;
@@ -57,24 +56,5 @@ impl RunOverview {
         let mut messages: Vec<Message> = last.take(most).collect();
         messages.reverse();
         Ok(messages)
-    }
-
-    /// The last recorded episode, with its iterations; `None` where there is none of at most so many bytes.
-    ///
-    /// # Errors
-    /// Where the film cannot be read.
-    pub fn last_episode(&self, most: usize) -> Result<Option<(u64, Vec<u8>)>> {
-        let Ok(entries) = fs::read_dir(self.run.join(EPISODES)) else { return Ok(None) };
-        let film = |path: PathBuf| {
-            let iterations = path.file_stem()?.to_str()?.parse::<u64>().ok()?;
-            Some((iterations, path))
-        };
-        let last = entries.filter_map(|entry| film(entry.ok()?.path())).max();
-        let Some((iterations, path)) = last else { return Ok(None) };
-        let cannot = || format!("cannot read `{}`", path.display());
-        if fs::metadata(&path).with_context(cannot)?.len() > most as u64 {
-            return Ok(None);
-        }
-        Ok(Some((iterations, fs::read(&path).with_context(cannot)?)))
     }
 }

@@ -9,7 +9,9 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 use super::events::{Event, checksum};
-use super::{Counters, Recorded, RunDirectory, RunProgress, identity_in, write_whole};
+use super::{
+    Counters, FilmName, Recorded, RunDirectory, RunOverview, RunProgress, identity_in, write_whole,
+};
 use crate::loading::{Overrides, load};
 use crate::parameters::sha256;
 use crate::settings::{MetricsEvery, Settings, UsageError};
@@ -104,7 +106,8 @@ fn what_a_call_reports_is_on_disk_after_it() {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .find(|path| path.to_string_lossy().contains("tfevents"));
-    let events = read_events(&fs::read(name.unwrap()).unwrap());
+    let file = name.unwrap();
+    let events = read_events(&fs::read(&file).unwrap());
     assert_eq!(events[0].file_version.as_deref(), Some("brain.Event:2"));
     assert_eq!((events.len(), events[2].step), (3, 120));
     let tags: Vec<&str> = events[2]
@@ -116,6 +119,23 @@ fn what_a_call_reports_is_on_disk_after_it() {
         .map(|scalar| scalar.tag.as_str())
         .collect();
     assert_eq!(tags, ["loss", "env_steps_per_second", "mean_return"]);
+
+    // Width and height of a GIF are in its head.
+    let gif = *b"GIF89a\x40\x01\x20\x00";
+    let names = [false, true].map(|of_agent| FilmName { iterations: 6, of_agent });
+    names.iter().for_each(|name| run.record_film(name, 120, &gif).unwrap());
+    let events = read_events(&fs::read(&file).unwrap());
+    for (event, tag) in events[3..].iter().zip(["episode", "agent"]) {
+        let value = &event.summary.as_ref().unwrap().value[0];
+        let image = value.image.as_ref().unwrap();
+        assert_eq!((event.step, value.tag.as_str(), value.simple_value), (120, tag, None));
+        assert_eq!((image.width, image.height, image.colorspace), (320, 32, 3));
+        assert_eq!(image.encoded_image_string, gif);
+    }
+    fs::write(path.join("episodes/notes.txt"), "").unwrap();
+    let overview = RunOverview::read(&path).unwrap();
+    assert_eq!(overview.films(), names);
+    assert_eq!(overview.film(&names[1]).unwrap(), gif);
 
     run.write_result(&json!({"a": 1})).unwrap();
     run.write_curve(&settings(), &[(10, 0.5), (20, 1.0)], 100).unwrap();

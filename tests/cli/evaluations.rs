@@ -98,9 +98,18 @@ fn episodes_are_recorded_as_films() {
     let mut played = podracer(&["play", "recorded", "-o", "last.png", "--size", "100"]);
     let said = played.current_dir(&folder).assert().success().get_output().clone();
     assert!(text(&said.stderr).contains(" in last.png"), "{}", text(&said.stderr));
-    let film = fs::read(folder.path().join("last.png")).expect("a film");
-    let reader = png::Decoder::new(std::io::Cursor::new(film)).read_info().expect("a PNG");
-    assert!(reader.info().animation_control().is_some() && reader.info().width <= 100);
+    let width = |film: &str| {
+        let film = fs::read(folder.path().join(film)).expect("a film");
+        let reader = png::Decoder::new(std::io::Cursor::new(film)).read_info().expect("a PNG");
+        assert!(reader.info().animation_control().is_some());
+        reader.info().width
+    };
+    assert!(width("last.png") <= 100);
+    // The agent's values are beside the pictures.
+    let mut played =
+        podracer(&["play", "recorded", "-o", "values.png", "--size", "100", "--values"]);
+    played.current_dir(&folder).assert().success();
+    assert_eq!(width("values.png"), width("last.png") + 250);
 
     podracer(&["runs", "remove", "recorded", "--yes"]).current_dir(&folder).assert().success();
     assert!(!run.exists(), "films are a run's");

@@ -69,6 +69,16 @@ fn a_run_is_shown_as_text_and_plays_what_is_evaluated() {
             || shown.contains(&expected.replace(".0,", ",")),
         "{shown}"
     );
+    // With the agent's values the same episode has, below each picture, the state's value and a row for each of three actions.
+    let valued = printed(&["play", run, "--seed=3", "--values"]);
+    let below = |line: &str| {
+        line.starts_with("value ") || line.starts_with([' ', '>']) && line.contains("   0.")
+    };
+    assert_eq!(valued.lines().filter(|line| line.starts_with("value ")).count(), 9, "{valued}");
+    assert_eq!(valued.lines().filter(|line| line.starts_with('>')).count(), 9, "{valued}");
+    assert_eq!(valued.lines().filter(|line| below(line)).count(), 9 * 4, "{valued}");
+    let plain: Vec<&str> = shown.lines().filter(|line| line.starts_with("step ")).collect();
+    assert!(valued.lines().filter(|line| line.starts_with("step ")).eq(plain), "{valued}");
     // The ball is in the first row of the first picture.
     let first = shown.lines().next().expect("a line");
     assert!(first.contains('%') || first.contains('*') || first.contains('#'), "{first:?}");
@@ -86,6 +96,7 @@ fn mistakes_of_play_say_what_to_do() {
         (&["play", "connect-four", "--second"], "--against <RUN>"),
         (&["play", "catch", "--random", "--fps=0"], "expected a number from 0.1 to 100"),
         (&["play", "catch", "--random", "--best"], "cannot be used with"),
+        (&["play", "catch", "--random", "--values"], "cannot be used with"),
         (&["play", "catch", "--random", "--set", "agent.epochs=3"], "`catch` is an environment"),
         (
             &["play", "catch", "--random", "--set", "environment.row=3"],

@@ -211,7 +211,7 @@ fn others_are_refused() {
 fn a_browser_follows_a_training_and_plays_an_episode() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    train(folder, "runs/a", &[]);
+    train(folder, "runs/a", &["--set=train.record_every=2"]);
     let mut live = command(&[
         "train",
         "cartpole-sebulba-ppo",
@@ -272,6 +272,23 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     let frames = browser.value("film.frames").as_u64().expect("a number");
     browser.click("#step");
     assert_eq!(browser.value("film.now").as_u64(), Some((before + 1) % frames));
+
+    // The same episode with the agent's values beside the pictures, which takes their room.
+    let width = browser.value("film.width").as_u64().expect("a number");
+    browser.click("#values");
+    browser.click("#play");
+    wait_for("pictures with values", || {
+        browser.value("film.width").as_u64().expect("a number") > width + 200
+    });
+    assert_eq!(browser.value("film.frames").as_u64(), Some(frames));
+
+    // The episodes that were recorded in the training: the last one first, and each of the others.
+    browser.wait("#when", "4 iterations");
+    let drawn = "document.querySelector('#films img')?.naturalWidth > 100";
+    wait_for("a film", || browser.value(drawn) == true);
+    browser.value("at('film').value = 0; at('film').dispatchEvent(new Event('input'))");
+    browser.wait("#when", "2 iterations");
+    wait_for("another film", || browser.value(drawn) == true);
 
     // The training ends, and the page tells it.
     super::signals::stopped(live, "INT");

@@ -69,7 +69,7 @@ fn episodes(nets: &Checkpoint, order: Play, batch: usize, steps: usize) -> Vec<P
 
 #[test]
 fn as_many_whole_episodes_are_played_as_asked_for() {
-    let order = |episodes, seed, sampled| Play { episodes, seed, sampled, allow_nan: false };
+    let order = |episodes, seed, sampled| Play { episodes, seed, sampled, ..Play::default() };
     // A pole that is always pushed to one side falls within a dozen steps.
     let pushed = episodes(&pushing(1.0), order(7, 0, false), 3, usize::MAX);
     assert_eq!(pushed.len(), 7);
@@ -92,7 +92,7 @@ fn as_many_whole_episodes_are_played_as_asked_for() {
 /// Episodes that begin in a step of their own are no longer by it.
 #[test]
 fn steps_that_are_none_are_of_no_episode() {
-    let order = Play { episodes: 12, seed: 0, sampled: false, allow_nan: false };
+    let order = Play { episodes: 12, ..Play::default() };
     let mut environments = NextStep::new([1, 2, 5, 5]);
     let agent = loops::ppo(&CartPole::default(), sgd(0.1));
     let on = (&loops::client(1), 0);
@@ -109,7 +109,7 @@ fn steps_that_are_none_are_of_no_episode() {
 
 #[test]
 fn what_has_ended_before_an_interruption_counts() {
-    let order = Play { episodes: 1_000, seed: 0, sampled: false, allow_nan: false };
+    let order = Play { episodes: 1_000, ..Play::default() };
     let played = episodes(&pushing(1.0), order, 2, 25);
     assert!((2..=6).contains(&played.len()), "{played:?}");
 }

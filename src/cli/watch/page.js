@@ -213,7 +213,7 @@ async function choose(path) {
 async function follow() {
   const run = chosen;
   if (!run) return;
-  const { messages, threads } = await (await ask("api/now", { run })).json();
+  const { messages, threads, films } = await (await ask("api/now", { run })).json();
   if (run !== chosen) return;
   const list = at("messages").querySelector("ul");
   list.replaceChildren(
@@ -224,7 +224,35 @@ async function follow() {
   );
   at("messages").hidden = !messages.length;
   drawThreads(threads);
+  showFilms(films);
 }
+
+// The recorded episodes: those after as many iterations belong together, such as the environment's pictures and the agent's own.
+let recorded = [];
+
+function showFilms(files) {
+  const slider = at("film");
+  const last = !recorded.length || +slider.value === recorded.length - 1;
+  recorded = Object.entries(Object.groupBy(files, (file) => parseInt(file, 10))).map(([after, files]) => ({ after, files }));
+  at("films").hidden = !recorded.length;
+  slider.max = recorded.length - 1;
+  if (last) slider.value = slider.max;
+  showFilm();
+}
+
+function showFilm() {
+  const one = recorded[at("film").value];
+  at("when").textContent = one ? `${count(+one.after)} iterations` : "";
+  const images = (one?.files ?? []).map((name) => {
+    const src = `api/film?${new URLSearchParams({ run: chosen, name, ...(token ? { token } : {}) })}`;
+    return make("img", { src, alt: name });
+  });
+  // An image that is there goes on playing.
+  const box = at("films").querySelector("div");
+  const same = images.length === box.children.length && images.every((image, i) => image.getAttribute("src") === box.children[i].getAttribute("src"));
+  if (!same) box.replaceChildren(...images);
+}
+at("film").addEventListener("input", showFilm);
 
 // A band for each thread: the shares of its time that its activities took, above each other, over the seconds of training.
 function drawThreads(threads) {
@@ -309,7 +337,7 @@ async function play() {
   at("frame").textContent = "playing";
   at("play").disabled = true;
   try {
-    const answer = await ask("api/play", { run: chosen, seed: at("seed").value });
+    const answer = await ask("api/play", { run: chosen, seed: at("seed").value, values: at("values").checked });
     film = pictures(await answer.arrayBuffer());
     const canvas = at("picture");
     [canvas.width, canvas.height, canvas.hidden] = [film.width, film.height, false];

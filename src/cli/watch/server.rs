@@ -17,7 +17,7 @@ use tiny_http::{Header, Method, Request, Response, StatusCode};
 
 use super::store::Store;
 use crate::cli::curves::{Along, Summary};
-use crate::run_directory::RunOverview;
+use crate::run_directory::{FilmName, RunOverview};
 use crate::settings::UsageError;
 
 /// Time between two looks at whether the user wants to stop.
@@ -86,7 +86,7 @@ impl Server {
             thread::spawn(move || {
                 let answer = run.context("there is no such run").and_then(|run| {
                     let seed = asked.get("seed").parse().context("expected a seed")?;
-                    episode(&run, seed)
+                    episode(&run, seed, asked.get("values") == "true")
                 });
                 give(request, answer);
             });
@@ -106,6 +106,7 @@ impl Server {
                 .context("there is no such run")
                 .and_then(|run| details(run)),
             "/api/now" => now(store, Path::new(asked.get("run"))),
+            "/api/film" => film(store, &asked),
             _ => {
                 let text = "there is no such page".to_owned();
                 return respond(request, 404, ("text/plain; charset=utf-8", text.into_bytes()));
@@ -172,19 +173,31 @@ fn details(run: &RunOverview) -> Result<Answer> {
     Ok(("application/json", text.to_string().into_bytes()))
 }
 
-/// The parts of a run that grow: its last messages, and the activities of its threads.
+/// The parts of a run that grow: its last messages, the activities of its threads, and the files of recorded episodes.
 fn now(store: &Store, run: &Path) -> Result<Answer> {
-    let messages = store.run(run).context("there is no such run")?.messages(MESSAGES_SHOWN)?;
-    let text = json!({ "messages": messages, "threads": store.threads(run) });
+    let threads = store.threads(run);
+    let run = store.run(run).context("there is no such run")?;
+    let films: Vec<_> = run.films().iter().map(FilmName::file).collect();
+    let text =
+        json!({ "messages": run.messages(MESSAGES_SHOWN)?, "threads": threads, "films": films });
     Ok(("application/json", text.to_string().into_bytes()))
 }
 
-/// The pictures of an episode of a run's last checkpoint, played by a process of its own: YUV4MPEG2, of the environment's own size.
-fn episode(run: &RunOverview, seed: u64) -> Result<Answer> {
+/// The film of a recorded episode.
+fn film(store: &Store, asked: &Asked) -> Result<Answer> {
+    let run = store.run(Path::new(asked.get("run"))).context("there is no such run")?;
+    let name = FilmName::of(asked.get("name")).context("there is no such film")?;
+    Ok(("image/gif", run.film(&name)?))
+}
+
+/// The pictures of an episode of a run's last checkpoint, played by a process of its own: YUV4MPEG2, of the environment's own size, or
+/// larger with the agent's values beside them.
+fn episode(run: &RunOverview, seed: u64, values: bool) -> Result<Answer> {
     let folder = tempfile::tempdir()?;
     let film = folder.path().join("episode.y4m");
     let mut play = Command::new(std::env::current_exe()?);
-    play.arg("play").arg(&run.run).args(["--size", "1"]);
+    play.arg("play").arg(&run.run);
+    play.args(if values { &["--values", "--size", "320"][..] } else { &["--size", "1"] });
     let played = play.arg(format!("--seed={seed}")).arg("--output").arg(&film).output()?;
     if !played.status.success() {
         let said = String::from_utf8_lossy(&played.stderr);

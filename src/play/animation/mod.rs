@@ -111,6 +111,11 @@ impl<'a> Animation<'a> {
         Ok(())
     }
 
+    /// True after the first picture.
+    pub fn has_pictures(&self) -> bool {
+        self.pictures > 0
+    }
+
     /// Ends the animation. Returns the number of its pictures.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Acting: what runs beside environments, in training and in evaluation.
 
+use super::steps::of_legal;
+use crate::distributions::Categorical;
 use podracer_dsl::prelude::*;
 
 /// Index of a lane, which is one environment with its agent's memory and its keys.
@@ -46,6 +48,35 @@ pub struct Act<M: Tree, X: Tree> {
     pub extras: X,
 }
 
+/// The agent's side of one step, for people to look at. Parts that an agent does not have are `None`.
+#[derive(Tree, Clone, Debug, Default)]
+pub struct View {
+    /// The value of the state, in units of the rewards that the agent learns from. f32 `[]`
+    pub value: Option<Tensor>,
+    /// The probability of each action by the policy. f32 `[A]`
+    pub probabilities: Option<Tensor>,
+    /// The value of each action. f32 `[A]`
+    pub action_values: Option<Tensor>,
+    /// A picture of what the agent computes, such as a search tree or a map of attention. u8 `[height, width, 3]`
+    pub picture: Option<Tensor>,
+}
+
+impl View {
+    /// The view of an agent that values actions, f32 `[A]`: the state's value is that of the best legal one.
+    #[track_caller]
+    pub(super) fn of_action_values(values: Tensor, legal: Option<Tensor>) -> View {
+        let value = of_legal(values, legal).max();
+        View { value: Some(value), action_values: Some(values), ..View::default() }
+    }
+
+    /// The view of an agent that has a policy alone, by its logits, f32 `[A]`.
+    #[track_caller]
+    pub(super) fn of_logits(logits: Tensor, legal: Option<Tensor>) -> View {
+        let policy = Categorical::new(of_legal(logits, legal));
+        View { probabilities: Some(policy.probs()), ..View::default() }
+    }
+}
+
 /// An agent that acts beside environments. It is written for one lane: `vmap` makes the batch.
 pub trait Agent: Clone + 'static {
     /// Observations that the agent acts on.
@@ -73,6 +104,19 @@ pub trait Agent: Clone + 'static {
         mode: Mode,
         key: Key,
     ) -> Act<Self::Memory, Self::Extras>;
+
+    /// The agent's view of an input that it acts on, given what [`Agent::act`] is given: `podracer play --values` shows it beside the
+    /// picture of the state. A training's programs have nothing of it.
+    fn view(
+        &self,
+        _params: &Self::Params,
+        _memory: Self::Memory,
+        _input: Input<Self::Observation>,
+        _mode: Mode,
+        _key: Key,
+    ) -> View {
+        View::default()
+    }
 }
 
 /// Makes a wrapper `W<A>` of an agent that learns from a replay act as its field `agent` does.
@@ -101,6 +145,17 @@ macro_rules! acts_as_its_agent {
                 key: Key,
             ) -> Act<A::Memory, A::Extras> {
                 self.agent.act(params, memory, input, mode, key)
+            }
+
+            fn view(
+                &self,
+                params: &A::Params,
+                memory: A::Memory,
+                input: Input<A::Observation>,
+                mode: Mode,
+                key: Key,
+            ) -> View {
+                self.agent.view(params, memory, input, mode, key)
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use super::{
     Act, Agent, AnyHostReplay, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf,
-    Staleness,
+    Staleness, View,
 };
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
@@ -38,6 +38,7 @@ trait Erased {
         mode: Mode,
         key: Key,
     ) -> Act<AnyTree, AnyTree>;
+    fn view(&self, params: &AnyTree, memory: AnyTree, input: Input, mode: Mode, key: Key) -> View;
     fn init(&self, key: Key) -> AnyTree;
     fn init_store(&self, rollout: &Spec<Rollout<AnyAgent>>, axes: &Axes) -> AnyTree;
     fn params(&self, state: &AnyTree) -> AnyTree;
@@ -95,6 +96,9 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
         let Act { action, memory, extras } =
             Agent::act(self, &params, memory.get(), input, mode, key);
         Act { action, memory: AnyTree::new(memory), extras: AnyTree::new(extras) }
+    }
+    fn view(&self, params: &AnyTree, memory: AnyTree, input: Input, mode: Mode, key: Key) -> View {
+        Agent::view(self, &params.get(), memory.get(), input, mode, key)
     }
     fn init(&self, key: Key) -> AnyTree {
         AnyTree::new(Learn::init(self, key))
@@ -160,6 +164,9 @@ impl Agent for AnyAgent {
         key: Key,
     ) -> Act<AnyTree, AnyTree> {
         self.0.act(params, memory, input, mode, key)
+    }
+    fn view(&self, params: &AnyTree, memory: AnyTree, input: Input, mode: Mode, key: Key) -> View {
+        self.0.view(params, memory, input, mode, key)
     }
 }
 

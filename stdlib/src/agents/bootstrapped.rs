@@ -10,7 +10,8 @@ use super::steps::of_legal;
 use super::{
     Act, AdamSettings, Agent, AgentSettings, AnyAgent, Cx, Dqn, DqnLoss, DqnMemory, DqnMetrics,
     DqnSettings, DqnState, DqnValues, Exploration, Exploring, Input, LaneId, LearnFromReplay, Mode,
-    Networks, QNetwork, ReplaySettings, Replayed, Rollout, Step, Task, Window, Windows,
+    Networks, QNetwork, ReplaySettings, Replayed, Rollout, Step, Task, View, Window, Windows,
+    stack_frame,
 };
 use crate::Number;
 use podracer_dsl::prelude::*;
@@ -227,6 +228,21 @@ impl Agent for BootstrappedDqn {
         let probability = self.mask_probability;
         let mask = (probability < 1.0).then(|| masks.bernoulli([self.ensemble], probability));
         Act { action, memory: BootstrappedMemory { follows, dqn }, extras: mask }
+    }
+
+    /// The means of the values of all networks.
+    fn view(
+        &self,
+        params: &Exploring<PriorNetwork>,
+        memory: BootstrappedMemory,
+        input: Input,
+        _: Mode,
+        _: Key,
+    ) -> View {
+        let (seen, _) = stack_frame(memory.dqn.frames, input.observation, input.first);
+        let of_each = |network: PriorNetwork| network.apply(seen, self.prior_scale);
+        let values = vmap(params.network.clone(), of_each).mean_axis(0);
+        View::of_action_values(values, input.legal_actions)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::steps::of_legal;
 use super::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, Staleness,
-    TorsoNet, step_weights,
+    TorsoNet, View, step_weights,
 };
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
@@ -224,6 +224,10 @@ impl<O: Optimizer> Agent for DiscoAgent<O> {
             Mode::Greedy => policy.mode(),
         };
         Act { action, memory: (), extras: logits }
+    }
+
+    fn view(&self, net: &DiscoNet, (): (), input: Input, _: Mode, _: Key) -> View {
+        View::of_logits(net.policy.apply(net.features(input.observation)), input.legal_actions)
     }
 }
 

@@ -11,7 +11,7 @@
 use super::{
     Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, DqnExploration, DqnLoss, DqnSettings,
     Exploring, FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized, QNetwork, Rollout,
-    Step, Task, Window, Windows, epsilon_greedy, epsilon_ladder, no_frames, stack_frame,
+    Step, Task, View, Window, Windows, epsilon_greedy, epsilon_ladder, no_frames, stack_frame,
     stacked_space,
 };
 use crate::optim::{Optimizer, incremental_update};
@@ -190,6 +190,19 @@ impl Agent for Dqn {
         let values = |seen, noise| params.network.mean(seen, noise);
         let (action, memory) = self.act_by(values, params.epsilon, memory, input, mode, key);
         Act { action, memory, extras: () }
+    }
+
+    /// The values without noise.
+    fn view(
+        &self,
+        params: &Exploring<QNetwork>,
+        memory: DqnMemory,
+        input: Input,
+        _: Mode,
+        _: Key,
+    ) -> View {
+        let (seen, _) = stack_frame(memory.frames, input.observation, input.first);
+        View::of_action_values(params.network.mean(seen, None), input.legal_actions)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, Agent, Axes, Cx, Input, Iterated,
-    LaneId, Learn, Memory, Mode, Optimized, Policy, Rollout, RolloutOf, Staleness, scan_mean,
+    LaneId, Learn, Memory, Mode, Optimized, Policy, Rollout, RolloutOf, Staleness, View, scan_mean,
 };
 use crate::optim::Optimizer;
 use podracer_dsl::prelude::*;
@@ -206,6 +206,15 @@ impl<S: LearnActorCritic, O: Optimizer> Agent for ActorCriticAgent<S, O> {
         let acted = Acted { params, features, policy: &policy, action, memory };
         let extras = self.settings.extras(&acted);
         Act { action, memory, extras }
+    }
+
+    fn view(&self, params: &ActorCritic, memory: Memory, input: Input, _: Mode, _: Key) -> View {
+        let (_, features) = params.see(memory, &input);
+        let probabilities = match params.policy(features, input.legal_actions) {
+            Policy::Discrete(policy) => Some(policy.probs()),
+            Policy::MultiDiscrete(_) | Policy::Gaussian(_) => None,
+        };
+        View { value: Some(params.value(features)), probabilities, ..View::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::steps::{of_legal, weighted};
 use super::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf,
-    Staleness, TorsoNet, step_weights,
+    Staleness, TorsoNet, View, step_weights,
 };
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
@@ -185,6 +185,10 @@ impl<O: Optimizer> Agent for LearnedAgent<O> {
             Mode::Greedy => policy.mode(),
         };
         Act { action, memory: (), extras: () }
+    }
+
+    fn view(&self, policy: &Predictor, (): (), input: Input, _: Mode, _: Key) -> View {
+        View::of_logits(policy.apply(input.observation), input.legal_actions)
     }
 }
 

@@ -46,7 +46,7 @@ mod transition;
 
 pub use a2c::{A2c, A2cMetrics, A2cSettings};
 pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
-pub use agent::{Act, Agent, Input, LaneId, Mode};
+pub use agent::{Act, Agent, Input, LaneId, Mode, View};
 pub use alphazero::{
     AlphaZero, AlphaZeroMetrics, AlphaZeroNetwork, AlphaZeroSettings, AlphaZeroTerms,
 };

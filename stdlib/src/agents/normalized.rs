@@ -20,7 +20,7 @@
 use super::steps::weighted;
 use super::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape, Staleness,
-    step_weights,
+    View, step_weights,
 };
 use crate::Number;
 use podracer_dsl::prelude::*;
@@ -192,6 +192,18 @@ impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
     ) -> Act<A::Memory, A::Extras> {
         let input = self.seen(params.observations, input);
         self.agent.act(&params.nets, memory, input, mode, key)
+    }
+
+    fn view(
+        &self,
+        params: &Self::Params,
+        memory: A::Memory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> View {
+        let input = self.seen(params.observations, input);
+        self.agent.view(&params.nets, memory, input, mode, key)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::settings::clipped;
 use super::{
     ActorCriticOptimizer, AdamSettings, AnyAgent, DescribesOptimizer, LearnFromReplay, Mode,
-    ReplaySettings, Replayed, RewardClipping, RolloutOf, Split, Task,
+    ReplaySettings, Replayed, RewardClipping, RolloutOf, Split, Task, View,
 };
 use crate::Number;
 use crate::optim::{Schedule, adam};
@@ -17,6 +17,9 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Levels of a tree that its picture shows.
+const LEVELS: usize = 16;
 
 /// Kinds of search.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -230,9 +233,23 @@ pub struct PlanExtras {
 impl PlanExtras {
     /// The action of a search of one lane, i32 `[]`, and what the search leaves.
     #[track_caller]
-    pub(super) fn of<E: Tree>(output: &PolicyOutput<E>) -> (Tensor, PlanExtras) {
+    pub(super) fn of(output: &PolicyOutput<()>) -> (Tensor, PlanExtras) {
         let value = output.search_tree.summary().value.index(0);
         (output.action.index(0), PlanExtras { policy: output.action_weights.index(0), value })
+    }
+}
+
+impl View {
+    /// The view of a search of one lane: its policy, its values, and its tree as a picture.
+    #[track_caller]
+    pub(super) fn of_search(output: &PolicyOutput<()>) -> View {
+        let summary = output.search_tree.summary();
+        View {
+            value: Some(summary.value.index(0)),
+            probabilities: Some(output.action_weights.index(0)),
+            action_values: Some(summary.qvalues.index(0)),
+            picture: Some(output.search_tree.picture(LEVELS).index(0)),
+        }
     }
 }
 
@@ -270,9 +287,9 @@ impl SearchSettings {
         model: impl FnOnce(Key, Tensor, E) -> (RecurrentFnOutput, E),
         legal: Option<Tensor>,
         mode: Mode,
-    ) -> (Tensor, PlanExtras) {
+    ) -> PolicyOutput<()> {
         let (invalid, simulations) = (invalid(legal), self.simulations);
-        PlanExtras::of(&self.options(mode).search(key, root, model, simulations, invalid))
+        self.options(mode).search(key, root, model, simulations, invalid).without_embeddings()
     }
 
     /// [`SearchSettings::plan`] with a model of afterstates and outcomes of chance, by pUCT.
@@ -285,12 +302,11 @@ impl SearchSettings {
         happen: impl Fn(Key, Tensor, F) -> (ChanceRecurrentFnOutput, E),
         legal: Option<Tensor>,
         mode: Mode,
-    ) -> (Tensor, PlanExtras) {
+    ) -> PolicyOutput<()> {
         let (invalid, options) = (invalid(legal), self.muzero_options(mode));
         let simulations = self.simulations;
-        let output =
-            stochastic_muzero_policy(key, root, decide, happen, simulations, invalid, &options);
-        PlanExtras::of(&output)
+        stochastic_muzero_policy(key, root, decide, happen, simulations, invalid, &options)
+            .without_embeddings()
     }
 }
 

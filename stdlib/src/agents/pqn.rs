@@ -14,7 +14,7 @@ use super::steps::{of_legal, weighted};
 use super::{
     Act, Agent, AgentSettings, AnyAgent, Axes, Cx, DescribesOptimizer, Exploration, Exploring,
     Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Staleness,
-    Task, Torso, TorsoNet, epsilon_greedy, scan_mean, step_weights,
+    Task, Torso, TorsoNet, View, epsilon_greedy, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::losses::{l2_loss, pick};
@@ -323,6 +323,10 @@ impl<O: Optimizer> Agent for Pqn<O> {
         let q = params.network.apply(observation);
         let action = epsilon_greedy(q, legal_actions, params.epsilon, mode, key);
         Act { action, memory: (), extras: of_legal(q, legal_actions).max() }
+    }
+
+    fn view(&self, params: &Exploring<PqnNetwork>, (): (), input: Input, _: Mode, _: Key) -> View {
+        View::of_action_values(params.network.apply(input.observation), input.legal_actions)
     }
 }
 

@@ -7,6 +7,7 @@
 use super::agent::acts_as_its_agent;
 use super::{
     Act, Agent, AnyHostReplay, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape, Task,
+    View,
 };
 use crate::Number;
 use crate::ravel::{ravel, unravel};

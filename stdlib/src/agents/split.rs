@@ -4,7 +4,8 @@
 
 use super::agent::acts_as_its_agent;
 use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, LearnFromReplay, Mode, Rollout, Windows, scan_mean,
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, LearnFromReplay, Mode, Rollout, View, Windows,
+    scan_mean,
 };
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;

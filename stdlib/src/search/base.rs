@@ -38,3 +38,11 @@ pub struct PolicyOutput<E: Tree = Tensor> {
     /// The tree of the finished search. A part of it that the program does not use is not computed.
     pub search_tree: SearchTree<E>,
 }
+
+impl<E: Tree> PolicyOutput<E> {
+    /// The same without the embeddings of the nodes, which no agent reads.
+    pub(crate) fn without_embeddings(self) -> PolicyOutput<()> {
+        let PolicyOutput { action, action_weights, search_tree } = self;
+        PolicyOutput { action, action_weights, search_tree: search_tree.with_embeddings(()) }
+    }
+}

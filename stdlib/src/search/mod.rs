@@ -37,6 +37,7 @@ mod base;
 mod custom;
 mod drawing;
 mod fold;
+mod icicle;
 mod mistakes;
 mod node;
 mod noise;

@@ -130,6 +130,26 @@ impl<E: Tree> SearchTree<E> {
         }
     }
 
+    /// The tree with other embeddings of the nodes, or none.
+    pub(super) fn with_embeddings<F: Tree>(self, embeddings: F) -> SearchTree<F> {
+        SearchTree {
+            node_visits: self.node_visits,
+            raw_values: self.raw_values,
+            node_values: self.node_values,
+            parents: self.parents,
+            action_from_parent: self.action_from_parent,
+            children_index: self.children_index,
+            children_prior_logits: self.children_prior_logits,
+            children_visits: self.children_visits,
+            children_rewards: self.children_rewards,
+            children_discounts: self.children_discounts,
+            children_values: self.children_values,
+            embeddings,
+            root_invalid_actions: self.root_invalid_actions,
+            root: self.root,
+        }
+    }
+
     /// Actions of each node.
     pub fn num_actions(&self) -> usize {
         self.children_index.dim(2)

@@ -59,3 +59,4 @@ mod returns;
 mod sac_td3;
 mod search;
 mod skipped;
+mod views;

@@ -15,14 +15,15 @@ pub use settings::AlphaZeroSettings;
 use super::steps::weighted;
 use super::{
     Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, Input, LaneId, LearnFromReplay, Mode,
-    Networks, Optimized, PlanExtras, PlannedStep, Rollout, TorsoNet, Window, Windows, step_weights,
+    Networks, Optimized, PlanExtras, PlannedStep, Rollout, TorsoNet, View, Window, Windows,
+    step_weights,
 };
 use crate::Number;
 use crate::agents::planning::discount_between;
 use crate::losses::softmax_cross_entropy;
 use crate::nn::{Initializer, Mlp};
 use crate::optim::Optimizer;
-use crate::search::alphazero_policy;
+use crate::search::{PolicyOutput, alphazero_policy};
 use podracer_dsl::prelude::*;
 use podracer_envs::{AnyEnvironment, Environment, Space};
 
@@ -178,11 +179,29 @@ impl Agent for AlphaZero {
         mode: Mode,
         key: Key,
     ) -> Act<(), PlanExtras> {
+        let (action, extras) = PlanExtras::of(&self.search(params, input, mode, key));
+        Act { action, memory: (), extras }
+    }
+
+    fn view(&self, params: &AlphaZeroNetwork, (): (), input: Input, mode: Mode, key: Key) -> View {
+        View::of_search(&self.search(params, input, mode, key))
+    }
+}
+
+impl AlphaZero {
+    /// The search of one lane.
+    fn search(
+        &self,
+        params: &AlphaZeroNetwork,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> PolicyOutput<()> {
         let state = self.model.state_of(input.observation).expect("`AlphaZero::new` asks for it");
         let states = tree_map(&state, |leaf| leaf.expand_dims(0));
         let evaluate = |seen| vmap(seen, |seen| params.apply(seen));
         let search = &self.settings.planning.search;
-        let output = alphazero_policy(
+        alphazero_policy(
             key,
             &self.model,
             states,
@@ -190,9 +209,8 @@ impl Agent for AlphaZero {
             self.discount(),
             search.simulations,
             &search.options(mode),
-        );
-        let (action, extras) = PlanExtras::of(&output);
-        Act { action, memory: (), extras }
+        )
+        .without_embeddings()
     }
 }
 

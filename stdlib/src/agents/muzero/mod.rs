@@ -27,14 +27,15 @@ pub use settings::{ModelKind, MuZeroSettings};
 
 use super::{
     Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, FrameMemory, Input, LaneId,
-    LearnFromReplay, Mode, Optimized, PlanExtras, PlannedStep, Rollout, Task, Window, Windows,
-    no_frames, stack_frame, stacked_space,
+    LearnFromReplay, Mode, Optimized, PlanExtras, PlannedStep, Rollout, Task, View, Window,
+    Windows, no_frames, stack_frame, stacked_space,
 };
 use crate::Number;
 use crate::agents::planning::{discount_between, searched_actions};
 use crate::optim::Optimizer;
 use crate::search::{
-    ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, RecurrentFnOutput, RootFnOutput,
+    ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, PolicyOutput, RecurrentFnOutput,
+    RootFnOutput,
 };
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
@@ -76,6 +77,62 @@ impl MuZero {
     pub(super) fn discount(&self) -> Number {
         discount_between(self.players, self.settings.discount)
     }
+
+    /// The search of one lane from a stack of frames.
+    fn search(
+        &self,
+        params: &MuZeroNetwork,
+        seen: Tensor,
+        legal: Option<Tensor>,
+        mode: Mode,
+        key: Key,
+    ) -> PolicyOutput<()> {
+        let search = &self.settings.planning.search;
+        let (values, rewards) = (self.settings.value_support(), self.settings.reward_support());
+        let embedding = params.represent(seen).expand_dims(0);
+        let predict = |embedding: Tensor| {
+            let (policy, value) = vmap(embedding, |embedding| params.predict(embedding));
+            (policy, values.mean(value))
+        };
+        let (prior_logits, value) = predict(embedding);
+        let root = RootFnOutput { prior_logits, value, embedding };
+        let discount = self.discount().into_tensor().broadcast_to([1]);
+        let step = |embedding: Tensor, edge: Tensor| {
+            let (embedding, reward) =
+                vmap((embedding, edge), |(embedding, edge)| params.step(embedding, edge));
+            let (prior_logits, value) = predict(embedding);
+            (
+                RecurrentFnOutput { reward: rewards.mean(reward), discount, prior_logits, value },
+                embedding,
+            )
+        };
+        let actions = self.actions;
+        match params.chance().zip(self.settings.chance_outcomes) {
+            None => {
+                let model = |_: Key, action: Tensor, embedding: Tensor| {
+                    step(embedding, action.one_hot(actions))
+                };
+                search.plan(key, root, model, legal, mode)
+            }
+            Some((chance, outcomes)) => {
+                let decide = |_: Key, action: Tensor, embedding: Tensor| {
+                    let both = (embedding, action.one_hot(actions));
+                    let after = vmap(both, |(embedding, action)| chance.after(embedding, action));
+                    let (chance_logits, value) = vmap(after, |after| chance.predict(after));
+                    let afterstate_value = values.mean(value);
+                    (DecisionRecurrentFnOutput { chance_logits, afterstate_value }, after)
+                };
+                let happen = |_: Key, outcome: Tensor, after: Tensor| {
+                    let (output, embedding) = step(after, outcome.one_hot(outcomes));
+                    let RecurrentFnOutput { reward, discount, prior_logits, value } = output;
+                    let action_logits = prior_logits;
+                    let output = ChanceRecurrentFnOutput { action_logits, value, reward, discount };
+                    (output, embedding)
+                };
+                search.plan_with_chance(key, root, decide, happen, legal, mode)
+            }
+        }
+    }
 }
 
 impl Agent for MuZero {
@@ -101,52 +158,21 @@ impl Agent for MuZero {
         key: Key,
     ) -> Act<FrameMemory, PlanExtras> {
         let (seen, memory) = stack_frame(memory, input.observation, input.first);
-        let search = &self.settings.planning.search;
-        let (values, rewards) = (self.settings.value_support(), self.settings.reward_support());
-        let embedding = params.represent(seen).expand_dims(0);
-        let predict = |embedding: Tensor| {
-            let (policy, value) = vmap(embedding, |embedding| params.predict(embedding));
-            (policy, values.mean(value))
-        };
-        let (prior_logits, value) = predict(embedding);
-        let root = RootFnOutput { prior_logits, value, embedding };
-        let discount = self.discount().into_tensor().broadcast_to([1]);
-        let step = |embedding: Tensor, edge: Tensor| {
-            let (embedding, reward) =
-                vmap((embedding, edge), |(embedding, edge)| params.step(embedding, edge));
-            let (prior_logits, value) = predict(embedding);
-            (
-                RecurrentFnOutput { reward: rewards.mean(reward), discount, prior_logits, value },
-                embedding,
-            )
-        };
-        let (legal, actions) = (input.legal_actions, self.actions);
-        let (action, extras) = match params.chance().zip(self.settings.chance_outcomes) {
-            None => {
-                let model = |_: Key, action: Tensor, embedding: Tensor| {
-                    step(embedding, action.one_hot(actions))
-                };
-                search.plan(key, root, model, legal, mode)
-            }
-            Some((chance, outcomes)) => {
-                let decide = |_: Key, action: Tensor, embedding: Tensor| {
-                    let both = (embedding, action.one_hot(actions));
-                    let after = vmap(both, |(embedding, action)| chance.after(embedding, action));
-                    let (chance_logits, value) = vmap(after, |after| chance.predict(after));
-                    let afterstate_value = values.mean(value);
-                    (DecisionRecurrentFnOutput { chance_logits, afterstate_value }, after)
-                };
-                let happen = |_: Key, outcome: Tensor, after: Tensor| {
-                    let (output, embedding) = step(after, outcome.one_hot(outcomes));
-                    let RecurrentFnOutput { reward, discount, prior_logits, value } = output;
-                    let action_logits = prior_logits;
-                    let output = ChanceRecurrentFnOutput { action_logits, value, reward, discount };
-                    (output, embedding)
-                };
-                search.plan_with_chance(key, root, decide, happen, legal, mode)
-            }
-        };
+        let (action, extras) =
+            PlanExtras::of(&self.search(params, seen, input.legal_actions, mode, key));
         Act { action, memory, extras }
+    }
+
+    fn view(
+        &self,
+        params: &MuZeroNetwork,
+        memory: FrameMemory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> View {
+        let (seen, _) = stack_frame(memory, input.observation, input.first);
+        View::of_search(&self.search(params, seen, input.legal_actions, mode, key))
     }
 }
 

@@ -19,7 +19,7 @@ use super::frames::{FrameMemory, no_frames, stack_frame, stacked_space};
 use super::settings::clipped;
 use super::{
     Act, ActorCriticOptimizer, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay,
-    Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, Task, Window, Windows,
+    Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, Task, View, Window, Windows,
     epsilon_greedy, epsilon_ladder,
 };
 use crate::Number;
@@ -244,6 +244,13 @@ impl<O: Optimizer> Agent for R2d2<O> {
         let legal = input.legal_actions;
         let action = epsilon_greedy(values, legal, epsilon, Mode::Explore, key);
         Act { action, memory: R2d2Memory { core, frames, ..memory }, extras: () }
+    }
+
+    fn view(&self, params: &RecurrentQ, memory: R2d2Memory, input: Input, _: Mode, _: Key) -> View {
+        let (observation, _) = stack_frame(memory.frames, input.observation, input.first);
+        let input = Input { observation, ..input };
+        let (_, values) = params.see(memory.core, &input);
+        View::of_action_values(values, input.legal_actions)
     }
 }
 

@@ -12,7 +12,7 @@ use super::off_policy::{Batch, uniform};
 use super::steps::of_legal;
 use super::{
     Act, Agent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, OffPolicySettings, Optimized,
-    Rollout, Step, TorsoMlp, Transition, UnitBox, Window, Windows, scan_mean,
+    Rollout, Step, TorsoMlp, Transition, UnitBox, View, Window, Windows, scan_mean,
 };
 use crate::distributions::{Categorical, Distribution, TanhNormal};
 use crate::losses::{
@@ -309,6 +309,15 @@ impl<O: Optimizer> Agent for Sac<O> {
             }
         };
         Act { action, memory: (), extras: () }
+    }
+
+    fn view(&self, params: &SacParams, (): (), input: Input, _: Mode, _: Key) -> View {
+        match &self.actions {
+            SacActions::Continuous(_) => View::default(),
+            SacActions::Discrete(_) => {
+                View::of_logits(params.actor.apply(input.observation), input.legal_actions)
+            }
+        }
     }
 }
 

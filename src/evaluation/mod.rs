@@ -1,11 +1,15 @@
 //! Evaluation: whole episodes in environments on the host, acted by networks that no longer learn.
 
+mod view;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
-use podracer_rl::agents::{Act, Agent, LaneId, Learn, Mode, checked_act, checked_begin_episode};
+use podracer_rl::agents::{
+    Act, Agent, LaneId, Learn, Mode, View, checked_act, checked_begin_episode,
+};
 use podracer_rl::anakin::Feedback;
 use podracer_runtime::{Array, ArraySource, Checkpoint, Client, Host, Placement, Program};
 
@@ -13,11 +17,13 @@ use crate::builder::on_device;
 use crate::parameters;
 use crate::training::Evaluator;
 
+pub use view::AgentView;
+
 /// Prefix of the agent's state in a checkpoint of Anakin or Sebulba.
 pub(crate) const AGENT: &str = "state.replicated.agent.";
 
 /// The episodes to play.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Play {
     /// Number of episodes.
     pub episodes: usize,
@@ -27,6 +33,8 @@ pub struct Play {
     pub sampled: bool,
     /// True if parameters that are NaN or infinite are no error.
     pub allow_nan: bool,
+    /// True if who watches is shown the agent's view of each state, too.
+    pub views: bool,
 }
 
 /// Return and length of an episode.
@@ -55,18 +63,20 @@ pub fn play<A: Learn<Observation = Tensor>>(
     device: (&Client, usize),
     interrupt: &AtomicBool,
 ) -> Result<Vec<Played>> {
-    let player = Player::compile(agent, environments, play.sampled, device)?;
-    player.play(checkpoint, environments, play, interrupt, &mut |_| Ok(()))
+    let player = Player::compile(agent, environments, play, device)?;
+    player.play(checkpoint, environments, play, interrupt, &mut |_, _| Ok(()))
 }
 
-/// A function that is called after the first reset and after each step, with the outcome. An error ends the episodes.
-pub type Watch<'a> = &'a mut dyn FnMut(&StepMemory) -> Result<()>;
+/// A function that is called after the first reset and after each step, with the outcome, and with the agent's view of the first
+/// environment's state where [`Play::views`] asks for it: the state after the last step has none. An error ends the episodes.
+pub type Watch<'a> = &'a mut dyn FnMut(&StepMemory, Option<AgentView>) -> Result<()>;
 
 /// Memory and last action of each lane.
 type Lanes<A> = (<A as Agent>::Memory, Tensor);
 
-/// Program that acts: the action of each lane, and its memory after that.
-type ActProgram<A> = Program<(<A as Learn>::State, Lanes<A>, Seen), (Tensor, Lanes<A>)>;
+/// Program that acts: the action of each lane, its memory after that, and its view of the state before, if that is asked for.
+type ActProgram<A> =
+    Program<(<A as Learn>::State, Lanes<A>, Seen), (Tensor, Lanes<A>, Option<View>)>;
 
 /// The compiled programs that act for a batch of environments: [`play`] for more than one checkpoint.
 pub struct Player<A: Learn<Observation = Tensor>> {
@@ -79,20 +89,20 @@ pub struct Player<A: Learn<Observation = Tensor>> {
 }
 
 impl<A: Learn<Observation = Tensor>> Player<A> {
-    /// Compiles the agent's acting for such environments, on a device by its index in [`Client::devices`]. `sampled` is
-    /// [`Play::sampled`].
+    /// Compiles the agent's acting for such environments, on a device by its index in [`Client::devices`], with [`Play::sampled`] and
+    /// [`Play::views`] of `play`.
     ///
     /// # Errors
     /// The mistakes of the agent, with the user's lines; errors of the runtime.
     pub fn compile(
         agent: &A,
         environments: &dyn HostEnvironment,
-        sampled: bool,
+        play: &Play,
         (client, device): (&Client, usize),
     ) -> Result<Self> {
         let spec = environments.spec();
         let n = spec.environments;
-        let mode = if sampled { Mode::Explore } else { Mode::Greedy };
+        let mode = if play.sampled { Mode::Explore } else { Mode::Greedy };
         let action = spec.action.ty();
         let state = eval_shape((key(),), |(key,)| agent.init(key))?;
         // Before the first step every lane begins an episode.
@@ -125,9 +135,13 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
                 let memory = tree_select(done, &begun, &memory);
                 let input =
                     Feedback::after(last_action, reward, done).input(observation, legal_actions);
+                let key = key.fold_in(index);
+                let view = play
+                    .views
+                    .then(|| agent.view(&params, memory.clone(), input.clone(), mode, key.again()));
                 let Act { action, memory, .. } =
-                    checked_act(agent, &params, memory, input, mode, key.fold_in(index), &action);
-                (action, (memory, action))
+                    checked_act(agent, &params, memory, input, mode, key, &action);
+                (action, (memory, action), view)
             })
         })?;
         let results = traced.results().leaves().len();
@@ -140,7 +154,7 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         Ok(Player { state, parameters, seen, first, act })
     }
 
-    /// Plays episodes as [`play`] does. `play.sampled` is that of [`Player::compile`].
+    /// Plays episodes as [`play`] does. `play.sampled` and `play.views` are those of [`Player::compile`].
     ///
     /// # Errors
     /// [`CheckpointError`](podracer_runtime::CheckpointError) for a checkpoint of another agent; parameters that are not finite;
@@ -163,7 +177,6 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
         let mut memory = StepMemory::new(&spec);
         environments.reset(seed, 0, &mut memory.step())?;
-        watch(&memory)?;
         let mut record = Record::new(play.episodes, n);
         let mut done = vec![true; n];
         let mut draws = podracer_envs::host::Random::from_state(seed);
@@ -183,12 +196,15 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
                 .into_iter()
                 .chain(masks.transpose()?.map(|masks| ("legal_actions[0]", masks)));
             let seen = self.act.upload(Host::from_named(&self.seen, arrays)?)?;
-            let (action, next) = self.act.run((&state, lanes, seen))?.split();
+            let (action, next, view) = self.act.run((&state, lanes, seen))?.split();
             lanes = next;
-            environments.step(action.to_host()?.bytes(), &mut memory.step())?;
-            watch(&memory)?;
+            let action = action.to_host()?;
+            let view = play.views.then(|| AgentView::read(&view, action.bytes(), &spec));
+            watch(&memory, view.transpose()?)?;
+            environments.step(action.bytes(), &mut memory.step())?;
             done = (0..n).map(|i| record.step(&memory, i)).collect();
         }
+        watch(&memory, None)?;
         Ok(record.played)
     }
 }
@@ -242,7 +258,7 @@ impl<A: Learn<Observation = Tensor>> Evaluation<A> {
         play: &Play,
         device: (&Client, usize),
     ) -> Result<Box<dyn Evaluator>> {
-        let player = Player::compile(agent, &*environments, play.sampled, device)?;
+        let player = Player::compile(agent, &*environments, play, device)?;
         Ok(Box::new(Evaluation { player, environments, play: *play }))
     }
 }
@@ -398,7 +414,7 @@ mod tests {
         let client =
             Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })
                 .expect("a device");
-        let order = Play { episodes: 2, seed: 0, sampled: false, allow_nan: false };
+        let order = Play { episodes: 2, ..Play::default() };
         let played = |silent: bool| {
             let game = compiled_environments(&client, 0, game.clone(), 2, 1).expect("it compiles");
             let mut game: Box<dyn HostEnvironment> = Box::new(game);

@@ -1,0 +1,155 @@
+//! What an agent makes of a state, drawn beside the state's picture.
+
+use anyhow::{Result, anyhow};
+use plotters::prelude::{
+    BitMapBackend, Color, DrawingBackend, IntoDrawingArea, RGBColor, Rectangle, Text,
+};
+use podracer_envs::render::Colour;
+
+use super::Picture;
+use super::rows::rows;
+use crate::chart::text_font;
+use crate::evaluation::AgentView;
+use crate::format::count;
+
+/// Width of the panel and its least height, in pixels.
+const SIZE: (usize, usize) = (250, 200);
+/// Height of a row, and space around all.
+const ROW: usize = 20;
+const MARGIN: usize = 10;
+/// Where bars begin and end, and where numbers begin.
+const BARS: (i32, i32) = (78, 150);
+const NUMBERS: i32 = 158;
+
+/// Panels beside pictures, all of the size of the first.
+pub struct Panel {
+    /// Pixels of the longer side that pictures are scaled up to.
+    side: usize,
+    /// Height of the part below that the agent's own picture has; `None` before the first view.
+    below: Option<usize>,
+}
+
+impl Panel {
+    /// Panels beside pictures of so many pixels of the longer side.
+    pub fn new(side: usize) -> Self {
+        Panel { side, below: None }
+    }
+
+    /// A picture with the agent's view of the state to its right; an empty panel for a state without.
+    ///
+    /// # Errors
+    /// Text that cannot be drawn.
+    pub fn beside(&mut self, picture: &Picture, view: Option<&AgentView>) -> Result<Picture> {
+        let left = picture.fitting((self.side, self.side), self.side);
+        let height = left.height.max(SIZE.1);
+        let (width, most) = (SIZE.0, (SIZE.0 - 2 * MARGIN, (height - 2 * MARGIN) / 2));
+        let own = view.and_then(Picture::of_agent).map(|own| own.fitting(most, 8));
+        let below = own.as_ref().map_or(0, |own| own.height + MARGIN);
+        let below = *self.below.get_or_insert(below);
+
+        let mut bytes = vec![0; 3 * width * height];
+        let backend = BitMapBackend::with_buffer(&mut bytes, (width as u32, height as u32));
+        let rows = (height - below - 2 * MARGIN) / ROW;
+        write(backend, view, rows).map_err(|error| anyhow!("{error}"))?;
+
+        let panel = bytes.as_chunks::<3>().0;
+        let mut pixels = Vec::with_capacity((left.width + width) * height);
+        for row in 0..height {
+            match row < left.height {
+                true => pixels.extend(&left.pixels[row * left.width..][..left.width]),
+                false => pixels.resize(pixels.len() + left.width, Colour::BLACK.0),
+            }
+            pixels.extend(&panel[row * width..][..width]);
+        }
+        let mut all = Picture { height, width: left.width + width, pixels };
+        if let Some(own) = own {
+            let at = (height.saturating_sub(below), left.width + MARGIN);
+            paste(&own, &mut all, at);
+        }
+        Ok(all)
+    }
+}
+
+/// Puts a picture over another, with its upper left corner at a row and column. What is outside is left out.
+fn paste(picture: &Picture, over: &mut Picture, (row, column): (usize, usize)) {
+    let width = picture.width.min(over.width.saturating_sub(column));
+    for (line, pixels) in picture.pixels.chunks_exact(picture.width).enumerate() {
+        let start = (row + line) * over.width + column;
+        if let Some(place) = over.pixels.get_mut(start..start + width) {
+            place.copy_from_slice(&pixels[..width]);
+        }
+    }
+}
+
+/// Writes value and rows of a view.
+fn write<B: DrawingBackend>(
+    to: B,
+    view: Option<&AgentView>,
+    most: usize,
+) -> Result<(), Box<dyn std::error::Error>>
+where
+    B::ErrorType: 'static,
+{
+    let colour = |Colour([r, g, b])| RGBColor(r, g, b);
+    let area = to.into_drawing_area();
+    area.fill(&colour(Colour::BLACK))?;
+    let Some(view) = view else { return Ok(area.present()?) };
+    let mut line = MARGIN as i32;
+    let next = |line: &mut i32| std::mem::replace(line, *line + ROW as i32);
+    let font = |of| text_font(15).color(&colour(of));
+    if let Some(value) = view.value {
+        let text = format!("value {}", count(value));
+        let place = (MARGIN as i32, next(&mut line));
+        area.draw(&Text::new(text, place, font(Colour::WHITE)))?;
+    }
+    let left = most.saturating_sub(usize::from(view.value.is_some()));
+    for row in rows(view, left) {
+        let top = next(&mut line);
+        let of = if row.taken { Colour::ORANGE } else { Colour::WHITE };
+        area.draw(&Text::new(row.label, (MARGIN as i32, top), font(of)))?;
+        area.draw(&Text::new(row.number, (NUMBERS, top), font(of)))?;
+        let of = if row.taken { Colour::ORANGE } else { Colour::BLUE };
+        let length = row.bar.clamp(0.0, 1.0) * f64::from(BARS.1 - BARS.0);
+        let corners = [(BARS.0, top - 3), (BARS.0 + length as i32, top + 8)];
+        area.draw(&Rectangle::new(corners, colour(of).filled()))?;
+    }
+    Ok(area.present()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use podracer_dsl::prelude::{TensorType, U8};
+    use podracer_runtime::Array;
+
+    use super::*;
+
+    #[test]
+    fn the_panel_is_beside_the_picture_and_has_the_agents_own_below() {
+        let picture = Picture { height: 10, width: 10, pixels: vec![[9; 3]; 100] };
+        let green = Array::from_bytes(TensorType::new(U8, [1, 2, 3]), [0, 255, 0, 0, 255, 0]);
+        let view = AgentView {
+            action: vec![1.0],
+            discrete: true,
+            value: Some(1.0),
+            probabilities: vec![0.0, 1.0],
+            picture: green.ok(),
+            ..AgentView::default()
+        };
+        let mut panel = Panel::new(240);
+        let with = panel.beside(&picture, Some(&view)).unwrap();
+        let without = panel.beside(&picture, None).unwrap();
+        assert_eq!((with.height, with.width), (240, 240 + SIZE.0));
+        assert_eq!((without.height, without.width), (with.height, with.width));
+        assert_eq!(with.pixel(239, 239), [9; 3]);
+        assert_eq!(without.pixel(0, 240), Colour::BLACK.0);
+        let count = |colour: [u8; 3], of: &Picture| {
+            of.pixels.iter().filter(|&&pixel| pixel == colour).count()
+        };
+        // The whole of the taken action's bar; the other has no length.
+        let bar = (BARS.1 - BARS.0) as usize * 11;
+        assert!(count(Colour::ORANGE.0, &with) >= bar, "{}", count(Colour::ORANGE.0, &with));
+        assert_eq!(count(Colour::ORANGE.0, &without), 0);
+        // Two pixels, eight times as high and wide.
+        assert_eq!(count([0, 255, 0], &with), 2 * 64);
+    }
+}
