@@ -1,8 +1,8 @@
 //! Streams that the commands write to.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::mem::replace;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -26,8 +26,8 @@ pub struct Console<'a> {
 enum Recorded {
     /// There is no run yet: they wait for one.
     Waiting(Vec<Message>),
-    /// The file in the run directory.
-    File(File),
+    /// They are added to the file of this run directory.
+    In(PathBuf),
 }
 
 /// An error in writing to standard output.
@@ -68,16 +68,22 @@ impl Console<'_> {
         match &mut self.recorded {
             Recorded::Waiting(messages) if messages.len() < WAITING => messages.push(message),
             Recorded::Waiting(_) => {}
-            Recorded::File(file) => drop(message.write(file)),
+            Recorded::In(run) => drop(message.add_to(run)),
         }
     }
 
     /// Writes the messages so far, and those that follow, into a run directory.
     pub(super) fn keep_in(&mut self, run: &Path) {
-        let Ok(mut file) = Message::file(run) else { return };
-        if let Recorded::Waiting(messages) = &self.recorded {
-            messages.iter().for_each(|message| drop(message.write(&mut file)));
+        if let Recorded::Waiting(messages) = replace(&mut self.recorded, Recorded::In(run.into())) {
+            messages.iter().for_each(|message| drop(message.add_to(run)));
         }
-        self.recorded = Recorded::File(file);
+    }
+
+    /// Writes the messages of `f` into a run directory: that of one of several runs.
+    pub(super) fn of_run<R>(&mut self, run: &Path, f: impl FnOnce(&mut Self) -> R) -> R {
+        let before = replace(&mut self.recorded, Recorded::In(run.into()));
+        let result = f(self);
+        self.recorded = before;
+        result
     }
 }

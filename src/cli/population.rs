@@ -385,6 +385,7 @@ impl<'a> OneProgram<'a> {
             let path = folder.join(&planned.folder);
             let directory = RunDirectory::create(Some(&path), &ready.settings, &ready.recorded)?;
             let session = Session::beginning(ready, directory, started);
+            console.of_run(&path, |console| session.tell_beginning(console));
             let totals = RunTotals::new(started, Counters::default(), Vec::new());
             members.push(Some(Member { session, run, totals }));
         }
@@ -410,15 +411,14 @@ impl<'a> OneProgram<'a> {
                 let before = totals.counters.iterations;
                 totals.record(&call, (began, ended), &mut session.directory)?;
                 let at = (before, &mut *totals);
-                let after = session.after_call(
-                    &mut **run,
-                    &call,
-                    at,
-                    &mut self.episodes,
-                    (console, interrupt),
-                );
-                if let Err(error) = after {
-                    failed.push(Failed::new(run_of, &error, console));
+                let path = session.directory.path().to_owned();
+                let stands = console.of_run(&path, |console| {
+                    let with = (&mut *console, interrupt);
+                    let after = session.after_call(&mut **run, &call, at, &mut self.episodes, with);
+                    after.map_err(|error| Failed::new(run_of, &error, console))
+                });
+                if let Err(failure) = stands {
+                    failed.push(failure);
                     *slot = None;
                 }
             }
@@ -434,9 +434,14 @@ impl<'a> OneProgram<'a> {
         let mut ended = Vec::new();
         for (planned, member) in planned.iter().zip(members) {
             let Some(Member { session, mut run, totals }) = member else { continue };
-            match session.conclude(&mut *run, &totals, Vec::new(), None, console) {
+            let path = session.directory.path().to_owned();
+            let concluded = console.of_run(&path, |console| {
+                let outcome = session.conclude(&mut *run, &totals, Vec::new(), None, console);
+                outcome.map_err(|error| Failed::new(planned, &error, console))
+            });
+            match concluded {
                 Ok(outcome) => ended.push((planned, outcome)),
-                Err(error) => failed.push(Failed::new(planned, &error, console)),
+                Err(failure) => failed.push(failure),
             }
         }
         let interrupted = calls < plan.calls && interrupt.load(Ordering::Relaxed);

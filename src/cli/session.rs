@@ -135,6 +135,16 @@ impl Session {
         }
     }
 
+    /// Keeps the message that the run begins or goes on.
+    pub(super) fn tell_beginning(&self, console: &mut Console<'_>) {
+        let begins = match &self.from {
+            None => "begins".to_owned(),
+            Some(checkpoint) => format!("goes on after {} iterations", checkpoint.iterations),
+        };
+        let Recorded { podracer, host, .. } = &self.ready.recorded;
+        console.keep(MessageKind::Run, &format!("{begins} on {host}, podracer {podracer}"));
+    }
+
     /// Trains to the end, or until `interrupt` is set. Returns the exit code.
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
         console.keep_in(self.directory.path());
@@ -145,12 +155,7 @@ impl Session {
             console.say(&rounding);
         }
         let resumed = self.from.as_ref().map(|checkpoint| checkpoint.iterations);
-        let begins = resumed.map_or_else(
-            || "begins".to_owned(),
-            |iterations| format!("goes on after {iterations} iterations"),
-        );
-        let Recorded { podracer, host, .. } = &self.ready.recorded;
-        console.keep(MessageKind::Run, &format!("{begins} on {host}, podracer {podracer}"));
+        self.tell_beginning(console);
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
         let mut run = self.start()?;
@@ -206,8 +211,6 @@ impl Session {
         let times = run.times();
         let json = self.json;
         let outcome = self.conclude(&mut *run, &totals, times, resumed, console)?;
-        let ends = if outcome.interrupted { "is stopped" } else { "is done" };
-        console.keep(MessageKind::Run, &format!("{ends} after {} iterations", outcome.iterations));
         console.print(&if json {
             serde_json::to_string(&outcome)? + "\n"
         } else {
@@ -296,6 +299,8 @@ impl Session {
             interrupted,
             run_dir: directory.path().display().to_string(),
         };
+        let ends = if interrupted { "is stopped" } else { "is done" };
+        console.keep(MessageKind::Run, &format!("{ends} after {} iterations", outcome.iterations));
         directory.write_result(&outcome)?;
         if interrupted {
             console.say(&format!(

@@ -37,13 +37,9 @@ impl Message {
         Message { time: time.as_secs_f64(), kind, text: text.to_owned() }
     }
 
-    /// The file of a run's messages, to add to it.
-    pub(crate) fn file(run: &Path) -> io::Result<File> {
-        File::options().create(true).append(true).open(run.join(MESSAGES))
-    }
-
-    /// Adds the message to a file, as one write.
-    pub(crate) fn write(&self, file: &mut File) -> io::Result<()> {
+    /// Adds the message to those of a run, as one write.
+    pub(crate) fn add_to(&self, run: &Path) -> io::Result<()> {
+        let mut file = File::options().create(true).append(true).open(run.join(MESSAGES))?;
         file.write_all(format!("{}\n", serde_json::to_string(self)?).as_bytes())
     }
 }

@@ -69,6 +69,21 @@ fn every_seed_is_a_run_of_its_own() {
             (&resumed["resumed_from_iteration"], &resumed["env_steps"]),
             (&4.into(), &768.into())
         );
+        // Its messages are its own: those of the population, and of going on.
+        let messages = fs::read_to_string(folder.join(&own).join("messages.jsonl"));
+        let messages = messages.expect("messages");
+        let texts: Vec<String> = messages
+            .lines()
+            .map(|line| json(line.as_bytes()))
+            .filter(|message| message["kind"] == "run")
+            .map(|message| message["text"].as_str().expect("a text").to_owned())
+            .collect();
+        assert!(texts.len() == 4 && texts[0].starts_with("begins on "), "{texts:?}");
+        assert_eq!(
+            [&*texts[1], &*texts[3]],
+            ["is done after 4 iterations", "is done after 6 iterations"]
+        );
+        assert!(texts[2].starts_with("goes on after 4 iterations on "), "{texts:?}");
     }
 }
 
