@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Parser;
 use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-use podracer_envs::{CartPole, Catch};
+use podracer_envs::{CartPole, Catch, Connector};
 use serde_json::json;
 
 use crate::support::{
@@ -18,7 +18,7 @@ use stepping::{Shape, Stepping};
 const TARGET: f64 = 10.0;
 
 /// The environments that pgx and jumanji have.
-const BOARDS: [&str; 5] = ["tic-tac-toe", "connect-four", "othello", "2048", "snake"];
+const BOARDS: [&str; 6] = ["tic-tac-toe", "connect-four", "othello", "2048", "snake", "connector"];
 
 /// Times random-policy stepping beside gymnax, pgx and jumanji.
 #[derive(Parser)]
@@ -29,7 +29,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -97,6 +97,7 @@ pub fn run(options: &Options) -> Result<()> {
                 "connect-four" => Stepping::compile(&client, ConnectFour::default(), shape)?,
                 "othello" => Stepping::compile(&client, Othello::default(), shape)?,
                 "2048" => Stepping::compile(&client, Game2048::default(), shape)?,
+                "connector" => Stepping::compile(&client, Connector::default(), shape)?,
                 "snake" => Stepping::compile(&client, Snake::default(), shape)?,
                 _ => anyhow::bail!(
                     "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest, space-invaders, {}",

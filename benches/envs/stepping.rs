@@ -145,7 +145,8 @@ fn totals<E: Environment<Observation = Tensor>>(
     environments: usize,
     steps: usize,
 ) -> Totals {
-    let actions = env.action_space().bounds(0).1 as u32 + 1;
+    let space = env.action_space();
+    let (actions, elements) = (space.bounds(0).1 as u32 + 1, space.shape());
     // Every environment has keys of its own, by its number among all.
     let first = axis_index(Replicas) * environments as i32;
     let indices = arange(environments) + first;
@@ -171,7 +172,8 @@ fn totals<E: Environment<Observation = Tensor>>(
         let draws = vmap(numbers, |step| {
             vmap((action_keys.clone(), reset_keys.clone()), |(action_key, reset_key)| {
                 // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
-                let action = ((action_key.fold_in(step).bits(U32, []) >> 16) * actions) >> 16;
+                let action =
+                    ((action_key.fold_in(step).bits(U32, &elements) >> 16) * actions) >> 16;
                 let words = reset_key.fold_in(step).words();
                 (action.astype(I32), words.index(0), words.index(1))
             })

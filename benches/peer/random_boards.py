@@ -42,13 +42,33 @@ def snake_functions():
     return (lambda key: env.reset(key)[0]), step, 4
 
 
+def connector_functions():
+    from jumanji.environments import Connector
+    from jumanji.wrappers import AutoResetWrapper
+
+    env = AutoResetWrapper(Connector())
+
+    def step(state, action, key):
+        state, timestep = env.step(state, action)
+        # An action for each wire.
+        return state, timestep.observation.grid, timestep.observation.action_mask, timestep.reward.sum(), timestep.last()
+
+    return (lambda key: env.reset(key)[0]), step, 5
+
+
+# Elements of an action, where it has several.
+ELEMENTS = {"connector": (10,)}
+
+
 def make_steps(name, num_envs, steps):
-    init, step_one, actions = snake_functions() if name == "snake" else pgx_functions(name)
+    functions = {"snake": snake_functions, "connector": connector_functions}
+    init, step_one, actions = functions[name]() if name in functions else pgx_functions(name)
+    elements = ELEMENTS.get(name, ())
 
     def step(carry, key):
         state, observations, masks, rewards, ends = carry
         action_key, env_key = jax.random.split(key)
-        action = jax.random.randint(action_key, (num_envs,), 0, actions)
+        action = jax.random.randint(action_key, (num_envs, *elements), 0, actions)
         keys = jax.random.split(env_key, num_envs)
         state, observation, mask, reward, done = jax.vmap(step_one)(state, action, keys)
         return (state, observations + observation, masks + mask, rewards + reward, ends + done), None
@@ -56,7 +76,7 @@ def make_steps(name, num_envs, steps):
     def run(key):
         reset_key, key = jax.random.split(key)
         state = jax.vmap(init)(jax.random.split(reset_key, num_envs))
-        shapes = jax.eval_shape(jax.vmap(step_one), state, jnp.zeros(num_envs, jnp.int32), jax.random.split(key, num_envs))
+        shapes = jax.eval_shape(jax.vmap(step_one), state, jnp.zeros((num_envs, *elements), jnp.int32), jax.random.split(key, num_envs))
         zeros = lambda shape, dtype: jnp.zeros(shape.shape, dtype)
         carry = (state, zeros(shapes[1], jnp.float32), zeros(shapes[2], jnp.int32), jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32))
         (_, observations, masks, rewards, ends), _ = jax.lax.scan(step, carry, jax.random.split(key, steps))
@@ -67,7 +87,7 @@ def make_steps(name, num_envs, steps):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--env", choices=[*PGX, "snake"], default="connect-four")
+    parser.add_argument("--env", choices=[*PGX, "snake", "connector"], default="connect-four")
     parser.add_argument("--num-envs", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=1_000, help="steps of every environment")
     parser.add_argument("--seed", type=int, default=0)

@@ -37,6 +37,7 @@ trait Erased {
     fn action_space(&self) -> Space;
     fn legal_actions(&self, state: &AnyTree) -> Option<Tensor>;
     fn render(&self, state: &AnyTree) -> Option<Tensor>;
+    fn success(&self, state: &AnyTree) -> Option<Tensor>;
     fn players(&self) -> usize;
     fn state_of(&self, observation: Tensor) -> Option<AnyTree>;
     fn truncates(&self) -> bool;
@@ -66,6 +67,9 @@ impl<E: Environment<Observation = Tensor>> Erased for E {
     }
     fn render(&self, state: &AnyTree) -> Option<Tensor> {
         Environment::render(self, &state.get())
+    }
+    fn success(&self, state: &AnyTree) -> Option<Tensor> {
+        Environment::success(self, &state.get())
     }
     fn players(&self) -> usize {
         Environment::players(self)
@@ -109,6 +113,9 @@ impl Environment for AnyEnvironment {
     }
     fn render(&self, state: &AnyTree) -> Option<Tensor> {
         self.0.render(state)
+    }
+    fn success(&self, state: &AnyTree) -> Option<Tensor> {
+        self.0.success(state)
     }
     fn players(&self) -> usize {
         self.0.players()

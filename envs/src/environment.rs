@@ -95,6 +95,14 @@ pub trait Environment: Clone + 'static {
         None
     }
 
+    /// Share of the task that is done in a state, f32 `[]` from 0 to 1, such as that of the wires that are connected. Its mean over the last
+    /// states of episodes is the metric `episode_success`, for tasks of which the return says little. `None` if there is no such share; whether
+    /// there is must not depend on the state.
+    fn success(&self, state: &Self::State) -> Option<Tensor> {
+        let _ = state;
+        None
+    }
+
     /// Number of players who take turns, 1 or 2. With 2, the observation and the legal actions are those of the player to move, the
     /// reward is that of the player who just moved, and the next step is the other player's; see [`boards`](crate::boards).
     fn players(&self) -> usize {

@@ -44,7 +44,8 @@ impl<M: Tree> TrainingMetrics<M> {
     }
 
     /// Named series with one value per iteration: the agent's metrics, and mean return and length of the episodes that ended
-    /// in each iteration (`episode_return`, `episode_length`; NaN where none did).
+    /// in each iteration (`episode_return`, `episode_length`; NaN where none did), and their mean success (`episode_success`) where the
+    /// environment has one.
     ///
     /// # Errors
     /// [`ArrayError::Type`] where a metric of the agent is not f32.
@@ -53,7 +54,7 @@ impl<M: Tree> TrainingMetrics<M> {
         self.agent.visit(|path, leaf| {
             series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
         });
-        series.into_iter().chain(self.series.per_iteration().map(Ok)).collect()
+        series.into_iter().chain(self.series.per_iteration().into_iter().map(Ok)).collect()
     }
 
     /// The agent's metrics of all iterations, by name.
@@ -87,6 +88,8 @@ struct EpisodeSeries {
     ended: Vec<Ended>,
     /// Sums of the episodes' lengths, in steps.
     lengths: Vec<f64>,
+    /// Sums of the episodes' successes; `None` of an environment without.
+    successes: Option<Vec<f64>>,
 }
 
 impl EpisodeSeries {
@@ -95,6 +98,7 @@ impl EpisodeSeries {
         let counts: Vec<i32> = episodes.count.to_vec()?;
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;
         let lengths: Vec<i32> = episodes.length_sum.to_vec()?;
+        let successes = episodes.success_sum.as_ref().map(|sum| sum.to_vec::<f32>()).transpose()?;
         let of_iteration = |iteration| (iteration..counts.len()).step_by(iterations);
         let ended =
             |i: usize| Ended { episodes: counts[i] as u64, return_sum: f64::from(returns[i]) };
@@ -105,14 +109,25 @@ impl EpisodeSeries {
             lengths: (0..iterations)
                 .map(|iteration| of_iteration(iteration).map(|i| f64::from(lengths[i])).sum())
                 .collect(),
+            successes: successes.map(|sums| {
+                let of_all = |iteration| of_iteration(iteration).map(|i| f64::from(sums[i])).sum();
+                (0..iterations).map(of_all).collect()
+            }),
         })
     }
 
-    /// Mean return and length of the episodes that ended in each iteration.
-    fn per_iteration(&self) -> [(String, Vec<f32>); 2] {
+    /// Mean return, length and success of the episodes that ended in each iteration.
+    fn per_iteration(&self) -> Vec<(String, Vec<f32>)> {
         let mean = |(sum, ended): (f64, &Ended)| (sum / ended.episodes as f64) as f32;
         let returns = self.ended.iter().map(|ended| mean((ended.return_sum, ended))).collect();
-        let lengths = self.lengths.iter().copied().zip(&self.ended).map(mean).collect();
-        [("episode_return".to_owned(), returns), ("episode_length".to_owned(), lengths)]
+        let means = |sums: &Vec<f64>| sums.iter().copied().zip(&self.ended).map(mean).collect();
+        let mut series = vec![
+            ("episode_return".to_owned(), returns),
+            ("episode_length".to_owned(), means(&self.lengths)),
+        ];
+        series.extend(
+            self.successes.as_ref().map(|sums| ("episode_success".to_owned(), means(sums))),
+        );
+        series
     }
 }

@@ -12,9 +12,9 @@ use podracer_envs::host::{
 };
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{
-    Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, DeepSea, DelayedChains, DiscountingChain,
-    Environment, GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum,
-    SimpleBandit, Tasks, UmbrellaChain,
+    Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, DeepSea, DelayedChains,
+    DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
+    MountainCarContinuous, Pendulum, SimpleBandit, Tasks, UmbrellaChain,
 };
 use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{Client, Device};
@@ -50,6 +50,10 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<Against<ConnectFour, OpponentOfAll>>(
         "connect-four-against",
     ));
+    registry.add_environment(EnvironmentEntry::dsl::<Connector>("connector").map(|connector| {
+        let check = |table: &Table| parse::<Connector>(table, "environment")?.check();
+        EnvironmentEntry { check, ..connector }
+    }));
     registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
     registry.add_environment(EnvironmentEntry::tasks::<GridTasks>("grid-tasks"));
     registry.add_environment(EnvironmentEntry::tasks::<DelayedChains>("delayed-chains"));

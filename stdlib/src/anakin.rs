@@ -46,6 +46,8 @@ pub struct Episodes {
     pub return_sum: Tensor,
     /// Sum of the episodes' lengths, in steps. i32 `[1]`
     pub length_sum: Tensor,
+    /// Sum of the episodes' successes, f32 `[1]`; `None` of an environment without [`Environment::success`].
+    pub success_sum: Option<Tensor>,
 }
 
 /// One step of one lane, as in [`Rollout`].
@@ -168,7 +170,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             (words.index(0), rest.reshape([self.unroll, KEYS, 2]))
         });
         let lanes = Lane { key: vmap(next, Key::from_words), ..lanes };
-        let none = Episodes::none(self.lanes);
+        let none = Episodes::none(self.lanes, lanes.environment.last.success.is_some());
         let ((lanes, ended), steps) = scan((lanes, none), keys.axis(1), |(lanes, ended), keys| {
             vmap((lanes, ended, keys), |(lane, ended, keys)| {
                 let (lane, step) = self.step(params, lane, keys);
@@ -241,12 +243,13 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
 }
 
 impl Episodes {
-    /// No episode, in each of `environments`.
-    fn none(environments: usize) -> Episodes {
+    /// No episode, in each of `environments`, with or without a success.
+    fn none(environments: usize, succeed: bool) -> Episodes {
         Episodes {
             count: zeros(I32, [environments]),
             return_sum: zeros(F32, [environments]),
             length_sum: zeros(I32, [environments]),
+            success_sum: succeed.then(|| zeros(F32, [environments])),
         }
     }
 
@@ -256,6 +259,10 @@ impl Episodes {
             count: self.count + done.astype(I32),
             return_sum: self.return_sum + select(done, last.episode_return, 0.0),
             length_sum: self.length_sum + select(done, last.length, 0),
+            success_sum: self
+                .success_sum
+                .zip(last.success)
+                .map(|(sum, success)| sum + select(done, success, 0.0)),
         }
     }
 }

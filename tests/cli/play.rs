@@ -154,3 +154,25 @@ fn a_person_plays_against_a_run_through_piped_lines() {
     );
     assert!(message.contains("in `tic-tac-toe` it would see f32[3,3,2]"), "{message}");
 }
+
+#[test]
+fn wires_are_routed_with_an_action_for_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let board = ["--set=environment.size=4", "--set=environment.wires=2"];
+    let small = ["--set=agent.torso=none", "--set=agent.hidden=[8]", "--set=anakin.unroll=64"];
+    let settings = [&["connector-ppo", "--steps=16384"][..], &board, &small].concat();
+    result(&mut command(&train(&settings, &run)[..]));
+    // The share of the wires that were connected when episodes ended.
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
+    let of_line = |line: &str| serde_json::from_str::<Value>(line).expect("JSON");
+    let success = of_line(metrics.lines().last().expect("a line"))["episode_success"].as_f64();
+    assert!(success.is_some_and(|share| 0.0 < share && share <= 1.0), "{success:?}");
+
+    let run = run.to_str().expect("UTF-8");
+    let shown = printed(&["play", run, "--values"]);
+    assert!(shown.contains(" action[0]") && shown.contains(" action[1]"), "{shown}");
+    let crowded = ["play", "connector", "--random", "--set", "environment.wires=26"];
+    let output = podracer(&crowded).assert().code(2).get_output().clone();
+    assert!(text(&output.stderr).contains("environment.wires is 26 and must be at most 25"));
+}

@@ -19,6 +19,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("envs.json", "env", &["envs/tests/it/gymnax.rs", "tests/tests/trajectories/bsuite.rs"]),
     ("minatar.json", "env", &["tests/tests/trajectories/minatar.rs"]),
     ("boards.json", "env", &["envs/tests/it/boards.rs"]),
+    ("connector.json", "env", &["tests/tests/trajectories/connector.rs"]),
     ("muzero.json", "op", &["stdlib/tests/it/muzero.rs"]),
     ("disco.json", "op", &["stdlib/tests/it/disco.rs"]),
     ("lpg.json", "op", &["stdlib/tests/it/lpg.rs"]),

@@ -1,5 +1,6 @@
 //! Snake: eat fruit, of which the snake grows, and bump into nothing.
 
+use crate::cells::draw_cell;
 use crate::environment::{Environment, TimeStep};
 use crate::minatar::drawn_if;
 use crate::render::{Colour, planes};
@@ -87,26 +88,9 @@ impl Snake {
     /// A random free cell, `i32[]`; the first cell if there is none.
     #[track_caller]
     pub fn draw_fruit(&self, body: Tensor, key: Key) -> Tensor {
-        let (rows, columns) = (self.rows, self.columns);
-        let free = body.eq(0).reshape([rows, columns]).astype(I32);
-        let by_row = free.sum_axis(1);
-        // Free cells that are passed over before the one to take.
-        let skipped = (key.uniform([]) * by_row.sum().astype(F32)).astype(I32);
-        // The row where the count passes it, and the column in that row.
-        let before = |counts: Tensor, n: usize| {
-            let earlier = iota(I32, [n, n], 1).lt(iota(I32, [n, n], 0));
-            select(earlier, counts.expand_dims(0).broadcast_to([n, n]), 0).sum_axis(1)
-        };
-        let place = |counts: Tensor, before: Tensor, skipped: Tensor| {
-            before.le(skipped) & (before + counts).gt(skipped)
-        };
-        let rows_before = before(by_row, rows);
-        let here = place(by_row, rows_before, skipped);
-        let row = select(here, arange(rows), 0).sum();
-        let skipped = skipped - select(here, rows_before, 0).sum();
-        let in_row = select(here.expand_dims(1).broadcast_to([rows, columns]), free, 0).sum_axis(0);
-        let here = place(in_row, before(in_row, columns), skipped);
-        row * columns as i32 + select(here, arange(columns), 0).sum()
+        let free = body.eq(0).reshape([self.rows, self.columns]);
+        let (row, column) = draw_cell(free, key.uniform([]));
+        row * self.columns as i32 + column
     }
 
     /// A step whose new fruit, if this one is eaten, is decided by the caller: from whether it is eaten and the body.

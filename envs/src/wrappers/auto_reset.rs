@@ -73,6 +73,10 @@ impl<E: Environment> Environment for AutoReset<E> {
         self.environment.render(state)
     }
 
+    fn success(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.success(state)
+    }
+
     fn resets(&self) -> bool {
         true
     }

@@ -136,6 +136,10 @@ impl<E: Environment> Environment for FlattenObservation<E> {
         self.environment.render(state)
     }
 
+    fn success(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.success(state)
+    }
+
     fn next_episode(&self, finished: E::State, key: Key) -> E::State {
         self.environment.next_episode(finished, key)
     }

@@ -34,6 +34,11 @@ macro_rules! forward {
             self.environment.render(&state.environment)
         }
     };
+    (@success) => {
+        fn success(&self, state: &Self::State) -> Option<Tensor> {
+            self.environment.success(&state.environment)
+        }
+    };
     (@legal_actions) => {
         fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
             self.environment.legal_actions(&state.environment)

@@ -1,29 +1,32 @@
-//! Statistics of episodes: their returns and lengths.
+//! Statistics of episodes: their returns, lengths and successes.
 
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
-/// Keeps the return and length of the running and of the last finished episode in the state, where metrics read them.
+/// Keeps the return, length and success of the running and of the last finished episode in the state, where metrics read them.
 /// Time limits go inside, [`AutoReset`](crate::AutoReset) outside.
 #[derive(Clone, Debug)]
 pub struct WithStatistics<E> {
     environment: E,
 }
 
-/// Return and length of an episode.
+/// Return, length and success of an episode.
 #[derive(Tree, Clone, Copy)]
 pub struct Episode {
     /// Sum of the rewards, not discounted. `f32[]`
     pub episode_return: Tensor,
     /// Number of steps. `i32[]`
     pub length: Tensor,
+    /// [`Environment::success`] of the episode's state, or of its last one. `f32[]`
+    pub success: Option<Tensor>,
 }
 
 impl Episode {
-    fn empty() -> Self {
-        Episode { episode_return: zeros(F32, []), length: zeros(I32, []) }
+    /// No step yet, from a first state with this success.
+    fn empty(success: Option<Tensor>) -> Self {
+        Episode { episode_return: zeros(F32, []), length: zeros(I32, []), success }
     }
 }
 
@@ -34,7 +37,7 @@ pub struct StatisticsState<S: Tree> {
     pub environment: S,
     /// The running episode so far.
     pub running: Episode,
-    /// The last finished episode; zeros before the first has finished.
+    /// The last finished episode; one without steps before the first has finished.
     pub last: Episode,
     /// Number of finished episodes; `last` is meaningless while it is 0. `i32[]`
     pub finished: Tensor,
@@ -53,12 +56,8 @@ impl<E: Environment> Environment for WithStatistics<E> {
 
     fn initial_state(&self, key: Key) -> Self::State {
         let environment = self.environment.initial_state(key);
-        StatisticsState {
-            environment,
-            running: Episode::empty(),
-            last: Episode::empty(),
-            finished: zeros(I32, []),
-        }
+        let first = Episode::empty(self.environment.success(&environment));
+        StatisticsState { environment, running: first, last: first, finished: zeros(I32, []) }
     }
 
     fn step(
@@ -72,6 +71,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
         let running = Episode {
             episode_return: state.running.episode_return + timestep.reward,
             length: state.running.length + 1,
+            success: self.environment.success(&environment),
         };
         let done = timestep.done();
         let last = tree_select(done, &running, &state.last);
@@ -83,10 +83,20 @@ impl<E: Environment> Environment for WithStatistics<E> {
         self.environment.observe(state.environment)
     }
 
-    forward!(observation_space, action_space, players, truncates, resets, legal_actions, render);
+    forward!(
+        observation_space,
+        action_space,
+        players,
+        truncates,
+        resets,
+        legal_actions,
+        render,
+        success
+    );
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let environment = self.environment.next_episode(finished.environment, key);
-        StatisticsState { environment, running: Episode::empty(), ..finished }
+        let running = Episode::empty(self.environment.success(&environment));
+        StatisticsState { environment, running, ..finished }
     }
 }

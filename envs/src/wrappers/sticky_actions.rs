@@ -73,7 +73,16 @@ impl<E: Environment> Environment for StickyActions<E> {
         self.environment.observe(state.environment)
     }
 
-    forward!(observation_space, action_space, players, truncates, resets, legal_actions, render);
+    forward!(
+        observation_space,
+        action_space,
+        players,
+        truncates,
+        resets,
+        legal_actions,
+        render,
+        success
+    );
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         self.first(self.environment.next_episode(finished.environment, key))

@@ -6,11 +6,11 @@ macro_rules! every_environment {
         use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
         use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
         use podracer_envs::{
-            Acrobot, CartPole, Catch, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
+            Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
             MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
         };
         every_environment!(
-            $check Acrobot CartPole Catch DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
+            $check Acrobot CartPole Catch Connector DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
             MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
             Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe
         );

@@ -11,7 +11,7 @@ use podracer_envs::{
 
 use crate::run::run;
 
-/// A letter for each colour, space for the background.
+/// A letter for each colour; others are `*`.
 const LETTERS: [(Colour, char); 12] = [
     (Colour::BLACK, '.'),
     (Colour::WHITE, 'W'),
@@ -32,7 +32,7 @@ fn letters(picture: &Array) -> String {
     let pixels: Vec<u8> = picture.to_f64().into_iter().map(|value| value as u8).collect();
     let letter = |pixel: &[u8]| {
         let known = LETTERS.iter().find(|(colour, _)| colour.0 == *pixel);
-        known.unwrap_or_else(|| panic!("{pixel:?} is no known colour")).1
+        known.map_or('*', |(_, letter)| *letter)
     };
     let rows = pixels.chunks_exact(3 * picture.ty().shape[1]);
     rows.map(|row| row.chunks_exact(3).map(letter).chain(['\n']).collect::<String>()).collect()
@@ -45,7 +45,7 @@ fn after<E: Environment<Observation = Tensor>>(env: E, actions: &[i32]) -> Strin
         let state = actions.iter().enumerate().fold(first, |state, (step, &action)| {
             let action = match &env.action_space().shape()[..] {
                 [] => scalar(action),
-                shape => full(shape.to_vec(), action as f32),
+                shape => full(shape.to_vec(), action as f32).astype(env.action_space().ty().dtype),
             };
             env.step(state, action, Key::new(step as u32 + 1)).0
         });

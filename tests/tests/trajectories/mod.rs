@@ -1,6 +1,7 @@
 //! Trajectories from keys: environments draw what gymnax draws, to the bit, over whole episodes and resets.
 
 mod bsuite;
+mod connector;
 mod minatar;
 
 use podracer_dsl::prelude::*;

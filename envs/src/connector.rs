@@ -1,0 +1,387 @@
+//! Connector: route the wires of a circuit board, all at once, without crossing one another.
+
+use crate::cells::draw_cell;
+use crate::environment::{Environment, TimeStep};
+use crate::render::Colour;
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Connector: each wire has a head, which moves by a cell in a step or stays, and leaves the wire behind it; it is connected when the head
+/// reaches the wire's target. Cells are taken once. Where two heads move to one cell, the wire with the higher number gets it.
+///
+/// The reward is the sum over the wires: 1 in the step that connects a wire, and -0.03 in each step that it begins unconnected. The episode is
+/// terminated when each wire is connected or cannot move, and truncated after `time_limit` steps.
+///
+/// Boards can be solved: wires that walk at random from their heads, away from where they began, end at the targets.
+///
+/// The rules and the boards are those of jumanji 1.1.2's Connector-v3 (Bonnet et al., "Jumanji: a Diverse Suite of Scalable Reinforcement
+/// Learning Environments in JAX", 2024), which gives each wire a reward of its own. Boards are drawn with other random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Connector {
+    /// Rows and columns of the board.
+    #[schemars(range(min = 2, max = 50), extend("x-reason" = "a wire needs two cells, and the board is an array of cells"))]
+    pub size: usize,
+    /// Wires, each of which needs two neighbouring free cells at the start.
+    #[schemars(range(min = 1, max = 100))]
+    pub wires: usize,
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1, max = i32::MAX))]
+    pub time_limit: usize,
+    /// Temperature of the walks that make boards: below 1 they go straighter.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub temperature: f64,
+}
+
+/// A board of 10 by 10 cells with 10 wires, and 50 steps, as in jumanji.
+impl Default for Connector {
+    fn default() -> Self {
+        Connector { size: 10, wires: 10, time_limit: 50, temperature: 1.0 }
+    }
+}
+
+/// Rows and columns that actions 1 to 4 go: up, right, down, left.
+const MOVES: [(i32, i32); 4] = [(-1, 0), (0, 1), (1, 0), (0, -1)];
+/// Actions of a wire: to stay, and [`MOVES`].
+const ACTIONS: usize = 5;
+/// Numbers of a free cell, and of wire `i` and its head and target less `3 * i`.
+const FREE: i32 = 0;
+const PATH: i32 = 1;
+const HEAD: i32 = 2;
+const TARGET: i32 = 3;
+/// Reward of a step that a wire begins unconnected.
+const UNCONNECTED: f64 = -0.03;
+
+/// The board and its wires.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// The number of each cell, row by row: 0 where it is free, and of wire `i` from 0 on `3 * i + 1` for the wire behind its head,
+    /// `3 * i + 2` for the head, `3 * i + 3` for the target. `i32[size * size]`
+    pub board: Tensor,
+    /// Rows of the heads. `i32[wires]`
+    pub rows: Tensor,
+    /// Columns of the heads. `i32[wires]`
+    pub columns: Tensor,
+    /// Cells of the targets, `size * row + column`. `i32[wires]`
+    pub targets: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+/// Walks that make a board.
+#[derive(Tree, Clone, Copy)]
+struct Walks {
+    /// Cells that are taken: a word for each row, with a bit for each column. `u64[size]`
+    taken: Tensor,
+    /// Rows of the heads. `i32[wires]`
+    rows: Tensor,
+    /// Columns of the heads. `i32[wires]`
+    columns: Tensor,
+}
+
+impl Connector {
+    /// Checks that wires always find room on a board, of whose cells each takes two neighbouring ones at its start. Where no two neighbouring
+    /// cells are left, each free one has three neighbours or more, but for the corners, and of the six around a wire of two cells
+    /// at most four are free: then there are more wires than a quarter of the cells.
+    ///
+    /// # Errors
+    /// More wires, as a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let most = self.cells() / 4;
+        if self.wires <= most {
+            return Ok(());
+        }
+        Err(format!(
+            "environment.wires is {} and must be at most {most}, a quarter of the cells of a board of {size} by {size}",
+            self.wires,
+            size = self.size
+        ))
+    }
+
+    fn cells(&self) -> usize {
+        self.size * self.size
+    }
+
+    /// Steps that walks take at most, the first one included.
+    fn longest(&self) -> usize {
+        self.size * 3 / 2
+    }
+
+    /// The cells of heads. `i32[wires]`
+    #[track_caller]
+    fn cell(&self, rows: Tensor, columns: Tensor) -> Tensor {
+        rows * self.size as i32 + columns
+    }
+
+    /// The numbers of a part of each wire, such as [`HEAD`]. `i32[wires]`
+    #[track_caller]
+    fn numbers(&self, part: i32) -> Tensor {
+        arange(self.wires) * 3 + part
+    }
+
+    /// The neighbours of heads: rows and columns, `i32[n, 4]`, and whether they are on the board.
+    #[track_caller]
+    fn beside(&self, rows: Tensor, columns: Tensor) -> (Tensor, Tensor, Tensor) {
+        let size = self.size as i32;
+        let to = |head: Tensor, way: fn((i32, i32)) -> i32| {
+            head.expand_dims(1) + constant(MOVES.map(way)).expand_dims(0)
+        };
+        let (rows, columns) = (to(rows, |way| way.0), to(columns, |way| way.1));
+        let inside = rows.ge(0) & rows.lt(size) & columns.ge(0) & columns.lt(size);
+        (rows, columns, inside)
+    }
+
+    /// Where moves lead, `i32[n]` 0 to 4, of which all are possible: rows, columns, and whether the head moves: not where a later one moves to
+    /// the same cell.
+    #[track_caller]
+    fn moved(&self, rows: Tensor, columns: Tensor, action: Tensor) -> (Tensor, Tensor, Tensor) {
+        let by = |way: fn((i32, i32)) -> i32| {
+            let ways = MOVES.map(way);
+            (0..4).fold(scalar(0), |sum, i| sum + select(action.eq(i + 1), ways[i as usize], 0))
+        };
+        let (to_rows, to_columns) = (rows + by(|way| way.0), columns + by(|way| way.1));
+        let square = [rows.len(), rows.len()];
+        let later = iota(I32, square, 1).gt(iota(I32, square, 0));
+        let cell = self.cell(to_rows, to_columns);
+        let taken = (cell.expand_dims(1).eq(cell.expand_dims(0)) & later).any_axis(1);
+        let moves = action.gt(0) & !taken;
+        (select(moves, to_rows, rows), select(moves, to_columns, columns), moves)
+    }
+
+    /// A new board: wires that walk at random from their heads end at the targets.
+    #[track_caller]
+    fn drawn(&self, key: Key) -> State {
+        let [begin, walk] = key.split_into();
+        let (walks, starts) = self.begun(begin);
+        let steps = self.longest() - 1;
+        // Drawn before the walks: XLA would draw a number again for each pair of wires that it decides about.
+        let draws = walk.uniform([steps, self.wires]);
+        let (end, _) = scan(walks, draws, |walks, draws| (self.walked(walks, starts, draws), ()));
+        let (start_rows, start_columns) = starts;
+        let targets = self.cell(end.rows, end.columns);
+        self.at(start_rows, start_columns, targets)
+    }
+
+    /// The state at the start of an episode whose wires have these heads, by row and column, and targets, by cell.
+    #[track_caller]
+    pub fn at(&self, rows: Tensor, columns: Tensor, targets: Tensor) -> State {
+        let cells = arange(self.cells()).expand_dims(1);
+        let put = |cell: Tensor, part: i32| {
+            select(cells.eq(cell.expand_dims(0)), self.numbers(part).expand_dims(0), 0).sum_axis(1)
+        };
+        let board = put(self.cell(rows, columns), HEAD) + put(targets, TARGET);
+        State { board, rows, columns, targets, time: scalar(0) }
+    }
+
+    /// Wires of two cells, one after another wherever there is room, and where they begin, by row and column.
+    #[track_caller]
+    fn begun(&self, key: Key) -> (Walks, (Tensor, Tensor)) {
+        let taken = zeros(U64, [self.size]);
+        let (taken, places) = scan(taken, key.uniform([self.wires, 2]), |taken, draws| {
+            let (start, first) = (draws.index(0), draws.slice(1..));
+            let free = !taken & (word(scalar(self.size as i32)) - 1);
+            // A free cell of which a neighbour is free.
+            let edge = zeros(U64, [1]);
+            let above = concatenate(&[edge, free.slice_axis(0, ..self.size - 1)], 0);
+            let below = concatenate(&[free.slice_axis(0, 1..), edge], 0);
+            let open = free & ((free << 1) | (free >> 1) | above | below);
+            let (row, column) = draw_bit(open, self.size, start);
+            let one = |x: Tensor| x.reshape([1]);
+            let taken = take_cells(taken, &[(row, column, constant(true))]);
+            let ways = self.free_ways(taken, one(row), one(column)).astype(F32);
+            let way = draw_way(ways, first);
+            let (head_rows, head_columns, _) = self.moved(one(row), one(column), way);
+            let (head_row, head_column) = (head_rows.index(0), head_columns.index(0));
+            let taken = take_cells(taken, &[(head_row, head_column, constant(true))]);
+            (taken, (row, column, head_row, head_column))
+        });
+        let (start_rows, start_columns, rows, columns) = places;
+        (Walks { taken, rows, columns }, (start_rows, start_columns))
+    }
+
+    /// True for each way to a free cell. `bool[n, 4]`
+    #[track_caller]
+    fn free_ways(&self, taken: Tensor, rows: Tensor, columns: Tensor) -> Tensor {
+        let (rows, columns, inside) = self.beside(rows, columns);
+        let words = taken.take(select(inside, rows, 0), 0);
+        inside & (words & word(select(inside, columns, 0))).eq(0)
+    }
+
+    /// A step of each walk, by uniform draws, `f32[wires]`: to a free cell, the more probable the farther it is from where the wire began.
+    fn walked(&self, walks: Walks, (rows, columns): (Tensor, Tensor), draws: Tensor) -> Walks {
+        let Walks { taken, .. } = walks;
+        let ways = self.free_ways(taken, walks.rows, walks.columns);
+        let (down, right) = (walks.rows - rows, walks.columns - columns);
+        let away = stack(&[-down, right, down, -right], 1).astype(F32) / self.temperature;
+        let weights = (away - away.max_axis(keepdims(-1))).exp();
+        let action = draw_way(select(ways, weights, 0.0), draws);
+        let (rows, columns, moves) = self.moved(walks.rows, walks.columns, action);
+        let cells = |i: usize| {
+            let i = i as i32;
+            (rows.index(i), columns.index(i), moves.index(i))
+        };
+        let cells: Vec<_> = (0..self.wires).map(cells).collect();
+        Walks { taken: take_cells(taken, &cells), rows, columns }
+    }
+
+    /// True for the wires whose heads are at their targets. `bool[wires]`
+    #[track_caller]
+    fn connected(&self, state: &State) -> Tensor {
+        self.cell(state.rows, state.columns).eq(state.targets)
+    }
+
+    /// True for each way that a head may go, of wires that are not connected: to a free cell, or to the target. `bool[wires, 4]`
+    #[track_caller]
+    fn open(&self, state: &State) -> Tensor {
+        let (rows, columns, inside) = self.beside(state.rows, state.columns);
+        let there = state.board.take(select(inside, self.cell(rows, columns), 0), 0);
+        let target = self.numbers(TARGET).expand_dims(1);
+        inside & (there.eq(FREE) | there.eq(target)) & !self.connected(state).expand_dims(1)
+    }
+
+    /// The board after heads moved between cells, by wire: those that `moves` says.
+    #[track_caller]
+    fn written(&self, board: Tensor, old: Tensor, new: Tensor, moves: Tensor) -> Tensor {
+        let cells = arange(self.cells());
+        // One after another: a loop over cells that runs along the machine's vectors.
+        (0..self.wires as i32).fold(board, |board, wire| {
+            let moves = moves.index(wire);
+            let at = |cell: Tensor| cells.eq(select(moves, cell.index(wire), -1));
+            select(at(old), 3 * wire + PATH, select(at(new), 3 * wire + HEAD, board))
+        })
+    }
+}
+
+/// The word with a bit at a column, `i32` of any shape. `u64`
+#[track_caller]
+fn word(column: Tensor) -> Tensor {
+    scalar(1u64) << column.astype(U64)
+}
+
+/// Rows of bits, `u64[size]`, with cells that are taken: row, column, and whether, each.
+#[track_caller]
+fn take_cells(taken: Tensor, cells: &[(Tensor, Tensor, Tensor)]) -> Tensor {
+    let rows = arange(taken.len());
+    cells.iter().fold(taken, |taken, &(row, column, is_taken)| {
+        taken | select(rows.eq(row) & is_taken, word(column), 0u64)
+    })
+}
+
+/// A bit of those that are set in rows of bits, by a uniform draw: row and column, `i32[]` each.
+#[track_caller]
+fn draw_bit(rows: Tensor, size: usize, draw: Tensor) -> (Tensor, Tensor) {
+    let bits = (rows.expand_dims(1) & word(arange(size)).expand_dims(0)).ne(0);
+    draw_cell(bits, draw)
+}
+
+/// A way of each wire by weights, `f32[n, 4]`, and uniform draws, `f32[n]`: action 1 to 4, or 0 where all weights are 0. `i32[n]`
+#[track_caller]
+fn draw_way(weights: Tensor, draws: Tensor) -> Tensor {
+    let wires = weights.dim(0);
+    let place = draws * weights.sum_axis(1);
+    // The last way with a weight whose part begins at the place or before it.
+    let (mut action, mut before) = (zeros(I32, [wires]), zeros(F32, [wires]));
+    for way in 0..4 {
+        let weight = weights.index_axis(1, way);
+        action = select(place.ge(before) & weight.gt(0.0), way + 1, action);
+        before += weight;
+    }
+    action
+}
+
+impl Environment for Connector {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        self.drawn(key)
+    }
+
+    fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
+        let connected = self.connected(&state);
+        let open = self.open(&state);
+        // A way that is not open is to stay.
+        let way = arange(4).expand_dims(0) + 1;
+        let goes = (open & way.eq(action.expand_dims(1))).any_axis(1);
+        let (rows, columns, moves) = self.moved(state.rows, state.columns, select(goes, action, 0));
+        let old = self.cell(state.rows, state.columns);
+        let board = self.written(state.board, old, self.cell(rows, columns), moves);
+        let state = State { board, rows, columns, time: state.time + 1, ..state };
+        let connects = self.connected(&state) & !connected;
+        let reward = connects.astype(F32) + select(connected, 0.0, UNCONNECTED);
+        let over = self.connected(&state) | !self.open(&state).any_axis(1);
+        let terminated = over.all();
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        let observation = self.observe(state);
+        (state, TimeStep { observation, reward: reward.sum(), terminated, truncated })
+    }
+
+    /// Each wire, its head and its target as a plane of ones, wire by wire, and the share of the time limit that has passed.
+    /// `f32[size, size, 3 * wires + 1]`
+    fn observe(&self, state: State) -> Tensor {
+        let (size, planes) = (self.size, 3 * self.wires);
+        let parts = state.board.expand_dims(1).eq((arange(planes) + 1).expand_dims(0));
+        let time = state.time.astype(F32) / self.time_limit as f64;
+        let time = time.broadcast_to([self.cells(), 1]);
+        concatenate(&[parts.astype(F32), time], 1).reshape([size, size, planes + 1])
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.size, self.size, 3 * self.wires + 1], 0.0, 1.0)
+            .described("path, head and target of each wire, time")
+    }
+
+    /// One action for each wire: 0 stays, 1 to 4 go up, right, down and left.
+    fn action_space(&self) -> Space {
+        Space::multi_discrete(vec![ACTIONS; self.wires])
+    }
+
+    /// To stay, and the ways to a free cell or to the wire's target.
+    fn legal_actions(&self, state: &State) -> Option<Tensor> {
+        let stay = full([self.wires, 1], true);
+        Some(concatenate(&[stay, self.open(state)], 1).reshape([self.wires * ACTIONS]))
+    }
+
+    /// The share of the wires that are connected.
+    fn success(&self, state: &State) -> Option<Tensor> {
+        Some(self.connected(state).astype(F32).mean())
+    }
+
+    /// A colour for each wire: dark where it has been, bright at its head, a frame around its target.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        const COLOURS: [Colour; 10] = [
+            Colour::RED,
+            Colour::GREEN,
+            Colour::BLUE,
+            Colour::YELLOW,
+            Colour::CYAN,
+            Colour::MAGENTA,
+            Colour::ORANGE,
+            Colour::WHITE,
+            Colour([150, 110, 220]),
+            Colour([130, 160, 60]),
+        ];
+        let black = [Colour::BLACK.0];
+        let wires = (0..self.wires).flat_map(|wire| {
+            let Colour(bright) = COLOURS[wire % COLOURS.len()];
+            [bright.map(|part| (u16::from(part) * 3 / 5) as u8), bright, bright]
+        });
+        let table: Vec<u8> = black.into_iter().chain(wires).flatten().collect();
+        let table = constant(table).reshape([3 * self.wires + 1, 3]);
+        let size = self.size;
+        // A cell is three by three pixels.
+        let pixels = |board: Tensor| {
+            board
+                .reshape([size, 1, size, 1])
+                .broadcast_to([size, 3, size, 3])
+                .reshape([3 * size, 3 * size])
+        };
+        let shape = [3 * size, 3 * size];
+        let middle = iota(I32, shape, 0).rem(3).eq(1) & iota(I32, shape, 1).rem(3).eq(1);
+        let is_target = state.board.gt(0) & state.board.rem(3).eq(0);
+        let shown = select(pixels(is_target) & middle, 0, pixels(state.board));
+        Some(table.take(shown, 0))
+    }
+}
