@@ -215,14 +215,12 @@ impl Connector {
         let ways = self.free_ways(taken, walks.rows, walks.columns);
         let (down, right) = (walks.rows - rows, walks.columns - columns);
         let away = stack(&[-down, right, down, -right], 1).astype(F32) / self.temperature;
-        let weights = (away - away.max_axis(keepdims(-1))).exp();
-        let action = draw_way(select(ways, weights, 0.0), draws);
+        // The best way that is open has the weight 1, however cold it is.
+        let most = select(ways, away, -1e9).max_axis(keepdims(-1));
+        let action = draw_way(select(ways, (away - most).exp(), 0.0), draws);
         let (rows, columns, moves) = self.moved(walks.rows, walks.columns, action);
-        let cells = |i: usize| {
-            let i = i as i32;
-            (rows.index(i), columns.index(i), moves.index(i))
-        };
-        let cells: Vec<_> = (0..self.wires).map(cells).collect();
+        let cell = |wire: i32| (rows.index(wire), columns.index(wire), moves.index(wire));
+        let cells: Vec<_> = (0..self.wires as i32).map(cell).collect();
         Walks { taken: take_cells(taken, &cells), rows, columns }
     }
 

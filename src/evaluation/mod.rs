@@ -8,7 +8,7 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
 use podracer_rl::agents::{
-    Act, Agent, LaneId, Learn, Mode, View, checked_act, checked_begin_episode,
+    Act, Agent, LaneId, Learn, Mode, View, checked_act, checked_begin_episode, checked_view,
 };
 use podracer_rl::anakin::Feedback;
 use podracer_runtime::{Array, ArraySource, Checkpoint, Client, Host, Placement, Program};
@@ -136,9 +136,9 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
                 let input =
                     Feedback::after(last_action, reward, done).input(observation, legal_actions);
                 let key = key.fold_in(index);
-                let view = play
-                    .views
-                    .then(|| agent.view(&params, memory.clone(), input.clone(), mode, key.again()));
+                let view = play.views.then(|| {
+                    checked_view(agent, &params, memory.clone(), input.clone(), mode, key.again())
+                });
                 let Act { action, memory, .. } =
                     checked_act(agent, &params, memory, input, mode, key, &action);
                 (action, (memory, action), view)

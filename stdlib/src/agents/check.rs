@@ -1,6 +1,6 @@
 //! The check of an agent against the types that loops rely on. A mistake names the method and the line in the agent.
 
-use super::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout};
+use super::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, View};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
@@ -45,6 +45,44 @@ pub fn checked_act<A: Agent>(
         action: expect_types("act(..).action", action, &Spec(action_type.clone())),
         memory: expect_types("act(..).memory", memory, &before),
         extras,
+    }
+}
+
+/// One call of [`Agent::view`]. A part of another type than [`View`] says is an error.
+#[track_caller]
+pub fn checked_view<A: Agent>(
+    agent: &A,
+    params: &A::Params,
+    memory: A::Memory,
+    input: Input<A::Observation>,
+    mode: Mode,
+    key: Key,
+) -> View {
+    let _part = part("the agent's view");
+    let View { value, probabilities, action_values, picture } =
+        agent.view(params, memory, input, mode, key);
+    let checked = |name: &str, leaf: Option<Tensor>, dtype: DType, shape: &[Option<usize>]| {
+        let leaf = leaf?;
+        let extents = leaf.shape();
+        let fits = extents.len() == shape.len()
+            && extents
+                .iter()
+                .zip(shape)
+                .all(|(n, wanted)| wanted.is_none_or(|wanted| *n == wanted));
+        if leaf.dtype() == dtype && fits {
+            return Some(leaf);
+        }
+        let text = |extent: &Option<usize>| extent.map_or("_".to_owned(), |n| n.to_string());
+        let shape: Vec<String> = shape.iter().map(text).collect();
+        let message =
+            format!("`view(..).{name}` must be {dtype}[{}], got {}", shape.join(","), leaf.ty());
+        Some(fail("view", message, &[leaf], leaf.ty()))
+    };
+    View {
+        value: checked("value", value, F32, &[]),
+        probabilities: checked("probabilities", probabilities, F32, &[None]),
+        action_values: checked("action_values", action_values, F32, &[None]),
+        picture: checked("picture", picture, U8, &[None, None, Some(3)]),
     }
 }
 

@@ -56,7 +56,7 @@ pub use bootstrapped::{
     BootstrappedDqn, BootstrappedMemory, BootstrappedSettings, BootstrappedState, BootstrappedStep,
     PriorNetwork,
 };
-pub use check::{check_agent, checked_act, checked_begin_episode};
+pub use check::{check_agent, checked_act, checked_begin_episode, checked_view};
 pub(crate) use check::{checked_leaves, checked_store};
 pub use disco::{DiscoAgent, DiscoMetrics, DiscoNet, DiscoState};
 pub use dqn::{Dqn, DqnMemory, DqnMetrics, DqnState};

@@ -6,9 +6,9 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_rl::agents::{
-    A2cSettings, Agent, AgentSettings, AlphaZeroSettings, BootstrappedSettings, DqnSettings,
-    ImpalaSettings, Learn, Mode, MuZeroSettings, OnlineSettings, PpoSettings, PqnSettings,
-    R2d2Settings, SacSettings, Task,
+    A2cSettings, Act, Agent, AgentSettings, AlphaZeroSettings, BootstrappedSettings, DqnSettings,
+    ImpalaSettings, Input, LaneId, Learn, Mode, MuZeroSettings, OnlineSettings, PpoSettings,
+    PqnSettings, R2d2Settings, SacSettings, Task, View, checked_view,
 };
 use podracer_rl::search::{MuZeroOptions, RecurrentFnOutput, RootFnOutput, muzero_policy};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn seen<S: AgentSettings>(settings: &S) -> Seen {
         }
         let legal = game.legal_actions(&state).expect("a mask");
         let input = input(game.observe(state), Some(legal));
-        let lane = podracer_rl::agents::LaneId { index: scalar(0), lanes: 1 };
+        let lane = LaneId { index: scalar(0), lanes: 1 };
         let memory = agent.begin_episode(agent.init_memory(lane));
         let view = agent.view(&params, memory.clone(), input.clone(), Mode::Greedy, act.again());
         let acted = agent.act(&params, memory, input, Mode::Greedy, act);
@@ -192,4 +192,48 @@ fn a_tree_is_drawn_with_a_level_for_each_depth() {
     }
     // The root's two children have different colours.
     assert_ne!(pixel(1, 0), pixel(1, nodes - 2));
+}
+
+/// An agent whose view has these parts.
+#[derive(Clone)]
+struct Shows {
+    value: DType,
+    channels: usize,
+}
+
+impl Agent for Shows {
+    type Observation = Tensor;
+    type Params = ();
+    type Memory = ();
+    type Extras = ();
+    fn init_memory(&self, _: LaneId) {}
+    fn begin_episode(&self, (): ()) {}
+    fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
+        Act { action: scalar(0), memory: (), extras: () }
+    }
+    fn view(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> View {
+        View {
+            value: Some(zeros(self.value, [])),
+            picture: Some(zeros(U8, [2, 2, self.channels])),
+            ..View::default()
+        }
+    }
+}
+
+#[test]
+fn views_of_other_types_are_refused() {
+    let told = |value, channels| {
+        let traced = eval_shape(key(), |key| {
+            let input = input(zeros(F32, [1]), None);
+            checked_view(&Shows { value, channels }, &(), (), input, Mode::Greedy, key)
+        });
+        traced.map(drop).map_err(|errors| {
+            let messages = errors.errors.iter().map(|error| error.message.clone());
+            messages.collect::<Vec<_>>().join("; ")
+        })
+    };
+    assert_eq!(told(F32, 3), Ok(()));
+    assert_eq!(told(I32, 3), Err("`view(..).value` must be f32[], got i32[]".to_owned()));
+    let picture = "`view(..).picture` must be u8[_,_,3], got u8[2,2,1]";
+    assert_eq!(told(F32, 1), Err(picture.to_owned()));
 }
