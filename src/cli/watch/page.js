@@ -233,7 +233,12 @@ let recorded = [];
 function showFilms(files) {
   const slider = at("film");
   const last = !recorded.length || +slider.value === recorded.length - 1;
-  recorded = Object.entries(Object.groupBy(files, (file) => parseInt(file, 10))).map(([after, files]) => ({ after, files }));
+  recorded = [];
+  for (const file of files) {
+    const after = parseInt(file, 10);
+    if (recorded.at(-1)?.after !== after) recorded.push({ after, files: [] });
+    recorded.at(-1).files.push(file);
+  }
   at("films").hidden = !recorded.length;
   slider.max = recorded.length - 1;
   if (last) slider.value = slider.max;
@@ -242,7 +247,7 @@ function showFilms(files) {
 
 function showFilm() {
   const one = recorded[at("film").value];
-  at("when").textContent = one ? `${count(+one.after)} iterations` : "";
+  at("when").textContent = one ? `${count(one.after)} iterations` : "";
   const images = (one?.files ?? []).map((name) => {
     const src = `api/film?${new URLSearchParams({ run: chosen, name, ...(token ? { token } : {}) })}`;
     return make("img", { src, alt: name });
