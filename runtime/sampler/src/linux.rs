@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn threads_that_run_are_seen_and_go_on() {
         let mut running = child("while true; do :; done");
-        let mut waiting = child("sleep 60");
+        let mut waiting = child("exec sleep 60");
         thread::sleep(Duration::from_millis(100));
         let [mut of_running, mut of_waiting] =
             [&running, &waiting].map(|child| Sampler::new(child.id()).unwrap());
