@@ -1,6 +1,8 @@
 //! The check of an environment against its spaces and its state's types.
 
-use crate::checked::{check_render, checked_legal_actions, checked_next_episode, checked_step};
+use crate::checked::{
+    check_render, checked_legal_actions, checked_next_episode, checked_step, checked_success,
+};
 use crate::environment::Environment;
 use crate::space::SpaceError;
 use crate::space_tree::leaf_spaces;
@@ -40,6 +42,7 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
         let state = env.initial_state(first);
         let _ = checked_legal_actions(env, &state);
         check_render(env, &state);
+        let _ = checked_success(env, &state);
         let (state, _) = checked_step(env, state, action, step);
         checked_next_episode(env, state, next)
     });

@@ -62,6 +62,13 @@ pub(crate) fn check_render<E: Environment>(environment: &E, state: &E::State) {
     }
 }
 
+/// The share of the task that is done in a state. Another type than f32 `[]` is an error.
+#[track_caller]
+pub(crate) fn checked_success<E: Environment>(environment: &E, state: &E::State) -> Option<Tensor> {
+    let success = environment.success(state)?;
+    Some(expect_types("success(..)", success, &f32([])))
+}
+
 /// The first state of the episode after `finished`. Other types than those of `finished` are errors.
 #[track_caller]
 pub(crate) fn checked_next_episode<E: Environment>(

@@ -150,20 +150,6 @@ impl Connector {
         (select(moves, to_rows, rows), select(moves, to_columns, columns), moves)
     }
 
-    /// A new board: wires that walk at random from their heads end at the targets.
-    #[track_caller]
-    fn drawn(&self, key: Key) -> State {
-        let [begin, walk] = key.split_into();
-        let (walks, starts) = self.begun(begin);
-        let steps = self.longest() - 1;
-        // Drawn before the walks: XLA would draw a number again for each pair of wires that it decides about.
-        let draws = walk.uniform([steps, self.wires]);
-        let (end, _) = scan(walks, draws, |walks, draws| (self.walked(walks, starts, draws), ()));
-        let (start_rows, start_columns) = starts;
-        let targets = self.cell(end.rows, end.columns);
-        self.at(start_rows, start_columns, targets)
-    }
-
     /// The state at the start of an episode whose wires have these heads, by row and column, and targets, by cell.
     #[track_caller]
     pub fn at(&self, rows: Tensor, columns: Tensor, targets: Tensor) -> State {
@@ -187,7 +173,7 @@ impl Connector {
             let above = concatenate(&[edge, free.slice_axis(0, ..self.size - 1)], 0);
             let below = concatenate(&[free.slice_axis(0, 1..), edge], 0);
             let open = free & ((free << 1) | (free >> 1) | above | below);
-            let (row, column) = draw_bit(open, self.size, start);
+            let (row, column) = draw_bit(open, start);
             let one = |x: Tensor| x.reshape([1]);
             let taken = take_cells(taken, &[(row, column, constant(true))]);
             let ways = self.free_ways(taken, one(row), one(column)).astype(F32);
@@ -269,8 +255,8 @@ fn take_cells(taken: Tensor, cells: &[(Tensor, Tensor, Tensor)]) -> Tensor {
 
 /// A bit of those that are set in rows of bits, by a uniform draw: row and column, `i32[]` each.
 #[track_caller]
-fn draw_bit(rows: Tensor, size: usize, draw: Tensor) -> (Tensor, Tensor) {
-    let bits = (rows.expand_dims(1) & word(arange(size)).expand_dims(0)).ne(0);
+fn draw_bit(rows: Tensor, draw: Tensor) -> (Tensor, Tensor) {
+    let bits = (rows.expand_dims(1) & word(arange(rows.len())).expand_dims(0)).ne(0);
     draw_cell(bits, draw)
 }
 
@@ -293,8 +279,17 @@ impl Environment for Connector {
     type State = State;
     type Observation = Tensor;
 
+    /// A new board: wires that walk at random from their heads end at the targets.
     fn initial_state(&self, key: Key) -> State {
-        self.drawn(key)
+        let [begin, walk] = key.split_into();
+        let (walks, starts) = self.begun(begin);
+        let steps = self.longest() - 1;
+        // Drawn before the walks: XLA would draw a number again for each pair of wires that it decides about.
+        let draws = walk.uniform([steps, self.wires]);
+        let (end, _) = scan(walks, draws, |walks, draws| (self.walked(walks, starts, draws), ()));
+        let (start_rows, start_columns) = starts;
+        let targets = self.cell(end.rows, end.columns);
+        self.at(start_rows, start_columns, targets)
     }
 
     fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
@@ -307,9 +302,10 @@ impl Environment for Connector {
         let old = self.cell(state.rows, state.columns);
         let board = self.written(state.board, old, self.cell(rows, columns), moves);
         let state = State { board, rows, columns, time: state.time + 1, ..state };
-        let connects = self.connected(&state) & !connected;
+        let now_connected = self.connected(&state);
+        let connects = now_connected & !connected;
         let reward = connects.astype(F32) + select(connected, 0.0, UNCONNECTED);
-        let over = self.connected(&state) | !self.open(&state).any_axis(1);
+        let over = now_connected | !self.open(&state).any_axis(1);
         let terminated = over.all();
         let truncated = state.time.ge(self.time_limit) & !terminated;
         let observation = self.observe(state);

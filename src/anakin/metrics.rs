@@ -1,5 +1,6 @@
 //! Metrics of the iterations of a call, as the host reads them.
 
+use podracer_dsl::prelude::Tensor;
 use podracer_dsl::{Report, Tree};
 use podracer_rl::anakin::Episodes;
 use podracer_runtime::{ArrayError, Host, RuntimeError};
@@ -97,22 +98,21 @@ impl EpisodeSeries {
     fn read(episodes: &Host<Episodes>, iterations: usize) -> Result<Self, RuntimeError> {
         let counts: Vec<i32> = episodes.count.to_vec()?;
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;
-        let lengths: Vec<i32> = episodes.length_sum.to_vec()?;
-        let successes = episodes.success_sum.as_ref().map(|sum| sum.to_vec::<f32>()).transpose()?;
         let of_iteration = |iteration| (iteration..counts.len()).step_by(iterations);
         let ended =
             |i: usize| Ended { episodes: counts[i] as u64, return_sum: f64::from(returns[i]) };
+        let sums = |leaf: &Host<Tensor>| -> Vec<f64> {
+            let values = leaf.to_f64();
+            (0..iterations)
+                .map(|iteration| of_iteration(iteration).map(|i| values[i]).sum())
+                .collect()
+        };
         Ok(EpisodeSeries {
             ended: (0..iterations)
                 .map(|iteration| of_iteration(iteration).map(ended).sum())
                 .collect(),
-            lengths: (0..iterations)
-                .map(|iteration| of_iteration(iteration).map(|i| f64::from(lengths[i])).sum())
-                .collect(),
-            successes: successes.map(|sums| {
-                let of_all = |iteration| of_iteration(iteration).map(|i| f64::from(sums[i])).sum();
-                (0..iterations).map(of_all).collect()
-            }),
+            lengths: sums(&episodes.length_sum),
+            successes: episodes.success_sum.as_ref().map(sums),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Statistics of episodes: their returns, lengths and successes.
 
-use crate::checked::checked_step;
+use crate::checked::{checked_step, checked_success};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -56,7 +56,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
 
     fn initial_state(&self, key: Key) -> Self::State {
         let environment = self.environment.initial_state(key);
-        let first = Episode::empty(self.environment.success(&environment));
+        let first = Episode::empty(checked_success(&self.environment, &environment));
         StatisticsState { environment, running: first, last: first, finished: zeros(I32, []) }
     }
 
@@ -71,7 +71,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
         let running = Episode {
             episode_return: state.running.episode_return + timestep.reward,
             length: state.running.length + 1,
-            success: self.environment.success(&environment),
+            success: checked_success(&self.environment, &environment),
         };
         let done = timestep.done();
         let last = tree_select(done, &running, &state.last);
@@ -96,7 +96,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let environment = self.environment.next_episode(finished.environment, key);
-        let running = Episode::empty(self.environment.success(&environment));
+        let running = Episode::empty(checked_success(&self.environment, &environment));
         StatisticsState { environment, running, ..finished }
     }
 }

@@ -93,6 +93,9 @@ impl Environment for Faulty {
             _ => None,
         }
     }
+    fn success(&self, state: &State) -> Option<Tensor> {
+        (self.fault == "success").then_some(state.position)
+    }
     fn truncates(&self) -> bool {
         false
     }
@@ -135,6 +138,7 @@ fn a_faulty_environment_is_told_what_is_wrong() {
     told("mask size", "`legal_actions(..)` must be bool[2], got bool[1]");
     told("mask type", "`legal_actions(..)` must be bool[2], got f32[2]");
     told("picture", "render: the picture must be u8[height,width,3], got f32[2]");
+    told("success", "`success(..)` must be f32[], got f32[2]");
     for fault in ["mask trace", "trace"] {
         told(fault, "f32[2] and f32[3] do not broadcast");
     }

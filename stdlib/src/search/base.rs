@@ -43,6 +43,6 @@ impl<E: Tree> PolicyOutput<E> {
     /// The same without the embeddings of the nodes, which no agent reads.
     pub(crate) fn without_embeddings(self) -> PolicyOutput<()> {
         let PolicyOutput { action, action_weights, search_tree } = self;
-        PolicyOutput { action, action_weights, search_tree: search_tree.with_embeddings(()) }
+        PolicyOutput { action, action_weights, search_tree: search_tree.without_embeddings() }
     }
 }

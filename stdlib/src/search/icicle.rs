@@ -27,14 +27,13 @@ fn draw(levels: usize, parents: Tensor, actions: Tensor, visits: Tensor, values:
     let nodes = parents.len();
     let added = visits.gt(0.0);
     let column = |x: Tensor| x.expand_dims(1);
+    let has_parent = parents.ge(0);
     // Visits of the siblings to the left.
     let siblings = column(parents).eq(parents) & actions.lt(column(actions));
-    let mut left = select(siblings, visits, 0.0).sum_axis(1);
-    let mut depth = select(parents.ge(0), 1, 0);
+    let mut left = select(has_parent, select(siblings, visits, 0.0).sum_axis(1), 0.0);
+    let mut depth = has_parent.astype(I32);
     // Each round adds what the ancestors so far have, and looks twice as far up.
-    let mut up = select(parents.ge(0), parents, iota(I32, [nodes], 0));
-    let is_root = parents.lt(0);
-    left = select(is_root, 0.0, left);
+    let mut up = select(has_parent, parents, arange(nodes));
     for _ in 0..nodes.next_power_of_two().ilog2() {
         (left, depth) = (left + left.take(up, 0), depth + depth.take(up, 0));
         up = up.take(up, 0);
@@ -46,12 +45,11 @@ fn draw(levels: usize, parents: Tensor, actions: Tensor, visits: Tensor, values:
     let least = select(added, values, f64::INFINITY).min();
     let greatest = select(added, values, f64::NEG_INFINITY).max();
     let high = (values - least) / maximum(greatest - least, 1e-6);
-    let [low, top] = [Colour::BLUE, Colour::YELLOW]
+    let [low, top, black] = [Colour::BLUE, Colour::YELLOW, Colour::BLACK]
         .map(|Colour(rgb)| constant(rgb.map(f32::from)).expand_dims(0));
     let shade = select(actions.rem(2).eq(0), 1.0, SHADE);
     // [N, 3]
     let colours = (low + (top - low) * column(high)) * column(shade);
-    let [black] = [Colour::BLACK].map(|Colour(rgb)| constant(rgb.map(f32::from)));
     let painted = select(of_node.any_axis(2).expand_dims(2), 0.0, black);
     let shares = of_node.astype(F32).reshape([levels * nodes, nodes]);
     (painted + shares.matmul(colours).reshape([levels, nodes, 3])).astype(U8)

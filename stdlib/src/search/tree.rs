@@ -130,8 +130,8 @@ impl<E: Tree> SearchTree<E> {
         }
     }
 
-    /// The tree with other embeddings of the nodes, or none.
-    pub(super) fn with_embeddings<F: Tree>(self, embeddings: F) -> SearchTree<F> {
+    /// The tree without the embeddings of the nodes.
+    pub(super) fn without_embeddings(self) -> SearchTree<()> {
         SearchTree {
             node_visits: self.node_visits,
             raw_values: self.raw_values,
@@ -144,7 +144,7 @@ impl<E: Tree> SearchTree<E> {
             children_rewards: self.children_rewards,
             children_discounts: self.children_discounts,
             children_values: self.children_values,
-            embeddings,
+            embeddings: (),
             root_invalid_actions: self.root_invalid_actions,
             root: self.root,
         }

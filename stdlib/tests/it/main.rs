@@ -1,8 +1,8 @@
 //! The standard library against the values of rlax, optax, flax, jax.nn and distrax, by the reference semantics.
 
-/// Makes a type an agent that sees a tensor, has no parameters and no memory, and always takes action 0.
+/// Makes a type an agent that sees a tensor, has no parameters and no memory, and always takes action 0; with other methods of `Agent` in braces.
 macro_rules! idle_agent {
-    ($agent:ty) => {
+    ($agent:ty $({ $($method:item)* })?) => {
         impl Agent for $agent {
             type Observation = Tensor;
             type Params = ();
@@ -13,6 +13,7 @@ macro_rules! idle_agent {
             fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
                 Act { action: scalar(0), memory: (), extras: () }
             }
+            $($($method)*)?
         }
     };
 }

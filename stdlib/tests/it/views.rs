@@ -201,16 +201,7 @@ struct Shows {
     channels: usize,
 }
 
-impl Agent for Shows {
-    type Observation = Tensor;
-    type Params = ();
-    type Memory = ();
-    type Extras = ();
-    fn init_memory(&self, _: LaneId) {}
-    fn begin_episode(&self, (): ()) {}
-    fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
-        Act { action: scalar(0), memory: (), extras: () }
-    }
+idle_agent!(Shows {
     fn view(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> View {
         View {
             value: Some(zeros(self.value, [])),
@@ -218,7 +209,7 @@ impl Agent for Shows {
             ..View::default()
         }
     }
-}
+});
 
 #[test]
 fn views_of_other_types_are_refused() {

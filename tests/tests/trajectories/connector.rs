@@ -1,20 +1,10 @@
 //! Connector does what jumanji's does, move for move, on its boards; and its own boards look like jumanji's.
 
-use super::{checksums, crc32, numbers, records};
+use super::{checksums, crc32, numbers, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Connector, Environment};
-use podracer_tests::{golden, xla};
+use podracer_tests::golden;
 use serde_json::Value;
-
-/// Runs a function on arrays, by XLA.
-fn run<S: ArgumentSpec, R: IntoTree>(
-    spec: S,
-    arguments: &[Array],
-    f: impl FnOnce(S::Tree) -> R,
-) -> Vec<Array> {
-    let traced = trace(spec, f).unwrap_or_else(|errors| panic!("{errors}"));
-    xla::run(traced.func(), arguments).expect("XLA runs it")
-}
 
 fn number(record: &Value, field: &str) -> usize {
     record[field].as_u64().expect("a number") as usize

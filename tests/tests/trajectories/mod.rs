@@ -9,6 +9,16 @@ use podracer_envs::Environment;
 use podracer_tests::{golden, xla};
 use serde_json::Value;
 
+/// Runs a function on arrays, by XLA.
+fn run<S: ArgumentSpec, R: IntoTree>(
+    spec: S,
+    arguments: &[Array],
+    f: impl FnOnce(S::Tree) -> R,
+) -> Vec<Array> {
+    let traced = trace(spec, f).unwrap_or_else(|errors| panic!("{errors}"));
+    xla::run(traced.func(), arguments).expect("XLA runs it")
+}
+
 /// All records of an environment in a golden file.
 fn records(file: &str, env: &str) -> Vec<Value> {
     let all = golden::records(file).expect("it parses").expect("it is checked in");
@@ -68,7 +78,7 @@ fn from_keys<E: Environment<Observation = Tensor>>(
     let env = env.auto_reset();
     let count = actions.ty().shape[0];
     let spec = Spec::<Tensor>(actions.ty().clone());
-    let traced = trace(spec, |actions| {
+    let results = run(spec, std::slice::from_ref(actions), |actions| {
         let keys = Key::new(seed).split_n(count + 1);
         let first = started(env.initial_state(keys.at(0)), start);
         let before = env.observe(first.clone()).expand_dims(0);
@@ -80,8 +90,6 @@ fn from_keys<E: Environment<Observation = Tensor>>(
         });
         (concatenate(&[before, shown], 0), timestep)
     });
-    let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
-    let results = xla::run(traced.func(), std::slice::from_ref(actions)).expect("XLA runs it");
     let [shown, rewards, terminated, truncated] = results.try_into().expect("four results");
     Trajectory { shown, rewards, terminated, truncated }
 }
