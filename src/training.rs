@@ -38,6 +38,11 @@ pub trait Training: Programs {
     /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
     fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>>;
 
+    /// True if several processes can train together, each on its own devices.
+    fn spans_processes(&self) -> bool {
+        false
+    }
+
     /// Episodes played by the training's agent, beside its loop.
     ///
     /// # Errors

@@ -78,8 +78,8 @@ impl Stepping {
         let options = ProgramOptions {
             compile: CompileOptions {
                 replicas: devices,
-                device_assignment: None,
                 xla: XlaOptions::for_platform(client.platform()).whole_loop().pairs(),
+                ..CompileOptions::default()
             },
             cache: ExecutableCache::disabled(),
             ..ProgramOptions::default()

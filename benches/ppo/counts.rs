@@ -26,8 +26,8 @@ pub fn count(client: &Client, shape: Shape, ours: &Ours) -> Result<Counted> {
     let module = training.modules(shape.devices)?.remove(0).module;
     let options = CompileOptions {
         replicas: shape.devices,
-        device_assignment: None,
         xla: settings.xla_options(training.xla_options(client.platform(), shape.devices)),
+        ..CompileOptions::default()
     };
     let executable = client.compile(&module, &options)?;
     let compiled = executable.compiled();
@@ -56,8 +56,8 @@ pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {
         let lowered = start.elapsed().as_secs_f64();
         let options = CompileOptions {
             replicas: shape.devices,
-            device_assignment: None,
             xla: settings.xla_options(training.xla_options(client.platform(), shape.devices)),
+            ..CompileOptions::default()
         };
         let start = Instant::now();
         let executable = client.compile(&module, &options)?;

@@ -128,7 +128,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
     /// # Errors
     /// [`RuntimeError::Lowering`].
     pub fn lower_with(&self, simplify: &Simplify) -> Result<Lowered, RuntimeError> {
-        lower_with(&self.name, &self.run, self.replicas, simplify)
+        lower_with(&self.name, &self.run, (self.replicas, 1), simplify)
     }
 
     /// Least memory of the loop on so many devices: the state, and the results of its largest loop.
@@ -182,8 +182,10 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
         self.warnings().for_each(warnings::tell);
         let passes = &options.simplify;
         let init_name = format!("{}_init", self.name);
-        let init = lower_with(&init_name, &self.init, self.replicas, passes)?;
-        let run = lower_with(&self.name, &self.run, options.compile.replicas, passes)?;
+        let replicas = (options.compile.members(), options.compile.processes);
+        let init = lower_with(&init_name, &self.init, replicas, passes)?;
+        let run = lower_with(&self.name, &self.run, replicas, passes)?;
+        options.compile.agree(client, &[&init.module, &run.module])?;
         // XLA compiles each program on one thread for the most part.
         let compile = |lowered: &Lowered, options: &ProgramOptions| {
             options.cache.compile(client, &lowered.module, &options.compile)
@@ -196,8 +198,18 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
         let (init, run) = (init?, run?);
         let compile_time = start.elapsed();
         Ok(AnakinProgram {
-            init: Program::new(self.init.results().clone(), state_placements, init, compile_time),
-            run: Program::new(self.run.results().clone(), all, run, compile_time),
+            init: Program::new(
+                self.init.results().clone(),
+                (state_placements, &options.compile),
+                init,
+                compile_time,
+            ),
+            run: Program::new(
+                self.run.results().clone(),
+                (all, &options.compile),
+                run,
+                compile_time,
+            ),
             log: Spec::clone(log),
             replicas: self.replicas,
         })

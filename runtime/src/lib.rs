@@ -50,7 +50,7 @@ pub use podracer_pjrt::{
     Argument, Array, ArrayError, Buffer, Client, ClientOptions, Collective, CompileOptions,
     Compiled, Count, Element, ErrorCode, Event, Executable, ExecutableCache, ExecuteError,
     HloModule, LiveBuffer, Loop, MemoryStats, Module, NamedValue, OptionValue, Plugin,
-    RuntimeError, SourceLine, Topology, TransferCounts, Transfers, Work, XlaOptions,
+    RuntimeError, SourceLine, Topology, TransferCounts, Transfers, Work, World, XlaOptions,
     process_transfers,
 };
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};

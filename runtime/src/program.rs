@@ -14,7 +14,7 @@ use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
 use crate::warnings;
 use crate::{
     Argument, Array, Checkpoint, CheckpointError, Client, CompileOptions, Executable,
-    ExecutableCache, ExecuteError, Module, RuntimeError, Transfers, XlaOptions,
+    ExecutableCache, ExecuteError, Module, RuntimeError, Transfers, World, XlaOptions, pjrt,
 };
 
 /// Options of compiling a traced function. The defaults are one replica, XLA's options by podracer's rule
@@ -81,7 +81,7 @@ pub fn lower<A: Tree, R: Tree>(
     traced: &Traced<A, R>,
     replicas: usize,
 ) -> Result<Lowered, RuntimeError> {
-    lower_with(name, traced, replicas, &passes::Options::default())
+    lower_with(name, traced, (replicas, 1), &passes::Options::default())
 }
 
 /// Lowers a traced function of one replica whose arguments all stay the caller's: for what is run by others, who may call
@@ -94,14 +94,14 @@ pub fn lower_kept<A: Tree, R: Tree>(
     traced: &Traced<A, R>,
 ) -> Result<Lowered, RuntimeError> {
     let kept = |arguments: &[_], _: &[_]| vec![Donation::Kept; arguments.len()];
-    lower_as(name, traced, 1, &passes::Options::default(), kept)
+    lower_as(name, traced, (1, 1), &passes::Options::default(), kept)
 }
 
-/// [`lower`], with the simplifications that `options` say.
+/// [`lower`] for so many replicas of so many processes, with the simplifications that `options` say.
 pub(crate) fn lower_with<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
-    replicas: usize,
+    replicas: (usize, usize),
     options: &passes::Options,
 ) -> Result<Lowered, RuntimeError> {
     lower_as(name, traced, replicas, options, donations)
@@ -114,7 +114,7 @@ type Leaves = [(Path, TensorType)];
 fn lower_as<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
-    replicas: usize,
+    (replicas, processes): (usize, usize),
     options: &passes::Options,
     donations: impl FnOnce(&Leaves, &Leaves) -> Vec<Donation>,
 ) -> Result<Lowered, RuntimeError> {
@@ -130,6 +130,7 @@ fn lower_as<A: Tree, R: Tree>(
     let spec = ModuleSpec {
         name: name.to_owned(),
         replicas,
+        processes,
         arguments: (arguments.iter().zip(&donation))
             .map(|((path, _), &donation)| ArgumentSpec { name: path.to_string(), donation })
             .collect(),
@@ -177,6 +178,8 @@ pub struct Program<A: Tree, R: Tree> {
     executable: Executable,
     results: Spec<R>,
     placements: Vec<Placement>,
+    /// The processes that run it together; `None` for this one by itself.
+    world: Option<World>,
     compile_time: Duration,
     cached: bool,
     arguments: PhantomData<fn(A)>,
@@ -207,20 +210,25 @@ impl<A: Tree, R: Tree> Program<A, R> {
             )));
         }
         traced.warnings().iter().for_each(warnings::tell);
-        let lowered = lower_with(name, traced, options.compile.replicas, &options.simplify)?;
+        let replicas = (options.compile.members(), options.compile.processes);
+        let lowered = lower_with(name, traced, replicas, &options.simplify)?;
+        options.compile.agree(client, &[&lowered.module])?;
         let compiled = options.cache.compile(client, &lowered.module, &options.compile)?;
         let results = traced.results().clone();
-        Ok(Self::new(results, placements, compiled, start.elapsed()))
+        Ok(Self::new(results, (placements, &options.compile), compiled, start.elapsed()))
     }
 
-    /// The types of a function's results, one placement for each, and what it was compiled to.
+    /// The types of a function's results, one placement for each, and what it was compiled to with these options.
     pub(crate) fn new(
         results: Spec<R>,
-        placements: Vec<Placement>,
+        (placements, options): (Vec<Placement>, &CompileOptions),
         (executable, cached): (Executable, bool),
         compile_time: Duration,
     ) -> Self {
-        Program { executable, results, placements, compile_time, cached, arguments: PhantomData }
+        let client = executable.devices().first().map(pjrt::Device::client);
+        let world = client.and_then(Client::world).filter(|_| options.processes > 1);
+        let arguments = PhantomData;
+        Program { executable, results, placements, world, compile_time, cached, arguments }
     }
 
     /// Runs the program once on all its devices. It may return before the computation is done.
@@ -239,6 +247,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let leaves = self.placements.iter().map(|&placement| DeviceArray {
             buffers: replicas.iter_mut().filter_map(Iterator::next).collect(),
             placement,
+            world: self.world,
         });
         Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }
@@ -263,13 +272,14 @@ impl<A: Tree, R: Tree> Program<A, R> {
         part: &str,
     ) -> Result<Device<R>, CheckpointError> {
         let devices = self.executable.devices();
+        let members = devices.len() * self.world.map_or(1, World::size);
         let leaves = || self.results.leaves().into_iter().zip(&self.placements);
         let whole = leaves()
-            .map(|((path, ty), placement)| (path.to_string(), placement.global(ty, devices.len())));
+            .map(|((path, ty), placement)| (path.to_string(), placement.global(ty, members)));
         let arrays = checkpoint.part(part, &whole.collect::<Vec<_>>())?;
-        let leaves = leaves()
-            .zip(arrays)
-            .map(|(((_, ty), &placement), array)| array.upload(&ty, placement, devices));
+        let leaves = leaves().zip(arrays).map(|(((_, ty), &placement), array)| {
+            array.upload(&ty, placement, (devices, self.world))
+        });
         let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
         Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use podracer_compiler::TensorType;
 use podracer_dsl::prelude::{Kind, Path, Spec, Tree, Types};
 
-use crate::{Array, ArrayError, Buffer, Element, RuntimeError};
+use crate::{Array, ArrayError, Buffer, Element, RuntimeError, World};
 
 /// The way in which the devices of a replicated program share a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ impl Placement {
 pub struct DeviceArray {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) placement: Placement,
+    /// The processes whose devices have the leaf; `None` for this one's alone.
+    pub(crate) world: Option<World>,
 }
 
 impl DeviceArray {
@@ -61,10 +63,11 @@ impl DeviceArray {
         &self.buffers
     }
 
-    /// Copies it to the host: one copy of a replicated leaf, the parts of a sharded one put together.
+    /// Copies it to the host: one copy of a replicated leaf, the parts of a sharded one put together. If they are those of several
+    /// processes, every process copies it, and has the whole.
     ///
     /// # Errors
-    /// [`RuntimeError::Xla`] where the computation of it failed.
+    /// [`RuntimeError::Xla`] where the computation of it failed; [`RuntimeError::Processes`] where the others do not come.
     pub fn to_host(&self) -> Result<Array, RuntimeError> {
         let count = self.placement.parts(self.buffers.len());
         let mut parts = self.buffers.iter().take(count).map(Buffer::to_host);
@@ -73,8 +76,14 @@ impl DeviceArray {
         for part in parts {
             bytes.extend(part?.bytes());
         }
+        let mut members = count;
+        if let Some(world) = self.world.filter(|_| self.placement == Placement::Sharded) {
+            let mut all = vec![0; world.size() * bytes.len()];
+            world.all_gather(&bytes, &mut all)?;
+            (bytes, members) = (all, world.size() * count);
+        }
         // The parts have one type: the program was compiled for it.
-        Ok(Array::from_bytes(self.placement.global(ty, count), bytes)?)
+        Ok(Array::from_bytes(self.placement.global(ty, members), bytes)?)
     }
 
     /// Puts a whole array on each of the devices.
@@ -84,7 +93,7 @@ impl DeviceArray {
     ) -> Result<Self, RuntimeError> {
         let buffers = devices.iter().map(|device| Buffer::from_host(array, device));
         let buffers = buffers.collect::<Result<_, _>>()?;
-        Ok(DeviceArray { buffers, placement: Placement::Replicated })
+        Ok(DeviceArray { buffers, placement: Placement::Replicated, world: None })
     }
 }
 
@@ -237,7 +246,7 @@ impl<T: Tree> Host<T> {
         let on_devices = T::convert::<OnHost, OnDevice>(&self.0, &mut |leaf| {
             DeviceArray::replicate(leaf, devices).unwrap_or_else(|error| {
                 failed.get_or_insert(error);
-                DeviceArray { buffers: Vec::new(), placement: Placement::Replicated }
+                DeviceArray { buffers: Vec::new(), placement: Placement::Replicated, world: None }
             })
         });
         failed.map_or(Ok(Device(on_devices)), Err)

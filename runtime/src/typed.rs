@@ -104,7 +104,7 @@ impl TypedPrograms for Client {
         same("result", &results, &module.results)?;
         let placements = vec![Placement::Replicated; module.results.len()];
         let compiled = options.cache.compile(self, &module, &options.compile)?;
-        Ok(Program::new(results, placements, compiled, start.elapsed()))
+        Ok(Program::new(results, (placements, &options.compile), compiled, start.elapsed()))
     }
 }
 

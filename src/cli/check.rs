@@ -135,8 +135,11 @@ fn compiled(
     xla: &[(String, OptionValue)],
 ) -> Result<Compiled, RuntimeError> {
     let began = Instant::now();
-    let options =
-        CompileOptions { replicas: module.replicas, device_assignment: None, xla: xla.to_vec() };
+    let options = CompileOptions {
+        replicas: module.replicas,
+        xla: xla.to_vec(),
+        ..CompileOptions::default()
+    };
     let compiled = topology.compile(&module.module, &options)?;
     let compile_seconds = began.elapsed().as_secs_f64();
     // XLA gives the optimized program of a single module only.

@@ -19,6 +19,8 @@ pub struct Console<'a> {
     pub err: &'a mut dyn Write,
     /// True if standard error is a terminal: progress bars and colours belong only there.
     pub terminal: bool,
+    /// True in a process that follows another, which warns for both.
+    pub(super) follows: bool,
     recorded: Recorded,
 }
 
@@ -38,7 +40,7 @@ pub(super) struct OutputError(pub(super) io::Error);
 impl<'a> Console<'a> {
     /// A console whose messages belong to no run yet.
     pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, terminal: bool) -> Self {
-        Console { out, err, terminal, recorded: Recorded::Waiting(Vec::new()) }
+        Console { out, err, terminal, follows: false, recorded: Recorded::Waiting(Vec::new()) }
     }
 }
 
@@ -58,6 +60,9 @@ impl Console<'_> {
 
     /// Prints a warning, which a run keeps.
     pub(super) fn warn(&mut self, warning: &str) {
+        if self.follows {
+            return;
+        }
         self.say(&format!("warning: {warning}"));
         self.keep(MessageKind::Warning, warning);
     }

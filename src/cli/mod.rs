@@ -51,6 +51,7 @@ mod signals;
 mod summary;
 mod sweep;
 mod target;
+mod together;
 mod totals;
 mod train;
 mod tune;
@@ -71,7 +72,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 use podracer_dsl::prelude::TraceErrors;
-use podracer_runtime::{Client, ClientOptions, Plugin};
+use podracer_runtime::{Client, ClientOptions, Plugin, World};
 use rustix::process::{Resource, getrlimit};
 use tracing_subscriber::EnvFilter;
 
@@ -87,6 +88,7 @@ pub use console::Console;
 use crate::builder::ONE_THREAD;
 use arguments::{Arguments, Command, EnvsCommand, PluginsCommand};
 use console::OutputError;
+use together::NotBegun;
 
 /// A program's agents, environments and experiments, and the function that makes a training of settings.
 #[derive(Clone, Copy)]
@@ -183,7 +185,12 @@ pub fn run(
             EnvsCommand::Install { name } => envs::install(&name, console),
         },
     };
-    done.unwrap_or_else(|error| report(&error, console))
+    let all = done.as_ref().err().is_none_or(|error| error.is::<NotBegun>());
+    let code = done.unwrap_or_else(|error| report(&error, console));
+    match World::joined() {
+        Some(world) => together::end(world, code, all, console),
+        None => code,
+    }
 }
 
 /// Prints the completions of a shell.
@@ -196,6 +203,12 @@ fn completions(shell: clap_complete::Shell, console: &mut Console<'_>) -> Result
 
 /// Prints an error with its causes, and says which exit code it deserves.
 fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
+    let not_begun = error.downcast_ref::<NotBegun>();
+    let mistake = error.is::<UsageError>() || not_begun.is_some_and(|error| error.mistake);
+    let code = if mistake { USAGE } else { FAILURE };
+    if not_begun.is_some_and(|error| !error.tells) {
+        return code;
+    }
     let of_output = |cause: &(dyn std::error::Error + 'static)| {
         let kind = cause.downcast_ref::<OutputError>();
         kind.is_some_and(|OutputError(error)| error.kind() == ErrorKind::BrokenPipe)
@@ -218,7 +231,7 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
     text += &limit(error);
     console.say(&text);
     console.keep(MessageKind::Error, &text);
-    if error.downcast_ref::<UsageError>().is_some() { USAGE } else { FAILURE }
+    code
 }
 
 /// The advice at the end of an error of a file that has grown as large as it may; empty for other errors.
@@ -258,9 +271,12 @@ fn open(settings: &Settings) -> Result<Client> {
     let small = training_loop.host().is_none()
         && settings.train.devices.named() == 1
         && training_loop.lanes() <= ONE_THREAD;
+    let world = World::joined();
     let options = match small && plugin.name() == "cpu" {
-        true => ClientOptions { cpu_devices: Some(1), cpu_threads: Some(NonZero::<usize>::MIN) },
-        false => ClientOptions { cpu_devices, ..ClientOptions::default() },
+        true => {
+            ClientOptions { cpu_devices: Some(1), cpu_threads: Some(NonZero::<usize>::MIN), world }
+        }
+        false => ClientOptions { cpu_devices, world, ..ClientOptions::default() },
     };
     Ok(Client::new(plugin, options)?)
 }
@@ -276,7 +292,7 @@ fn decide(
     for warning in settings.decide(devices, registry)? {
         console.warn(&warning);
     }
-    settings.check_division(devices.len(), registry)
+    settings.check_division(devices.len() * World::joined().map_or(1, World::size), registry)
 }
 
 /// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.

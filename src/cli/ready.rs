@@ -4,8 +4,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use podracer_runtime::{Checkpoint, Client, CompileOptions, Executable, OptionValue};
+use podracer_runtime::{Checkpoint, Client, CompileOptions, Executable, OptionValue, World};
 
+use super::together::Order;
 use super::{Console, Program, decide, open};
 use crate::evaluation::Play;
 use crate::machine;
@@ -40,6 +41,15 @@ impl Ready {
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
         decide(&mut settings, &mut devices, program.registry, console)?;
         let training: Rc<dyn Training> = (program.build)(&settings)?.into();
+        if client.world().is_some() && !training.spans_processes() {
+            return Err(UsageError::new(format!(
+                "{}: a training with [{}] is one process, and several were started together; PODRACER_MPI=none in each makes them \
+                 trainings of their own",
+                settings.experiment,
+                settings.training_loop.section()
+            ))
+            .into());
+        }
         let environment = Rc::new(program.registry.environment_of(&settings)?.clone());
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
         settings.xla = xla.iter().cloned().collect();
@@ -66,6 +76,7 @@ impl Ready {
                 replicas: one.replicas,
                 device_assignment: Some(self.devices[..one.replicas].to_vec()),
                 xla: [&self.xla, xla].concat(),
+                ..CompileOptions::default()
             };
             let executable = (self.client.compile(&one.module, &options))
                 .with_context(|| format!("cannot compile {}", self.settings.experiment))?;
@@ -91,6 +102,11 @@ impl Ready {
         (&self.client, self.devices.first().copied().unwrap_or(0))
     }
 
+    /// Tells the other processes, if there are any, what all do next.
+    pub(super) fn tell(&self, order: Order) -> Result<()> {
+        order.tell(self.client.world())
+    }
+
     /// The run's devices, with the state that a checkpoint has or that a run begins with.
     pub(super) fn start<'a>(
         &'a self,
@@ -111,6 +127,7 @@ fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
         plugin: client.plugin().fingerprint().to_owned(),
         device_kind: first.kind().to_owned(),
         devices: devices.to_vec(),
+        processes: client.world().map(World::size),
         host: machine::host(),
         processor: machine::processor(),
     })

@@ -9,7 +9,7 @@ use podracer_runtime::Checkpoints;
 use super::arguments::ResumeArguments;
 use super::exporter::Exporter;
 use super::session::{Reopened, Session};
-use super::{Console, Program};
+use super::{Console, Program, together};
 use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
 use crate::settings::UsageError;
@@ -21,16 +21,27 @@ pub(super) fn resume(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    session(args, started, console, program)?.run(console, interrupt)
+    let world = together::join(console)?;
+    let reopened = together::agree(world, reopen(args, console, program), |reopened| {
+        let checkpoint = ("the checkpoint", reopened.found.path.display().to_string());
+        Ok([together::facts(&reopened.ready)?, vec![checkpoint]].concat())
+    })?;
+    if let Some(world) = world {
+        together::watch(world, &reopened.ready)?;
+        if !world.is_first() {
+            let Reopened { ready, found, .. } = &reopened;
+            return together::follow(world, ready, Some(&found.checkpoint));
+        }
+    }
+    session(args, reopened, started, console)?.run(console, interrupt)
 }
 
-/// The training that goes on.
-pub(super) fn session(
+/// The run that is to go on.
+pub(super) fn reopen(
     args: &ResumeArguments,
-    started: Instant,
     console: &mut Console<'_>,
     program: Program<'_>,
-) -> Result<Session> {
+) -> Result<Reopened> {
     let overrides = Overrides {
         steps: args.steps,
         devices: args.devices.clone(),
@@ -40,8 +51,17 @@ pub(super) fn session(
         ..Overrides::default()
     };
     let find = |settings: &_| RunDirectory::find(&args.run, settings, Checkpoints::latest);
-    let Reopened { ready, found, progress, warning } =
-        Reopened::open(&args.run, find, &overrides, console, program)?;
+    Reopened::open(&args.run, find, &overrides, console, program)
+}
+
+/// The training that goes on.
+pub(super) fn session(
+    args: &ResumeArguments,
+    reopened: Reopened,
+    started: Instant,
+    console: &mut Console<'_>,
+) -> Result<Session> {
+    let Reopened { ready, found, progress, warning } = reopened;
     if let Some(warning) = warning {
         console.warn(&warning);
     }

@@ -57,7 +57,11 @@ pub(super) fn serve(
     let train = &args.train;
     let run = Path::new(&train.experiment.experiment);
     let mut session = match RunDirectory::is_run(run) {
-        true => resume::session(&going_on(train, run)?, started, console, program)?,
+        true => {
+            let args = going_on(train, run)?;
+            let reopened = resume::reopen(&args, console, program)?;
+            resume::session(&args, reopened, started, console)?
+        }
         false => begin(train, started, console, program)?,
     };
     let (server, lanes, elsewhere) = listening(&session, &options)?;
@@ -87,7 +91,7 @@ fn begin(
         ))
         .into());
     }
-    train::begin(args, settings, started, console, program)
+    train::begin(args, Ready::new(settings, console, program)?, started, console)
 }
 
 /// The arguments of `resume` for a run that goes on.

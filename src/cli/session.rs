@@ -14,6 +14,7 @@ use super::exporter::Exporter;
 use super::progress::Progress;
 use super::ready::Ready;
 use super::summary::summary;
+use super::together::Order;
 use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, calls, program_name, signals};
 use crate::axis::Point;
@@ -61,6 +62,9 @@ pub(super) struct Outcome {
     pub(super) experiment: String,
     pub(super) platform: String,
     pub(super) devices: usize,
+    /// Processes that trained together, each on so many devices, where there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) processes: Option<usize>,
     /// Runs of the program, which took its seconds together, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) together: Option<usize>,
@@ -179,6 +183,7 @@ impl Session {
         let mut warned_of_length = false;
         while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
             let before = totals.counters.iterations;
+            self.ready.tell(Order::Advance)?;
             let call = totals.call(&mut *run, &mut self.directory, interrupt)?;
             if call.iterations == 0 {
                 break;
@@ -276,8 +281,9 @@ impl Session {
         directory.write_curve(&ready.settings, &totals.points, episodes)?;
         let outcome = Outcome {
             experiment: ready.settings.experiment.clone(),
-            platform: ready.recorded.platform,
+            platform: ready.recorded.platform.clone(),
             devices: ready.devices.len(),
+            processes: ready.recorded.processes,
             seed: ready.settings.train.seed,
             resumed_from_iteration: resumed,
             env_steps: counters.env_steps,
@@ -302,6 +308,7 @@ impl Session {
         let ends = if interrupted { "is stopped" } else { "is done" };
         console.keep(MessageKind::Run, &format!("{ends} after {} iterations", outcome.iterations));
         directory.write_result(&outcome)?;
+        ready.tell(Order::End)?;
         if interrupted {
             console.say(&format!(
                 "stopped after {} of {} calls; the parameters and the result are in {run}, and `{program} resume {run}` goes on",
@@ -396,6 +403,7 @@ impl Session {
         self.check_finite(run, &format!("after iteration {}", counters.iterations), console)?;
         let Ready { settings, recorded, .. } = &self.ready;
         let directory = &mut self.directory;
+        self.ready.tell(Order::Save { store })?;
         let store_part = run.store();
         let written = run.checkpoint().and_then(|mut checkpoint| {
             if !store {

@@ -48,6 +48,11 @@ pub(super) fn leaves(left: String) {
     *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = left;
 }
 
+/// The sentence of [`leaves`].
+pub(super) fn left() -> String {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// Sets the flag at the first signal if a command polls it, and ends the process at any other.
 pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
     // First: whoever sees that the process handles signals knows that it ends with its parent.
@@ -91,8 +96,7 @@ fn stop(flag: &AtomicBool) {
     if first && HEEDING.load(Ordering::SeqCst) > 0 {
         return say("stopping after this call; once more to stop at once");
     }
-    let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-    match &left[..] {
+    match &left()[..] {
         "" => say("stopped"),
         left => say(&format!("stopped; {left}")),
     }

@@ -19,7 +19,10 @@ pub(super) fn summary(outcome: &Outcome, points: &[Point]) -> String {
         "{}, seed {}, on {}: mean return {mean} (the last {})\n",
         outcome.experiment,
         outcome.seed,
-        plural(outcome.devices, &format!("{} device", outcome.platform)),
+        plural(outcome.devices, &format!("{} device", outcome.platform))
+            + &outcome
+                .processes
+                .map_or_else(String::new, |each| format!(" in each of {each} processes")),
         plural(outcome.mean_return_episodes as usize, "episode"),
     );
     text += &format!(

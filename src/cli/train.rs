@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
+use podracer_runtime::World;
 
 use super::arguments::TrainArguments;
 use super::exporter::Exporter;
@@ -11,10 +12,10 @@ use super::ready::Ready;
 use super::session::Session;
 #[cfg(feature = "plots")]
 use super::watch::Page;
-use super::{Console, Program, population};
+use super::{Console, Program, population, together};
 use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
-use crate::settings::Settings;
+use crate::settings::{Settings, UsageError};
 
 pub(super) fn train(
     args: &TrainArguments,
@@ -23,8 +24,10 @@ pub(super) fn train(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let settings = settings(args, program)?;
+    let world = together::join(console)?;
     if let Some(seeds) = args.seeds {
+        let settings =
+            together::agree(world, one_process(args, world, program), |_| Ok(Vec::new()))?;
         return population::seeds(
             args,
             seeds.get(),
@@ -34,7 +37,30 @@ pub(super) fn train(
             program,
         );
     }
-    begin(args, settings, started, console, program)?.run(console, interrupt)
+    let made = settings(args, program).and_then(|settings| Ready::new(settings, console, program));
+    let ready = together::agree(world, made, together::facts)?;
+    if let Some(world) = world {
+        together::watch(world, &ready)?;
+        if !world.is_first() {
+            return together::follow(world, &ready, None);
+        }
+    }
+    begin(args, ready, started, console)?.run(console, interrupt)
+}
+
+/// The settings of runs that are one program, which is a process's.
+fn one_process(
+    args: &TrainArguments,
+    world: Option<World>,
+    program: Program<'_>,
+) -> Result<Settings> {
+    match world {
+        None => settings(args, program),
+        Some(_) => Err(UsageError::new(
+            "--seeds trains in one process, and several were started together: start one, or give each its --seed and PODRACER_MPI=none",
+        )
+        .into()),
+    }
 }
 
 /// The settings of a training that begins.
@@ -52,12 +78,10 @@ pub(super) fn settings(args: &TrainArguments, program: Program<'_>) -> Result<Se
 /// A training that begins.
 pub(super) fn begin(
     args: &TrainArguments,
-    settings: Settings,
+    ready: Ready,
     started: Instant,
     console: &mut Console<'_>,
-    program: Program<'_>,
 ) -> Result<Session> {
-    let ready = Ready::new(settings, console, program)?;
     #[cfg(feature = "plots")]
     let page = args.watch.as_deref().map(Page::at).transpose()?;
     let run = args.run_dir.as_deref();

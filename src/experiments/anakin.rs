@@ -68,12 +68,12 @@ impl AnakinTraining {
 
 impl Training for AnakinTraining {
     fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>> {
-        let Start { client, devices, seed, from, .. } = start;
+        let Start { client, seed, from, .. } = start;
         let began = Instant::now();
         let options = one_program::options(&start, &self.simplify);
         let exploited = Exploited::restored(from)?;
         let anakin = self.with(&exploited)?;
-        let anakin = anakin.devices(devices.len()).compile_with(client, &options)?;
+        let anakin = anakin.devices(options.compile.members()).compile_with(client, &options)?;
         let compile_seconds = began.elapsed().as_secs_f64();
         let state = match from {
             Some(checkpoint) => anakin.restore(checkpoint)?,
@@ -90,6 +90,10 @@ impl Training for AnakinTraining {
             recent: RecentReturns::restored(from)?,
             exploited,
         }))
+    }
+
+    fn spans_processes(&self) -> bool {
+        true
     }
 
     fn plays(&self) -> Result<&dyn Plays, String> {

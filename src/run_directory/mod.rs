@@ -96,6 +96,9 @@ pub struct Recorded {
     pub device_kind: String,
     /// The devices used, by index.
     pub devices: Vec<usize>,
+    /// The processes that trained together, each on as many devices; `None` for one by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<usize>,
     /// Name of the machine; empty in records of versions that did not write it.
     #[serde(default)]
     pub host: String,

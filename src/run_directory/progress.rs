@@ -153,7 +153,8 @@ impl RunProgress {
         });
         let devices = match learners {
             [Some(before), Some(now)] => [before, now],
-            _ => [&self.recorded, recorded].map(|record| record.devices.len()),
+            _ => [&self.recorded, recorded]
+                .map(|record| record.devices.len() * record.processes.unwrap_or(1)),
         };
         let mut warnings = Vec::new();
         if let [before, now] = devices

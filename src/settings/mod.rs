@@ -111,6 +111,10 @@ pub struct TrainSettings {
     #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
     pub record_every: Option<u64>,
+    /// Seconds for which another process of the training may be silent before all are ended, with the name of the silent one. None: 60.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    #[schemars(extend("x-resume" = true))]
+    pub patience: Option<u64>,
 }
 
 /// The reaction to parameters that are NaN or infinite. They are looked at where a metric is not finite, and before each
@@ -140,6 +144,7 @@ impl Default for TrainSettings {
             eval_every: None,
             eval_episodes: 100,
             eval_sampled: false,
+            patience: None,
             record_every: None,
         }
     }

@@ -8,10 +8,13 @@ mod learned;
 mod learning;
 mod matches;
 mod memory;
+#[path = "../src/mpi.rs"]
+mod mpi;
 mod nan;
 mod new;
 mod play;
 mod population;
+mod processes;
 #[path = "../src/python.rs"]
 mod python;
 mod records;

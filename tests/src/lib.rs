@@ -4,6 +4,7 @@
 //! - [`compare`]: how far two arrays are apart.
 //! - [`cases`]: functions with arguments made from the samples of the ops.
 //! - [`golden`]: the values of other packages that are checked in.
+//! - [`mpi`]: the launcher of several processes.
 //! - [`pages`]: the pages of `docs/`, taken apart.
 //! - [`python`]: a Python with jaxlib.
 //! - [`skip`]: tests that cannot run here.
@@ -15,6 +16,7 @@ pub mod cases;
 pub mod compare;
 pub mod generated;
 pub mod golden;
+pub mod mpi;
 pub mod pages;
 pub mod python;
 pub mod skip;

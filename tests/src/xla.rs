@@ -8,7 +8,7 @@ use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_runtime::{
     Argument, Buffer, Client, ClientOptions, CompileOptions, Module, OptionValue, Plugin,
-    RuntimeError, XlaOptions,
+    RuntimeError, World, XlaOptions,
 };
 use std::sync::OnceLock;
 
@@ -70,19 +70,45 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
     run_with(func, arguments, Vec::new())
 }
 
+/// [`run_replicated`] on devices of this process and as many of each other one: `arguments` are those of this process's devices, and so
+/// are the results.
+///
+/// # Errors
+/// As [`run`], and where the processes do not agree.
+pub fn run_in_world(
+    world: World,
+    func: &Func,
+    arguments: &[Vec<Array>],
+) -> Result<Vec<Vec<Array>>> {
+    let cpu_devices = Some(arguments.len());
+    let options = ClientOptions { cpu_devices, world: Some(world), ..ClientOptions::default() };
+    run_on(&Client::cpu(options)?, func, arguments, Vec::new())
+}
+
 fn run_with(
     func: &Func,
     arguments: &[Vec<Array>],
     xla: Vec<(String, OptionValue)>,
 ) -> Result<Vec<Vec<Array>>> {
-    let replicas = arguments.len();
-    let spec = ModuleSpec::new(func.name.clone(), func).replicas(replicas);
+    run_on(&client()?, func, arguments, xla)
+}
+
+fn run_on(
+    client: &Client,
+    func: &Func,
+    arguments: &[Vec<Array>],
+    xla: Vec<(String, OptionValue)>,
+) -> Result<Vec<Vec<Array>>> {
+    let (replicas, processes) = (arguments.len(), client.world().map_or(1, World::size));
+    let spec = ModuleSpec::new(func.name.clone(), func).replicas(replicas * processes);
+    let spec = spec.processes(processes);
     let module = stablehlo(func, &spec).context("emitting StableHLO")?;
     let mut compiled =
         Module::new(module.text_with_locations, func.param_types(), func.result_types());
     compiled.key_text = Some(module.text.clone());
-    let options = CompileOptions { replicas, xla, ..CompileOptions::default() };
-    let executable = client()?
+    let options = CompileOptions { replicas, processes, xla, ..CompileOptions::default() };
+    options.agree(client, &[&compiled])?;
+    let executable = client
         .compile(&compiled, &options)
         .with_context(|| format!("compiling{}", shown(&module.text)))?;
     let upload = |(replica, arrays): (usize, &Vec<Array>)| {

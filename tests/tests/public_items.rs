@@ -11,8 +11,9 @@ use podracer_tests::skip::skip_heavy;
 use podracer_tests::workspace;
 
 /// The crates that are published, but for the macros of the DSL, whose items the DSL exports.
-const CRATES: [&str; 10] = [
-    "podracer", "compiler", "dsl", "envs", "pjrt", "plugins", "remote", "rl", "runtime", "sampler",
+const CRATES: [&str; 11] = [
+    "podracer", "compiler", "dsl", "envs", "mpi", "pjrt", "plugins", "remote", "rl", "runtime",
+    "sampler",
 ];
 
 /// The public items of a crate, one a line: `struct agents::Ppo`. They are those of the page with all items that rustdoc makes,

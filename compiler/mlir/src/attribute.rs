@@ -26,6 +26,7 @@ pub fn attribute<'c>(
         HloAttribute::I64(value) => Ok(integer(context, 64, *value)),
         HloAttribute::I32(value) => Ok(integer(context, 32, i64::from(*value))),
         HloAttribute::Bool(value) => Ok(BoolAttribute::new(context, *value).into()),
+        HloAttribute::Text(text) => Ok(string(context, text)),
         HloAttribute::Dense(array) => dense(context, array),
         own => {
             let text = opaque(own)?.ok_or("it has no text")?;

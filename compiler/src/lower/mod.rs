@@ -36,6 +36,8 @@ pub enum HloAttribute {
     I32(i32),
     /// `true` or `false`.
     Bool(bool),
+    /// A string, `"text"`.
+    Text(&'static str),
     /// A constant's value.
     Dense(Arc<Array>),
     /// `#stablehlo<comparison_direction LT>`, `#stablehlo<comparison_type TOTALORDER>`: kind and value.
@@ -150,8 +152,11 @@ pub trait Hlo {
     /// The current source location.
     fn loc(&self) -> Loc;
 
-    /// The number of replicas that the module is for.
+    /// The number of replicas that run the module together, those of all processes.
     fn replicas(&self) -> usize;
+
+    /// The number of processes that have as many of the replicas each, and exchange values by calls of the runtime.
+    fn processes(&self) -> usize;
 
     /// Says that `op` cannot be part of this module, and why. No module comes out; what is emitted afterwards is not kept.
     fn refuse(&mut self, op: &'static str, message: String);

@@ -19,6 +19,14 @@ pub enum EmitError {
     /// A module needs one replica or more, and no more than fit in 31 bits.
     #[error("a module for {0} replicas: expected 1 or more")]
     Replicas(usize),
+    /// The processes of a module have as many replicas each.
+    #[error("a module for {replicas} replicas of {processes} processes: each process has as many")]
+    Processes {
+        /// The replicas of all processes.
+        replicas: usize,
+        /// The processes.
+        processes: usize,
+    },
     /// An argument is donated to a result that does not exist.
     #[error("argument `{argument}` is donated to result {result}, the function has {results}")]
     AliasOutOfRange {

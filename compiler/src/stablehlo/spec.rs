@@ -48,6 +48,10 @@ pub struct ModuleSpec {
     pub name: String,
     /// The number of devices that run it together, each with arguments of its own; at least 1.
     pub replicas: usize,
+    /// The number of processes that have these devices, as many each; 1 also where the platform's own collectives span processes.
+    /// With more, a module is for one process's devices, and what crosses between processes goes through calls of the runtime
+    /// ([`exchange`](crate::ops::exchange)).
+    pub processes: usize,
     /// The arguments of the main function, in order.
     pub arguments: Vec<ArgumentSpec>,
     /// The key paths of the results, in order; empty ones are left out of the text.
@@ -61,6 +65,7 @@ impl ModuleSpec {
         ModuleSpec {
             name: name.into(),
             replicas: 1,
+            processes: 1,
             arguments: (0..func.params.len())
                 .map(|i| ArgumentSpec::kept(format!("arg{i}")))
                 .collect(),
@@ -74,6 +79,18 @@ impl ModuleSpec {
         self
     }
 
+    /// The spec for replicas that so many processes share.
+    pub fn processes(mut self, processes: usize) -> Self {
+        self.processes = processes;
+        self
+    }
+
+    /// The replicas of one process, for which the module is.
+    #[must_use]
+    pub fn local_replicas(&self) -> usize {
+        self.replicas / self.processes.max(1)
+    }
+
     /// Checks the specification against the function it is for.
     pub(super) fn check(&self, func: &Func) -> Result<(), EmitError> {
         let count = |what, expected, got| {
@@ -83,6 +100,10 @@ impl ModuleSpec {
         count("results", func.results.len(), self.result_names.len())?;
         if self.replicas == 0 || i32::try_from(self.replicas).is_err() {
             return Err(EmitError::Replicas(self.replicas));
+        }
+        if self.processes == 0 || !self.replicas.is_multiple_of(self.processes) {
+            let (replicas, processes) = (self.replicas, self.processes);
+            return Err(EmitError::Processes { replicas, processes });
         }
         let mut taken = vec![false; func.results.len()];
         for (argument, &param) in self.arguments.iter().zip(&func.params) {

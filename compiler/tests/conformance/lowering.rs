@@ -73,6 +73,10 @@ impl Hlo for Recorder {
         1
     }
 
+    fn processes(&self) -> usize {
+        1
+    }
+
     fn refuse(&mut self, op: &'static str, message: String) {
         panic!("{op}: {message}");
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use podracer_compiler::{ArrayError, TensorType};
+use podracer_mpi::MpiError;
 use podracer_plugins::PluginError;
 
 /// An error anywhere between a StableHLO module and its results.
@@ -53,6 +54,9 @@ pub enum RuntimeError {
     /// Options of a client or a compilation that contradict each other or the machine.
     #[error("{0}")]
     Options(String),
+    /// An exchange with the other processes of the training that failed.
+    #[error(transparent)]
+    Processes(#[from] MpiError),
     /// A number of devices that this machine cannot reduce among.
     #[error("{0}")]
     Reduction(String),

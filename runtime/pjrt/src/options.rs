@@ -6,12 +6,13 @@ use std::fmt;
 
 use prost::Message;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::proto::{
     CompileOptionsProto, ComputationDevice, DeviceAssignmentProto, ExecutableBuildOptionsProto,
     ExtraDebugOptions, OptionOverride, OptionOverrideProto,
 };
-use crate::{RuntimeError, flags};
+use crate::{Client, Module, RuntimeError, flags};
 
 /// The option that is itself a list of options.
 const EXTRA: &str = "xla_backend_extra_options";
@@ -44,8 +45,11 @@ impl fmt::Display for OptionValue {
 /// Options of a compilation. They change floating-point results, so they belong to the recorded configuration of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompileOptions {
-    /// Number of devices that the module runs on at once.
+    /// Number of this process's devices that the module runs on at once.
     pub replicas: usize,
+    /// Number of processes that run the module together, each on as many devices: 1, or those of the client's
+    /// [`World`](crate::World).
+    pub processes: usize,
     /// The device of each replica, by index in [`crate::Client::devices`]; by default the first ones. Must be left out when
     /// compiling for a topology.
     pub device_assignment: Option<Vec<usize>>,
@@ -58,11 +62,35 @@ pub struct CompileOptions {
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { replicas: 1, device_assignment: None, xla: Vec::new() }
+        Self { replicas: 1, processes: 1, device_assignment: None, xla: Vec::new() }
     }
 }
 
 impl CompileOptions {
+    /// Number of devices, of all processes, that run the module together.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.replicas * self.processes
+    }
+
+    /// Checks that the processes which run programs together are to compile the same ones, with the same options: programs that differ in
+    /// their collectives would wait for each other for ever. All of them call this, in the same order.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Processes`] with what differs, and in which process.
+    pub fn agree(&self, client: &Client, modules: &[&Module]) -> Result<(), RuntimeError> {
+        let Some(world) = client.world().filter(|_| self.processes > 1) else { return Ok(()) };
+        let mut text = Sha256::new();
+        modules.iter().for_each(|module| text.update(module.key()));
+        let xla: Vec<String> =
+            (self.xla.iter()).map(|(name, value)| format!("{name}={value}")).collect();
+        Ok(world.agree(&[
+            ("the program's text", format!("{:x}", text.finalize())),
+            ("XLA's options", xla.join(" ")),
+            ("the number of devices", self.replicas.to_string()),
+        ])?)
+    }
+
     /// The placement as device indices, on a client with `devices` devices.
     ///
     /// # Errors
@@ -269,7 +297,7 @@ mod tests {
         CompileOptions {
             replicas,
             device_assignment: devices.map(<[usize]>::to_vec),
-            xla: Vec::new(),
+            ..CompileOptions::default()
         }
     }
 

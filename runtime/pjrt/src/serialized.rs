@@ -102,7 +102,7 @@ impl Serialized {
         CompileOptions {
             replicas: placement.len(),
             device_assignment: Some(placement),
-            xla: Vec::new(),
+            ..CompileOptions::default()
         }
     }
 }

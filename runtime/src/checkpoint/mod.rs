@@ -118,6 +118,17 @@ impl<'a> Checkpoint<'a> {
         self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.to_host()?))).collect()
     }
 
+    /// Gives the parts of arrays that this process has to the first one, which saves the checkpoint of all processes: every other one
+    /// calls this while the first saves.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Runtime`], [`CheckpointError::Array`].
+    pub fn give(&self) -> Result<(), CheckpointError> {
+        let types = self.arrays.iter().map(|(name, array)| (name.as_str(), array.ty()));
+        let (_, order) = tensors::header(types).map_err(CheckpointError::Array)?;
+        order.into_iter().try_for_each(|name| self.arrays[name].give())
+    }
+
     /// A checkpoint that borrows nothing: all arrays are copied to the host. Its files stay where they are, and as they are.
     ///
     /// # Errors

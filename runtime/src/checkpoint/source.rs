@@ -13,7 +13,7 @@ use super::error::{CheckpointError, failed};
 use crate::pjrt::memory;
 use crate::pjrt::{self, PIECE, Upload};
 use crate::tree::{Device, DeviceArray, OnDevice, Placement};
-use crate::{Array, Buffer};
+use crate::{Array, Buffer, RuntimeError, World};
 
 /// An array of a checkpoint: on the host, on devices, or in a file. Its bytes are fetched when they are needed.
 ///
@@ -42,8 +42,8 @@ pub struct ArraySource<'a> {
 #[derive(Clone, Debug)]
 enum Place<'a> {
     Host(Cow<'a, Array>),
-    /// Parts of the leading axis, in order.
-    Devices(Vec<&'a Buffer>),
+    /// Parts of the leading axis, in order, and the processes that have as many parts each, one process's after another's.
+    Devices(Vec<&'a Buffer>, Option<World>),
     /// The bytes from `start` on.
     File {
         file: Arc<File>,
@@ -53,16 +53,35 @@ enum Place<'a> {
 }
 
 impl<'a> ArraySource<'a> {
-    /// A leaf of which every device has one of the buffers.
+    /// A leaf of which every device has one of the buffers, and the devices of the other processes as many.
     pub(crate) fn of_devices(
         buffers: impl ExactSizeIterator<Item = &'a Buffer>,
         placement: Placement,
+        world: Option<World>,
     ) -> Self {
         let count = placement.parts(buffers.len());
         let parts: Vec<&Buffer> = buffers.take(count).collect();
         let first = parts.first().expect("a leaf has a buffer on every device");
-        let ty = placement.global(first.ty().clone(), count);
-        ArraySource { ty, place: Place::Devices(parts) }
+        let world = world.filter(|_| placement == Placement::Sharded);
+        let members = count * world.map_or(1, World::size);
+        let ty = placement.global(first.ty().clone(), members);
+        ArraySource { ty, place: Place::Devices(parts, world) }
+    }
+
+    /// Gives this process's parts to the first one, which reads the array. Of an array that the first process has as a whole there
+    /// is nothing to give.
+    pub(super) fn give(&self) -> Result<(), CheckpointError> {
+        match &self.place {
+            Place::Devices(parts, Some(world)) => parts.iter().try_for_each(|part| {
+                part.read(&mut |piece: &[u8]| match piece.len() {
+                    0 => Ok(()),
+                    _ => Ok::<_, CheckpointError>(
+                        world.send_to_first(piece).map_err(RuntimeError::from)?,
+                    ),
+                })
+            }),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn in_file(
@@ -102,7 +121,20 @@ impl<'a> ArraySource<'a> {
     ) -> Result<(), CheckpointError> {
         match &self.place {
             Place::Host(array) => sink(array.bytes()),
-            Place::Devices(parts) => parts.iter().try_for_each(|part| part.read(sink)),
+            Place::Devices(parts, world) => {
+                parts.iter().try_for_each(|part| part.read(sink))?;
+                let of_one: usize = parts.iter().map(|part| part.ty().bytes()).sum();
+                for rank in 1..world.map_or(1, World::size) {
+                    let mut missing = of_one;
+                    while missing > 0 {
+                        let world = world.expect("there are others");
+                        let piece = world.receive(rank).map_err(RuntimeError::from)?;
+                        missing = missing.saturating_sub(piece.len());
+                        sink(&piece)?;
+                    }
+                }
+                Ok(())
+            }
             Place::File { file, path, start } => {
                 let size = self.ty.bytes();
                 let mut piece = memory::zeros("a piece of an array", size.min(PIECE))?;
@@ -117,12 +149,12 @@ impl<'a> ArraySource<'a> {
         }
     }
 
-    /// Puts the array on devices, each of which gets a part of type `ty`.
+    /// Puts the array on devices, each of which gets a part of type `ty`; in a world, every process on its own.
     pub(crate) fn upload(
         &self,
         ty: &TensorType,
         placement: Placement,
-        devices: &[pjrt::Device],
+        (devices, world): (&[pjrt::Device], Option<World>),
     ) -> Result<DeviceArray, CheckpointError> {
         let mut buffers = Vec::with_capacity(devices.len());
         match placement {
@@ -137,11 +169,16 @@ impl<'a> ArraySource<'a> {
                 }
             }
             Placement::Sharded => {
+                // The parts of the processes before this one.
+                let mut before = world.map_or(0, World::rank) * devices.len() * ty.bytes();
                 let mut devices = devices.iter();
                 let mut begin =
                     || devices.next().map(|device| Upload::begin(ty, device)).transpose();
                 let mut current = begin()?;
                 let mut share = |mut piece: &[u8]| {
+                    let passed = before.min(piece.len());
+                    before -= passed;
+                    piece = &piece[passed..];
                     while let Some(upload) = &mut current {
                         let (part, beyond) = piece.split_at(piece.len().min(upload.missing()));
                         upload.send(part)?;
@@ -159,7 +196,7 @@ impl<'a> ArraySource<'a> {
                 share(&[])?;
             }
         }
-        Ok(DeviceArray { buffers, placement })
+        Ok(DeviceArray { buffers, placement, world })
     }
 }
 
@@ -177,7 +214,7 @@ impl<'a> From<&'a Array> for ArraySource<'a> {
 
 impl<'a> From<&'a DeviceArray> for ArraySource<'a> {
     fn from(array: &'a DeviceArray) -> Self {
-        ArraySource::of_devices(array.buffers.iter(), array.placement)
+        ArraySource::of_devices(array.buffers.iter(), array.placement, array.world)
     }
 }
 

@@ -113,6 +113,7 @@ impl<'a> Compiler<'a> {
                 replicas: devices.len(),
                 device_assignment: Some(devices.to_vec()),
                 xla: self.xla.to_vec(),
+                ..CompileOptions::default()
             },
             cache: self.cache.clone(),
             ..ProgramOptions::default()

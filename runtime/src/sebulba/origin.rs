@@ -138,13 +138,14 @@ impl Snapshot {
         checkpoint.insert("", [(SEED.to_owned(), Array::scalar(seed))]);
         let state = programs.state.iter().enumerate().map(|(leaf, (path, _, placement))| {
             let buffers = self.state.iter().map(|leaves| &leaves[leaf]);
-            (path.clone(), ArraySource::of_devices(buffers, *placement))
+            (path.clone(), ArraySource::of_devices(buffers, *placement, None))
         });
         checkpoint.insert(STATE, state);
         // The last version is the learner's.
         for old in self.versions.iter().filter(|old| old.number < iterations) {
             let leaves = programs.nets.iter().zip(&old.leaves[0]).map(|((_, path), leaf)| {
-                let source = ArraySource::of_devices([leaf].into_iter(), Placement::Replicated);
+                let source =
+                    ArraySource::of_devices([leaf].into_iter(), Placement::Replicated, None);
                 (path.clone(), source)
             });
             checkpoint.insert(&version(old.number), leaves);
@@ -173,7 +174,7 @@ fn uploaded<'a>(
 ) -> Result<Vec<Vec<Buffer>>, CheckpointError> {
     let mut lists: Vec<Vec<Buffer>> = devices.iter().map(|_| Vec::new()).collect();
     for (array, ty, placement) in leaves {
-        let leaf = array.upload(ty, placement, devices)?;
+        let leaf = array.upload(ty, placement, (devices, None))?;
         lists.iter_mut().zip(leaf.buffers).for_each(|(list, buffer)| list.push(buffer));
     }
     Ok(lists)

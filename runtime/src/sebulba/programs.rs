@@ -394,7 +394,7 @@ impl Lowering<'_> {
         Ok(SebulbaProgram {
             name: program,
             func: traced.func().clone(),
-            lowered: lower_with(&name, traced, replicas, self.simplify)?,
+            lowered: lower_with(&name, traced, (replicas, 1), self.simplify)?,
         })
     }
 }

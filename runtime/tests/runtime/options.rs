@@ -34,9 +34,9 @@ fn impossible_placements_are_errors() {
     for options in [
         CompileOptions { replicas: 0, ..CompileOptions::default() },
         CompileOptions { replicas: 3, ..CompileOptions::default() },
-        CompileOptions { replicas: 2, device_assignment: Some(vec![1]), xla: vec![] },
-        CompileOptions { replicas: 2, device_assignment: Some(vec![1, 1]), xla: vec![] },
-        CompileOptions { replicas: 1, device_assignment: Some(vec![2]), xla: vec![] },
+        CompileOptions { replicas: 2, device_assignment: Some(vec![1]), ..Default::default() },
+        CompileOptions { replicas: 2, device_assignment: Some(vec![1, 1]), ..Default::default() },
+        CompileOptions { replicas: 1, device_assignment: Some(vec![2]), ..Default::default() },
     ] {
         assert!(
             matches!(client().compile(&add(), &options), Err(RuntimeError::Options(_))),

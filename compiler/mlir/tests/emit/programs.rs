@@ -220,6 +220,19 @@ pub fn all_reduce() -> Func {
     })
 }
 
+/// A call of the runtime by name.
+pub fn custom_call() -> Func {
+    let x = ty(DType::F32, &[3]);
+    func("custom_call", std::slice::from_ref(&x), std::slice::from_ref(&x), |hlo, inputs, types| {
+        let attributes = vec![
+            ("api_version", HloAttribute::I32(4)),
+            ("call_target_name", HloAttribute::Text("podracer_sum")),
+            ("has_side_effect", HloAttribute::Bool(true)),
+        ];
+        op(hlo, "stablehlo.custom_call", inputs, attributes, Vec::new(), types)
+    })
+}
+
 /// A call into XLA by name: the attribute kind that nothing above has.
 pub fn rng() -> Func {
     let state = ty(DType::U64, &[2]);
@@ -303,6 +316,7 @@ pub fn all() -> Vec<(Func, usize)> {
         gather(),
         scatter(),
         rng(),
+        custom_call(),
         large_constants(),
     ];
     programs.extend(single.into_iter().map(|func| (func, 1)));

@@ -17,6 +17,7 @@ fn spec() -> ModuleSpec {
     ModuleSpec {
         name: "step".into(),
         replicas: 4,
+        processes: 1,
         arguments: vec![
             ArgumentSpec::into_result("state.params.w", 1),
             ArgumentSpec::donor("state.count"),

@@ -1,9 +1,10 @@
 //! `all_gather`: the values of all members of an axis, along a new axis.
 
+use super::exchange::{GATHER, exchange};
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
-use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_reshape};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_reshape, hlo_transpose};
 use crate::op_struct;
 use crate::ops::op::result_types;
 use crate::ops::rules::linear_jvp;
@@ -95,6 +96,14 @@ impl Op for AllGather {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, Some(self.size));
+        if hlo.processes() > 1 {
+            let stacked = hlo.ty(inputs[0]).stacked(self.size);
+            let all = exchange(hlo, GATHER, Some(inputs[0]), &stacked);
+            // The new axis goes from the front to its place.
+            let mut order: Vec<usize> = (1..stacked.rank()).collect();
+            order.insert(self.dimension, 0);
+            return vec![hlo_transpose(hlo, all, &order)];
+        }
         let mut shape = hlo.ty(inputs[0]).shape;
         shape.insert(self.dimension, 1);
         let one = hlo_reshape(hlo, inputs[0], &results[0].with_shape(shape));

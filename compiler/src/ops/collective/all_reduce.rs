@@ -1,9 +1,10 @@
 //! `all_reduce`: sums and extrema over the members of an axis.
 
+use super::exchange::{carrier, combining, exchange};
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
-use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_reshape};
+use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_op, hlo_reshape};
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::samples::ramp;
 use crate::ops::{Concatenate, Direction, Op, Operand, Rule, Sample, Slice, TypeError};
@@ -63,6 +64,43 @@ impl AllReduce {
             Combination::Sum => Sum::region(hlo, dtype),
             Combination::Max => Max::region(hlo, dtype),
             Combination::Min => Min::region(hlo, dtype),
+        }
+    }
+}
+
+impl AllReduce {
+    /// Puts the combined values in place of a process's own: one exchange for each dtype that is carried, since an exchange
+    /// costs about as much as it waits.
+    fn lower_over_processes(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        values: &mut [HloValue],
+    ) {
+        let converted = |hlo: &mut dyn Hlo, value, dtype| match hlo.ty(value) {
+            ty if ty.dtype == dtype => value,
+            ty => hlo_op(hlo, "stablehlo.convert", &[value], Vec::new(), &ty.with_dtype(dtype)),
+        };
+        let carried: Vec<HloValue> = (inputs.iter())
+            .map(|&value| {
+                let dtype = carrier(hlo.ty(value).dtype);
+                converted(hlo, value, dtype)
+            })
+            .collect();
+        for dtype in DType::ALL {
+            let those: Vec<usize> =
+                (0..carried.len()).filter(|&i| hlo.ty(carried[i]).dtype == dtype).collect();
+            let Some(packed) = pack(hlo, &carried, &those) else {
+                continue;
+            };
+            let ty = hlo.ty(packed);
+            let combined = exchange(hlo, combining(self.computation), Some(packed), &ty);
+            let mut parts = carried.clone();
+            unpack(hlo, combined, &those, &mut parts);
+            for i in those {
+                let dtype = hlo.ty(inputs[i]).dtype;
+                values[i] = converted(hlo, parts[i], dtype);
+            }
         }
     }
 }
@@ -160,8 +198,12 @@ impl Op for AllReduce {
         if hlo.replicas() == 1 {
             return inputs.to_vec();
         }
-        // One StableHLO op combines operands of one dtype.
         let mut values = inputs.to_vec();
+        if hlo.processes() > 1 {
+            self.lower_over_processes(hlo, inputs, &mut values);
+            return values;
+        }
+        // One StableHLO op combines operands of one dtype.
         for dtype in DType::ALL {
             let (small, large): (Vec<usize>, Vec<usize>) = (0..inputs.len())
                 .filter(|&i| results[i].dtype == dtype)

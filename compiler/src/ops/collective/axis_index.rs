@@ -1,5 +1,6 @@
 //! `axis_index`: the number of this member of an axis.
 
+use super::exchange::{INDEX, exchange};
 use super::{REPLICAS, check_bound};
 use crate::array::Array;
 use crate::ir::{Batched, Builder, Var};
@@ -53,6 +54,9 @@ impl Op for AxisIndex {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         if hlo.replicas() == 1 {
             return vec![hlo_splat(hlo, &results[0], Scalar::Int(0))];
+        }
+        if hlo.processes() > 1 {
+            return vec![exchange(hlo, INDEX, None, &results[0])];
         }
         let id =
             hlo_op(hlo, "stablehlo.replica_id", &[], Vec::new(), &TensorType::scalar(DType::U32));

@@ -20,6 +20,7 @@ macro_rules! over_axis {
 mod all_gather;
 mod all_reduce;
 mod axis_index;
+pub mod exchange;
 mod permute;
 #[cfg(test)]
 mod tests;

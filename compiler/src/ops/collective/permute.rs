@@ -1,9 +1,14 @@
 //! `collective_permute`: members of an axis send their values to one another.
 
+use super::exchange::{GATHER, INDEX, exchange};
 use super::{REPLICAS, check_bound};
+use std::sync::Arc;
+
 use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
-use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
+use crate::lower::{
+    Hlo, HloAttribute, HloResults, HloValue, hlo_constant, hlo_op, hlo_reshape, hlo_splat,
+};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
@@ -41,6 +46,48 @@ impl CollectivePermute {
             among(vec![], ramp(DType::I32, [])),
         ]
     }
+}
+
+impl CollectivePermute {
+    /// The row of the sender among those of all members; one of zeros stands behind them, for a member that nobody sends to.
+    fn lower_over_processes(&self, hlo: &mut dyn Hlo, operand: HloValue) -> HloValue {
+        let (ty, replicas) = (hlo.ty(operand), hlo.replicas());
+        let all = exchange(hlo, GATHER, Some(operand), &ty.stacked(replicas));
+        let zeros = hlo_splat(hlo, &ty.stacked(1), Scalar::zero(ty.dtype));
+        let rows = ty.stacked(replicas + 1);
+        let rows = hlo_op(
+            hlo,
+            "stablehlo.concatenate",
+            &[all, zeros],
+            vec![("dimension", HloAttribute::I64(0))],
+            &rows,
+        );
+        let mut from = vec![replicas as i128; replicas];
+        for (&source, &target) in self.sources.iter().zip(&self.targets) {
+            from[target] = source as i128;
+        }
+        let scalar = TensorType::scalar(DType::I32);
+        let from = hlo_constant(hlo, Arc::new(Array::ints(DType::I32, [replicas], &from)));
+        let mine = exchange(hlo, INDEX, None, &scalar);
+        let from = row(hlo, from, mine);
+        let from = hlo_reshape(hlo, from, &scalar);
+        let sent = row(hlo, rows, from);
+        hlo_reshape(hlo, sent, &ty)
+    }
+}
+
+/// One row of the leading axis, which stays with the extent 1.
+fn row(hlo: &mut dyn Hlo, rows: HloValue, index: HloValue) -> HloValue {
+    let ty = hlo.ty(rows);
+    let mut shape = ty.shape.clone();
+    shape[0] = 1;
+    let sizes = shape.iter().map(|&extent| extent as i64).collect();
+    let number = hlo.ty(index);
+    let zero = hlo_splat(hlo, &number, Scalar::Int(0));
+    let mut operands = vec![rows, index];
+    operands.resize(1 + ty.rank(), zero);
+    let attributes = vec![("slice_sizes", HloAttribute::I64Array(sizes))];
+    hlo_op(hlo, "stablehlo.dynamic_slice", &operands, attributes, &ty.with_shape(shape))
 }
 
 impl Op for CollectivePermute {
@@ -116,6 +163,9 @@ impl Op for CollectivePermute {
         }
         if replicas == 1 {
             return inputs.to_vec();
+        }
+        if hlo.processes() > 1 {
+            return vec![self.lower_over_processes(hlo, inputs[0])];
         }
         let pairs: Vec<i64> = self
             .sources

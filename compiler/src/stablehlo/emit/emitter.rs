@@ -29,6 +29,7 @@ struct Scope {
 pub(super) struct Emitter<'b, B: Backend> {
     backend: &'b mut B,
     replicas: usize,
+    processes: usize,
     loc: Loc,
     values: Vec<Entry<B::Value>>,
     regions: Vec<Option<B::Region>>,
@@ -52,11 +53,12 @@ impl<R> Parts<'_, R> {
 }
 
 impl<'b, B: Backend> Emitter<'b, B> {
-    /// An emitter into a backend that has no open block.
-    pub(super) fn new(backend: &'b mut B, replicas: usize) -> Self {
+    /// An emitter into a backend that has no open block, for so many replicas of so many processes.
+    pub(super) fn new(backend: &'b mut B, (replicas, processes): (usize, usize)) -> Self {
         Emitter {
             backend,
             replicas,
+            processes,
             loc: Loc::NONE,
             values: Vec::new(),
             regions: Vec::new(),
@@ -258,6 +260,10 @@ impl<B: Backend> Hlo for Emitter<'_, B> {
 
     fn replicas(&self) -> usize {
         self.replicas
+    }
+
+    fn processes(&self) -> usize {
+        self.processes
     }
 
     fn refuse(&mut self, op: &'static str, message: String) {

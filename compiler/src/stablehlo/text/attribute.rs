@@ -2,6 +2,7 @@
 
 use super::dense::dense;
 use super::opaque;
+use super::types::quoted;
 use crate::lower::HloAttribute;
 use crate::stablehlo::constant::i64_tensor;
 
@@ -34,6 +35,7 @@ fn attribute(attribute: &HloAttribute) -> Result<String, String> {
         HloAttribute::I64(value) => format!("{value} : i64"),
         HloAttribute::I32(value) => format!("{value} : i32"),
         HloAttribute::Bool(value) => value.to_string(),
+        HloAttribute::Text(text) => quoted(text),
         HloAttribute::Dense(array) => dense(array),
         other => opaque(other)?.ok_or("it has no text")?,
     })

@@ -14,6 +14,7 @@ pub fn opaque(attribute: &HloAttribute) -> Result<Option<String>, String> {
         | HloAttribute::I64(_)
         | HloAttribute::I32(_)
         | HloAttribute::Bool(_)
+        | HloAttribute::Text(_)
         | HloAttribute::Dense(_) => return Ok(None),
         HloAttribute::Enum(kind, value) => format!("#stablehlo<{} {}>", word(kind)?, word(value)?),
         HloAttribute::Channel(handle, kind) => {

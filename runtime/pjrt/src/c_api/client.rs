@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use super::api::{Api, call, rest, slice, text};
+use super::exchange;
 use super::ffi;
 use super::plugin::Plugin;
 use super::threads::with_cores;
 use super::value::{self, NamedValue};
 use crate::RuntimeError;
+use crate::World;
 use crate::error::ErrorCode;
 
 /// Options of opening a client.
@@ -26,6 +28,8 @@ pub struct ClientOptions {
     /// The number of threads that compute on the CPU; by default one per core that this process may use, and never fewer than
     /// devices. In small programs, threads wait for each other longer than they compute. Only for the `cpu` plugin.
     pub cpu_threads: Option<NonZero<usize>>,
+    /// The processes whose devices run programs together with this client's; by default this process is by itself.
+    pub world: Option<World>,
 }
 
 /// The variable that names the share of a GPU's memory to take at once.
@@ -65,6 +69,7 @@ pub(super) struct Inner {
     pub(super) launch: Mutex<()>,
     /// XLA's own values of its options, once they were needed.
     pub(super) debug_options: OnceLock<Vec<u8>>,
+    world: Option<World>,
 }
 
 /// The facts about a device that never change.
@@ -121,6 +126,14 @@ impl Client {
                 ));
             }
             create.push(("cpu_device_count".to_owned(), NamedValue::Int(devices as i64)));
+            if let Some(world) = options.world {
+                exchange::join(plugin, world)?;
+            }
+        } else if options.world.is_some() {
+            return Err(RuntimeError::Options(format!(
+                "several processes train together on the plugin `cpu` only, and `{}` was asked for",
+                plugin.name()
+            )));
         } else if let Some(devices) = options.cpu_devices {
             let name = plugin.name();
             return Err(RuntimeError::Options(format!(
@@ -150,6 +163,7 @@ impl Client {
             devices: Vec::new(),
             launch: Mutex::new(()),
             debug_options: OnceLock::new(),
+            world: options.world,
         };
         inner.platform = inner.read_platform()?;
         inner.version = inner.read_version()?;
@@ -173,6 +187,12 @@ impl Client {
     #[must_use]
     pub fn platform_version(&self) -> &str {
         &self.inner.version
+    }
+
+    /// The processes whose devices run programs together with this client's; `None` for a process by itself.
+    #[must_use]
+    pub fn world(&self) -> Option<World> {
+        self.inner.world
     }
 
     pub(super) fn api(&self) -> Api {

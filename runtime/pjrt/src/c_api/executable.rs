@@ -54,6 +54,13 @@ impl Client {
         options: &CompileOptions,
     ) -> Result<Executable, RuntimeError> {
         let placement = options.placement(self.inner.devices.len())?;
+        let world = self.world().map_or(1, crate::World::size);
+        if ![1, world].contains(&options.processes) {
+            return Err(RuntimeError::Options(format!(
+                "a program of {} processes was asked for and there are {world}",
+                options.processes
+            )));
+        }
         module.check_replicas(options.replicas)?;
         let debug_options =
             if options.needs_debug_options() { Some(self.debug_options()?) } else { None };

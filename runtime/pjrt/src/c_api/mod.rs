@@ -16,11 +16,13 @@ mod client;
 mod compiled;
 mod device;
 mod event;
+mod exchange;
 mod executable;
 mod execute;
 mod exit;
 #[rustfmt::skip] // generated
 mod ffi;
+mod handler;
 mod pieces;
 mod plugin;
 mod threads;

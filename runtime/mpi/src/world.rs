@@ -1,0 +1,315 @@
+//! All processes of a training, from the inside of one.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use crate::library::{Channel, Library};
+use crate::watch::Watch;
+use crate::{Combine, Launched, MpiError, Number};
+
+/// One process among all, as messages name it: where it runs, and its number there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The host's name.
+    pub host: String,
+    /// The process's number on its host.
+    pub id: u32,
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {} on {}", self.id, self.host)
+    }
+}
+
+/// All processes that the launcher started, from the inside of one. Copies are the same world.
+///
+/// All processes call the same functions in the same order; each waits for the others.
+#[derive(Clone, Copy)]
+pub struct World(&'static Inner);
+
+struct Inner {
+    library: Library,
+    file: PathBuf,
+    rank: usize,
+    members: Vec<Member>,
+    /// The communicator of all exchanges, of which there is one at a time.
+    channel: Mutex<Channel>,
+    watch: Mutex<Option<Watch>>,
+    exchanges: AtomicU64,
+    waited: AtomicU64,
+}
+
+static JOINED: Mutex<Option<World>> = Mutex::new(None);
+
+impl World {
+    /// Loads the launcher's MPI and joins the others; the same world if that was done before. To be called on a thread that
+    /// lives as long as the process, before other threads begin.
+    ///
+    /// # Errors
+    /// No library, one of another MPI than the launcher's, one without threads, and MPI's own errors.
+    pub fn join(launched: Launched) -> Result<Self, MpiError> {
+        let mut joined = lock(&JOINED);
+        if let Some(world) = *joined {
+            return Ok(world);
+        }
+        let (library, file) = Library::join(launched)?;
+        let (rank, size) = library.place(library.world())?;
+        if size != launched.size {
+            return Err(MpiError::Foreign {
+                launcher: launched.launcher,
+                expected: launched.size,
+                got: size,
+                version: library.version(),
+                library: file,
+            });
+        }
+        let channel = library.channel()?;
+        let inner = Inner {
+            library,
+            file,
+            rank,
+            members: Vec::new(),
+            channel: Mutex::new(channel),
+            watch: Mutex::new(None),
+            exchanges: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+        };
+        let all = inner.gather(format!("{}\n{}", process::id(), host()).as_bytes(), size)?;
+        let members = all.iter().map(|one| {
+            let text = String::from_utf8_lossy(one);
+            let (id, host) = text.split_once('\n').unwrap_or_default();
+            Member { host: host.to_owned(), id: id.parse().unwrap_or_default() }
+        });
+        let members = members.collect();
+        let world = World(Box::leak(Box::new(Inner { members, ..inner })));
+        *joined = Some(world);
+        Ok(world)
+    }
+
+    /// The world that was joined, if any was.
+    #[must_use]
+    pub fn joined() -> Option<Self> {
+        *lock(&JOINED)
+    }
+
+    /// This process's number, from 0.
+    #[must_use]
+    pub fn rank(self) -> usize {
+        self.0.rank
+    }
+
+    /// The number of processes.
+    #[must_use]
+    pub fn size(self) -> usize {
+        self.0.members.len()
+    }
+
+    /// Every process, by its number.
+    #[must_use]
+    pub fn members(self) -> &'static [Member] {
+        &self.0.members
+    }
+
+    /// Tells if this is the process that writes and shows what is written and shown once: the one with number 0.
+    #[must_use]
+    pub fn is_first(self) -> bool {
+        self.rank() == 0
+    }
+
+    /// The library's name for itself, and its file.
+    #[must_use]
+    pub fn library(self) -> (String, &'static PathBuf) {
+        (self.0.library.version(), &self.0.file)
+    }
+
+    /// Combines the numbers in `from` with those of all processes, element by element, into `into`; without `from`, the numbers that
+    /// are there.
+    ///
+    /// # Errors
+    /// MPI's own, such as another process's death.
+    pub fn all_reduce(
+        self,
+        how: (Number, Combine),
+        from: Option<&[u8]>,
+        into: &mut [u8],
+    ) -> Result<(), MpiError> {
+        self.0.exchange(|library, channel| library.all_reduce(channel, how, from, into))
+    }
+
+    /// The bytes of all processes, as many of each, one process after the other, into `into`.
+    ///
+    /// # Errors
+    /// MPI's own.
+    pub fn all_gather(self, from: &[u8], into: &mut [u8]) -> Result<(), MpiError> {
+        self.0.exchange(|library, channel| library.all_gather(channel, from, into))
+    }
+
+    /// The bytes of each process, of any number.
+    ///
+    /// # Errors
+    /// MPI's own.
+    pub fn gather(self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
+        self.0.gather(bytes, self.size())
+    }
+
+    /// Sends bytes to the first process, which asks for them by [`World::receive`].
+    ///
+    /// # Errors
+    /// MPI's own.
+    pub fn send_to_first(self, bytes: &[u8]) -> Result<(), MpiError> {
+        self.0.exchange(|library, channel| {
+            library.send(channel, 0, &(bytes.len() as u64).to_le_bytes())?;
+            library.send(channel, 0, bytes)
+        })
+    }
+
+    /// Receives the bytes that a process sends to this one, the first.
+    ///
+    /// # Errors
+    /// MPI's own.
+    pub fn receive(self, from: usize) -> Result<Vec<u8>, MpiError> {
+        self.0.exchange(|library, channel| {
+            let mut length = [0; 8];
+            library.receive(channel, from, &mut length)?;
+            let mut bytes = vec![0; u64::from_le_bytes(length) as usize];
+            library.receive(channel, from, &mut bytes)?;
+            Ok(bytes)
+        })
+    }
+
+    /// Checks that all processes have the same facts, by name: settings, seed, programs.
+    ///
+    /// # Errors
+    /// [`MpiError::Disagree`], on every process, with the fact, and which process has what.
+    pub fn agree(self, facts: &[(&str, String)]) -> Result<(), MpiError> {
+        let text: Vec<String> =
+            facts.iter().map(|(name, value)| format!("{name}\t{value}")).collect();
+        let all = self.gather(text.join("\n").as_bytes())?;
+        let all: Vec<_> = all.iter().map(|one| String::from_utf8_lossy(one)).collect();
+        let of = |text: &'_ str| {
+            let pairs = text.lines().filter_map(|line| line.split_once('\t'));
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>()
+        };
+        let first = of(&all[0]);
+        for (rank, other) in all.iter().enumerate().skip(1) {
+            for ((name, expected), (_, got)) in first.iter().zip(of(other)) {
+                if *expected != got {
+                    let [zero, that] = [0, rank].map(|rank| &self.members()[rank]);
+                    return Err(MpiError::Disagree(format!(
+                        "the processes differ in {name}: process 0 ({zero}) has `{expected}` and process {rank} ({that}) has `{got}`; \
+                         start all of them with the same program, settings and seed"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to watch the others: where one was not heard of for so long, `lost` is told of it and all processes are ended with code
+    /// 1. Every process watches.
+    ///
+    /// # Errors
+    /// MPI's own.
+    pub fn watch(
+        self,
+        patience: Duration,
+        lost: impl FnOnce(String) + Send + 'static,
+    ) -> Result<(), MpiError> {
+        let mut watch = lock(&self.0.watch);
+        if watch.is_none() {
+            *watch = Some(Watch::begin(self, patience, lost)?);
+        }
+        Ok(())
+    }
+
+    /// Exchanges so far, and the time that this process has spent in them: waiting for others, for the most part.
+    #[must_use]
+    pub fn exchanged(self) -> (u64, Duration) {
+        let waited = self.0.waited.load(Ordering::Relaxed);
+        (self.0.exchanges.load(Ordering::Relaxed), Duration::from_nanos(waited))
+    }
+
+    /// Leaves together with all others: waits for them, and ends MPI.
+    ///
+    /// # Errors
+    /// MPI's own.
+    pub fn leave(self) -> Result<(), MpiError> {
+        self.gather(&[])?;
+        let watch = lock(&self.0.watch).take();
+        watch.into_iter().for_each(Watch::end);
+        self.0.library.finalize()
+    }
+
+    /// Asks the launcher to end all processes, and ends this one.
+    pub fn abort(self, code: u8) -> ! {
+        self.0.library.abort(code);
+        process::exit(i32::from(code))
+    }
+
+    pub(crate) fn raw(self) -> &'static Library {
+        &self.0.library
+    }
+}
+
+impl Inner {
+    /// One exchange, on which no other thread's follows before it is over.
+    fn exchange<R>(&self, f: impl FnOnce(&Library, Channel) -> R) -> R {
+        let channel = lock(&self.channel);
+        let began = Instant::now();
+        let result = f(&self.library, *channel);
+        let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(nanos, Ordering::Relaxed);
+        self.exchanges.fetch_add(1, Ordering::Relaxed);
+        result
+    }
+
+    fn gather(&self, bytes: &[u8], size: usize) -> Result<Vec<Vec<u8>>, MpiError> {
+        const LENGTH: usize = size_of::<u64>();
+        self.exchange(|library, channel| {
+            let mut lengths = vec![0; LENGTH * size];
+            library.all_gather(channel, &(bytes.len() as u64).to_le_bytes(), &mut lengths)?;
+            let lengths = lengths.as_chunks::<LENGTH>().0.iter();
+            let lengths: Vec<usize> =
+                lengths.map(|length| u64::from_le_bytes(*length) as usize).collect();
+            // As many of each, for MPI.
+            let most = lengths.iter().copied().max().unwrap_or(0);
+            let mut padded = bytes.to_vec();
+            padded.resize(most, 0);
+            let mut all = vec![0; most * size];
+            library.all_gather(channel, &padded, &mut all)?;
+            let each = lengths.iter().enumerate();
+            Ok(each.map(|(rank, &length)| all[rank * most..][..length].to_vec()).collect())
+        })
+    }
+}
+
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for World {}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of {}", self.rank(), self.size())
+    }
+}
+
+/// The host's name, as far as the system says.
+fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.map(|name| name.trim().to_owned()).or_else(|| env::var("HOSTNAME").ok());
+    name.unwrap_or_else(|| "an unnamed host".to_owned())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,188 @@
+//! One training in several processes. The first of them is the training as it always is: it decides, writes the run directory and
+//! shows progress. The others do what it tells them to: an [`Order`] before each step in which all take part.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use podracer_runtime::Checkpoint;
+use podracer_runtime::pjrt::{World, launched};
+use sha2::{Digest, Sha256};
+
+use super::ready::Ready;
+use super::{Console, program_name, signals};
+use crate::settings::UsageError;
+use crate::training::Run;
+
+/// Seconds for which another process may be silent, where the settings do not say.
+const PATIENCE: u64 = 60;
+
+/// The step in which all processes take part next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// A call of the compiled loop.
+    Advance,
+    /// A checkpoint, with or without the agent's store.
+    Save { store: bool },
+    /// The end of the training.
+    End,
+}
+
+impl Order {
+    const ALL: [Order; 4] =
+        [Order::Advance, Order::Save { store: false }, Order::Save { store: true }, Order::End];
+
+    /// Tells all other processes.
+    pub(super) fn tell(self, world: Option<World>) -> Result<()> {
+        if let Some(world) = world {
+            let code = Order::ALL.iter().position(|&one| one == self).unwrap_or_default();
+            world.gather(&[code as u8])?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the first process's word.
+    fn hear(world: World) -> Result<Self> {
+        let words = world.gather(&[])?;
+        let code = words.first().and_then(|word| word.first()).copied();
+        let order = code.and_then(|code| Order::ALL.get(usize::from(code)));
+        order.copied().context("the first process gives an order that is not known")
+    }
+}
+
+/// The error of a training that did not begin in one of the processes. The first one has told it.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}")]
+pub(super) struct NotBegun {
+    problem: String,
+    /// True in the process that tells it.
+    pub(super) tells: bool,
+    /// True if the user made a mistake.
+    pub(super) mistake: bool,
+}
+
+/// Joins the processes that a launcher started together with this one; `None` if there are none, or `PODRACER_MPI=none` says that each
+/// is a training by itself.
+pub(super) fn join(console: &mut Console<'_>) -> Result<Option<World>> {
+    let alone = std::env::var_os("PODRACER_MPI").is_some_and(|named| named == "none");
+    let Some(launched) = launched().filter(|_| !alone) else { return Ok(None) };
+    let world = World::join(launched)?;
+    console.follows = !world.is_first();
+    Ok(Some(world))
+}
+
+/// Facts that the processes of a training must have alike, by name.
+type Facts = Vec<(&'static str, String)>;
+
+/// Lets all processes go on together, each with what it has made ready: only if all of them could, and what they have made has the same
+/// `facts`. Otherwise the first one tells the error, whoever has it.
+pub(super) fn agree<T>(
+    world: Option<World>,
+    made: Result<T>,
+    facts: impl FnOnce(&T) -> Result<Facts>,
+) -> Result<T> {
+    let Some(world) = world else { return made };
+    let made = made.and_then(|made| Ok((facts(&made)?, made)));
+    let tells = world.is_first();
+    let problem = made.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default();
+    let mistake = made.as_ref().is_err_and(|error| error.is::<UsageError>());
+    let all = world.gather(&[&[u8::from(mistake)], problem.as_bytes()].concat())?;
+    for (rank, told) in all.iter().enumerate() {
+        let (mistake, problem) = told.split_first().unwrap_or((&0, &[]));
+        if !problem.is_empty() {
+            let problem = String::from_utf8_lossy(problem);
+            let problem = match rank {
+                0 => problem.into_owned(),
+                _ => format!("{}: {problem}", name(world, rank)),
+            };
+            return Err(NotBegun { problem, tells, mistake: *mistake == 1 }.into());
+        }
+    }
+    let (facts, made) = made?;
+    if let Err(error) = world.agree(&facts) {
+        let problem =
+            format!("{error}; PODRACER_MPI=none in each makes them trainings of their own");
+        return Err(NotBegun { problem, tells, mistake: true }.into());
+    }
+    Ok(made)
+}
+
+/// Program, settings and devices of a training.
+pub(super) fn facts(ready: &Ready) -> Result<Facts> {
+    let Ready { settings, recorded, devices, .. } = ready;
+    Ok(vec![
+        ("the program", binary()?),
+        ("the plugin", recorded.plugin.clone()),
+        ("the seed", settings.train.seed.to_string()),
+        ("the settings", format!("{:x}", Sha256::digest(settings.to_toml()?))),
+        ("the number of devices", devices.len().to_string()),
+    ])
+}
+
+/// Begins to watch the other processes of a training.
+pub(super) fn watch(world: World, ready: &Ready) -> Result<()> {
+    let patience = Duration::from_secs(ready.settings.train.patience.unwrap_or(PATIENCE));
+    Ok(world.watch(patience, move |problem| {
+        // Nobody is there to tell where standard error is closed.
+        let _ = match (world.is_first(), signals::left()) {
+            (true, left) => writeln!(io::stderr(), "error: {problem}; {left}"),
+            (false, _) => writeln!(io::stderr(), "error: {}: {problem}", name(world, world.rank())),
+        };
+    })?)
+}
+
+/// A process as messages name it.
+fn name(world: World, rank: usize) -> String {
+    format!("process {rank} ({})", world.members()[rank])
+}
+
+/// Takes part in a training that the first process leads, until that one says that it is over. `from` is the checkpoint that all go on
+/// from.
+pub(super) fn follow(world: World, ready: &Ready, from: Option<&Checkpoint<'_>>) -> Result<u8> {
+    let who = || name(world, world.rank());
+    let mut run = ready.training.start(ready.start(Path::new(""), from)).with_context(who)?;
+    let _heeding = signals::heed();
+    // The first process decides when a training that was interrupted ends.
+    let never = AtomicBool::new(false);
+    loop {
+        match Order::hear(world).with_context(who)? {
+            Order::Advance => drop(run.advance_until(&never).with_context(who)?),
+            Order::Save { store } => give(&mut *run, store).with_context(who)?,
+            Order::End => return Ok(0),
+        }
+    }
+}
+
+fn give(run: &mut dyn Run, store: bool) -> Result<()> {
+    let part = run.store();
+    let mut checkpoint = run.checkpoint()?;
+    if !store {
+        checkpoint.leave_out(part);
+    }
+    Ok(checkpoint.give()?)
+}
+
+/// Ends what [`join`] began: with all others where the training has ended in all processes, and all others with it where it failed
+/// in this one.
+pub(super) fn end(world: World, code: u8, all: bool, console: &mut Console<'_>) -> u8 {
+    if all {
+        match world.leave() {
+            Ok(()) => return code,
+            Err(error) => console.say(&format!("error: {}: {error}", name(world, world.rank()))),
+        }
+    }
+    world.abort(code.max(1))
+}
+
+/// The version of this program, and a hash of its file.
+fn binary() -> Result<String> {
+    let path = std::env::current_exe().context("cannot find this program's file")?;
+    let mut hash = Sha256::new();
+    let read = File::open(&path).and_then(|mut file| io::copy(&mut file, &mut hash));
+    read.with_context(|| format!("cannot read `{}`", path.display()))?;
+    let hash = format!("{:x}", hash.finalize());
+    Ok(format!("{} {}, {}", program_name(), env!("CARGO_PKG_VERSION"), &hash[..16]))
+}

@@ -1,0 +1,214 @@
+//! One training in several processes, which MPI's launcher starts here.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use podracer_runtime::{NamedArrays, from_safetensors};
+use serde_json::Value;
+
+use super::mpi::mpirun;
+use super::signals::{gone, send, wait_for};
+use super::{QUICK, podracer, text};
+
+/// CartPole, small, with a checkpoint after each call.
+const TRAINING: [&str; 10] = [
+    "cartpole-ppo",
+    "--set=anakin.environments=8",
+    "--set=anakin.unroll=16",
+    "--set=anakin.iterations_per_call=4",
+    "--set=agent.minibatches=2",
+    // What an iteration does is not to depend on how many there will be.
+    "--set=agent.anneal_learning_rate=false",
+    "--set=train.checkpoint_every=4",
+    "--set=train.checkpoints_kept=100",
+    "--set=train.devices=1",
+    "--json",
+];
+/// Environment steps of a call.
+const CALL: usize = 8 * 16 * 4;
+
+/// A training of the first `calls` calls in several processes; `None` where there is no launcher.
+fn together(processes: usize, run: &Path, calls: usize, more: &[&str]) -> Option<Command> {
+    let mut command = mpirun(processes)?;
+    let steps = format!("--steps={}", calls * CALL);
+    command.arg(env!("CARGO_BIN_EXE_podracer")).arg("train").args(TRAINING).arg(steps);
+    command.arg("--run-dir").arg(run).args(more);
+    command.env_remove("PODRACER_LOG").env(QUICK.0, QUICK.1);
+    Some(command)
+}
+
+fn ended(mut command: Command) -> Output {
+    command.output().expect("mpirun starts")
+}
+
+/// The run of one process with so many devices.
+fn alone(devices: usize, run: &Path, calls: usize) {
+    let steps = format!("--steps={}", calls * CALL);
+    let devices = format!("--devices={devices}");
+    let run = run.to_str().expect("a path of UTF-8");
+    let arguments = [&["train"], &TRAINING[..], &[&devices, &steps, "--run-dir", run]].concat();
+    podracer(&arguments).assert().success();
+}
+
+/// The arrays of the checkpoint after so many iterations.
+fn arrays(run: &Path, iterations: usize) -> NamedArrays {
+    let folders = fs::read_dir(run.join("checkpoints")).expect("checkpoints");
+    let named = format!("-{iterations}");
+    let folder = folders
+        .map(|folder| folder.expect("a folder").path())
+        .find(|folder| folder.to_string_lossy().ends_with(&named))
+        .expect("a checkpoint after so many iterations");
+    let bytes = fs::read(folder.join("arrays.safetensors")).expect("arrays");
+    from_safetensors(&bytes).expect("safetensors")
+}
+
+/// The numbers of the processes that a launcher has started.
+fn children(of: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children"));
+    let children = children.unwrap_or_default();
+    children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+#[test]
+fn several_processes_train_what_one_does_with_as_many_devices() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |name: &str| folder.path().join(name);
+    let Some(command) = together(2, &of("two"), 3, &[]) else { return };
+    let output = ended(command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("a result, printed once");
+    assert_eq!((&result["processes"], &result["devices"]), (&2.into(), &1.into()));
+    alone(2, &of("one"), 3);
+    let (two, one) = (arrays(&of("two"), 4), arrays(&of("one"), 4));
+    assert_eq!(two.len(), one.len());
+    for (name, expected) in &one {
+        let apart = expected.scalars().zip(two[name].scalars());
+        let apart = apart.map(|(one, two)| (one.float() - two.float()).abs()).fold(0.0, f64::max);
+        let close = if expected.ty().dtype.is_float() { 2e-6 } else { 0.0 };
+        assert!(apart <= close, "{name}: {apart:e}");
+    }
+
+    // The run of two processes goes on in two as if nothing had been, to the bit, and in one that has another number of devices.
+    let mut command = mpirun(2).expect("a launcher");
+    command.arg(env!("CARGO_BIN_EXE_podracer")).env(QUICK.0, QUICK.1);
+    command.arg("resume").arg(of("two")).arg(format!("--steps={}", 5 * CALL));
+    let output = ended(command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let longer = together(2, &of("longer"), 5, &[]).expect("a launcher");
+    assert!(ended(longer).status.success());
+    assert_eq!(arrays(&of("two"), 20), arrays(&of("longer"), 20));
+    let steps = format!("--steps={}", 6 * CALL);
+    let two = of("two").display().to_string();
+    let output = podracer(&["resume", &two, &steps]).assert().success().get_output().clone();
+    let warning = "the run learnt on 2 device(s) and goes on with 1";
+    assert!(text(&output.stderr).contains(warning), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused_before_the_first_iteration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let refused = |command: Command, expected: &str| {
+        let output = ended(command);
+        let said = text(&output.stderr);
+        assert!(!output.status.success(), "{said}");
+        // Told once, whichever process it is about.
+        assert_eq!(said.matches("error: ").count(), 1, "{said}");
+        assert!(said.contains(expected), "{said}");
+        assert!(!run.exists(), "{said}");
+    };
+    let Some(odd) = together(2, &run, 1, &["--set=anakin.environments=9"]) else { return };
+    refused(odd, "anakin.environments = 9 does not divide over 2 devices");
+    refused(
+        together(2, &run, 1, &["--seeds=2"]).expect("a launcher"),
+        "--seeds trains in one process, and several were started together",
+    );
+    let with_another_seed = |mut command: Command| {
+        command.args([":", "-n", "1", env!("CARGO_BIN_EXE_podracer"), "train"]).args(TRAINING);
+        command.args(["--seed=7", &format!("--steps={CALL}"), "--run-dir"]).arg(&run);
+        command
+    };
+    refused(
+        with_another_seed(together(1, &run, 1, &[]).expect("a launcher")),
+        "the processes differ in the seed: process 0",
+    );
+    let mut command = together(2, &run, 1, &[]).expect("a launcher");
+    let nothing = folder.path().join("libmpi.so");
+    let output = ended({
+        command.env("PODRACER_MPI", &nothing);
+        command
+    });
+    let said = text(&output.stderr);
+    let expected = format!("`{}` cannot be used as MPI", nothing.display());
+    assert!(said.contains(&expected) && !run.exists(), "{said}");
+    // Each by itself: they do not meet, and the second finds the first one's directory or makes it first.
+    let mut apart = together(1, &run, 1, &[]).expect("a launcher");
+    apart.env("PODRACER_MPI", "none");
+    assert!(ended(apart).status.success());
+}
+
+/// Waits until the training has a checkpoint, and gives the numbers of its processes.
+fn under_way(launcher: u32, run: &Path) -> Vec<u32> {
+    wait_for("a checkpoint", || {
+        let found = fs::read_dir(run.join("checkpoints"));
+        found.is_ok_and(|mut folders| {
+            folders.any(|folder| {
+                folder.is_ok_and(|folder| folder.path().join("manifest.json").is_file())
+            })
+        })
+    });
+    children(launcher)
+}
+
+/// A process that is gone, or does not answer, ends the whole training soon, which goes on from its last checkpoint.
+#[test]
+fn a_process_that_is_lost_ends_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (signal, patience) in [("KILL", 60), ("STOP", 2)] {
+        let run = folder.path().join(signal);
+        let set = format!("--set=train.patience={patience}");
+        let Some(mut command) =
+            together(3, &run, 1_000_000, &["--set=anakin.environments=12", &set])
+        else {
+            return;
+        };
+        let launcher =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mpirun");
+        let processes = under_way(launcher.id(), &run);
+        assert_eq!(processes.len(), 3);
+        let victim = processes[2];
+        send(signal, victim);
+        let since = Instant::now();
+        let output = launcher.wait_with_output().expect("mpirun ends");
+        assert!(since.elapsed() < Duration::from_secs(30), "{signal}: {:?}", since.elapsed());
+        let said = text(&output.stderr);
+        assert!(!output.status.success(), "{said}");
+        match signal {
+            "KILL" => assert!(said.contains(&victim.to_string()), "{said}"),
+            _ => assert!(said.contains(&format!("process 2 (pid {victim} on ")), "{said}"),
+        }
+        processes.into_iter().for_each(gone);
+        let run = run.to_str().expect("a path of UTF-8");
+        // All that is asked for is one more call than there were.
+        podracer(&["eval", run, "--episodes=1"]).assert().success();
+    }
+}
+
+/// Ctrl-C reaches the launcher, which sends it on to all: they stop after the same call, with a checkpoint.
+#[test]
+fn all_stop_after_the_same_call() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let Some(mut command) = together(2, &run, 1_000_000, &[]) else { return };
+    let launcher = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mpirun");
+    for process in under_way(launcher.id(), &run) {
+        send("INT", process);
+    }
+    let output = launcher.wait_with_output().expect("mpirun ends");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("a result");
+    assert_eq!(result["interrupted"], true, "{}", text(&output.stderr));
+    let iterations = result["iterations"].as_u64().expect("a number") as usize;
+    assert!(!arrays(&run, iterations).is_empty());
+}
