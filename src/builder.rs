@@ -9,7 +9,7 @@ use podracer_rl::agents::Learn;
 use podracer_runtime::setters::{ConfigureCentral, ConfigureHostLoop, ConfigureSebulba};
 use podracer_runtime::{
     CentralSettings, Client, CompileOptions, Compiler, ExecutableCache, HostLoopSettings,
-    OptionValue, ProgramOptions, SebulbaSettings, SebulbaShape, XlaOptions,
+    OptionValue, ProgramOptions, SebulbaSettings, SebulbaShape, World, XlaOptions,
 };
 
 use crate::UsageError;
@@ -25,6 +25,7 @@ pub struct HostTraining<A, S> {
     xla: Option<Vec<(String, OptionValue)>>,
     cache: Option<ExecutableCache>,
     simplify: Simplify,
+    processes: usize,
 }
 
 impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostTraining<A, S> {
@@ -42,6 +43,7 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
             xla: None,
             cache: None,
             simplify: Simplify::default(),
+            processes: 1,
         }
     }
 
@@ -109,6 +111,11 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
         (self.name.as_deref().unwrap_or(otherwise), &self.simplify)
     }
 
+    /// The loop of one of the processes of a client's world, each of which has the threads and devices of the settings.
+    pub(crate) fn in_world_of(self, client: &Client) -> Self {
+        HostTraining { processes: client.world().map_or(1, World::size), ..self }
+    }
+
     /// Calls `start` with the compiler of programs for so many environments.
     pub(crate) fn compiling<T>(
         &self,
@@ -125,7 +132,8 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
     /// The sizes of the run, with so many threads that act.
     pub(crate) fn shape(&self, threads: usize) -> SebulbaShape {
         let host = self.settings.as_ref();
-        SebulbaShape { threads, learners: host.learning().len(), unroll: host.unroll }
+        let (learners, processes) = (host.learning().len(), self.processes);
+        SebulbaShape { threads, learners, processes, unroll: host.unroll }
     }
 
     /// Checks that there are steps, devices and lanes, and that the lanes divide over the devices that learn.

@@ -32,12 +32,19 @@ impl<A: Learn<Observation = Tensor>> Functions<A, FromRollouts> {
             Feedback::begin(&action).input(observation, None)
         })?;
         check_agent(agent, &input, &action)?;
-        let SebulbaShape { threads, learners, unroll } = shape;
+        let SebulbaShape { threads, learners, processes, unroll } = shape;
         let (agent, environments) = (agent.clone(), environments.clone());
-        let acting =
-            ActorLearner { agent, environments, threads, unroll, learners, keeps_lanes: false };
+        let acting = ActorLearner {
+            agent,
+            environments,
+            threads,
+            unroll,
+            learners,
+            processes,
+            keeps_lanes: false,
+        };
         let init = |(key,)| acting.init(Key::from_words(key)).sharded;
-        let store = trace_replicated(learners, (u32([2]),), init)?;
+        let store = trace_replicated(shape.all_learners(), (u32([2]),), init)?;
         let keeps_lanes = !store.results().leaves().is_empty();
         let acting = ActorLearner { keeps_lanes, ..acting };
         Ok(Functions { acting, learning: FromRollouts })

@@ -132,7 +132,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         origin: Origin<'_>,
         make: impl FnMut(usize) -> Result<Box<dyn HostEnvironment>>,
     ) -> Result<SebulbaRun> {
-        let programs = self.trace(environments)?;
+        let programs = self.clone().in_world_of(client).trace(environments)?;
         let batches = (0..self.settings.actor_threads())
             .map(make)
             .collect::<Result<Vec<_>>>()

@@ -38,9 +38,12 @@ pub trait Training: Programs {
     /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
     fn start(&self, start: Start<'_>) -> Result<Box<dyn Run>>;
 
-    /// True if several processes can train together, each on its own devices.
-    fn spans_processes(&self) -> bool {
-        false
+    /// Several processes can train together, each on its own devices.
+    ///
+    /// # Errors
+    /// Why they cannot, and what to do, as a sentence.
+    fn spans_processes(&self) -> Result<(), String> {
+        Err("its loop is trained by one process".to_owned())
     }
 
     /// Episodes played by the training's agent, beside its loop.

@@ -17,7 +17,7 @@ use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 use podracer_runtime::setters::ConfigureAnakin;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, Checkpoint, CheckpointError,
-    Client, CompileOptions, OptionValue, ProgramOptions, RuntimeError, lower_kept,
+    Client, CompileOptions, OptionValue, ProgramOptions, RuntimeError, World, lower_kept,
 };
 
 use crate::UsageError;
@@ -225,14 +225,17 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         parameters::positions(&self.agent, &traced.traced_init().results().replicated.agent)
     }
 
-    /// Traces the loop and compiles it for the client's first devices. Compiled programs are kept in the user's cache.
+    /// Traces the loop and compiles it for the client's first devices; those of all processes of its world are as many as
+    /// [`Anakin::devices`] says. Compiled programs are kept in the user's cache.
     ///
     /// # Errors
     /// Errors of [`Anakin::trace`], and of the runtime and XLA.
     #[track_caller]
     pub fn compile(&self, client: &Client) -> Result<CompiledAnakin<E, A>> {
+        let processes = client.world().map_or(1, World::size);
         let compile = CompileOptions {
-            replicas: self.devices,
+            replicas: self.devices / processes,
+            processes,
             xla: self.xla_options(client.platform()),
             ..CompileOptions::default()
         };

@@ -1,20 +1,23 @@
 //! The arguments of the command line.
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cost::CostArguments;
 use super::emit::EmitArguments;
+use super::envs::EnvsCommand;
 use super::explain::ExplainArguments;
+use super::launch::LaunchArguments;
 use super::memory::MemoryArguments;
 use super::new::NewArguments;
 use super::numbers::{at_least_one, steps};
 use super::opt;
 #[cfg(feature = "plots")]
 use super::plot::PlotArguments;
+use super::plugins::PluginsCommand;
 use super::profile::ProfileArguments;
 #[cfg(feature = "plots")]
 use super::report::ReportArguments;
@@ -65,6 +68,8 @@ pub(super) enum Command {
     Export(ExportArguments),
     /// Compile the training loop for a machine that is not there, and report on it
     Check(CheckArguments),
+    /// Write the job that trains in several processes, on machines of a cluster or by mpirun, and submit it if asked to
+    Launch(LaunchArguments),
     /// Run passes over a program given as the text of the IR, as `podracer emit --stage trace` prints it
     #[command(after_help = opt::passes_help())]
     Opt {
@@ -166,6 +171,9 @@ pub(super) struct TrainArguments {
     /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
     #[arg(long, value_name = "FOLDER")]
     pub(super) run_dir: Option<PathBuf>,
+    /// Go on with the run in --run-dir as it was, where it has a checkpoint; begin it where there is none: for jobs that are restarted
+    #[arg(long, requires = "run_dir", conflicts_with = "seeds")]
+    pub(super) resume: bool,
     /// Give the metrics to Prometheus at this address
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) metrics: Option<String>,
@@ -428,6 +436,22 @@ pub(super) struct ExperimentArguments {
     pub(super) trust: bool,
 }
 
+impl TrainArguments {
+    /// The arguments of `resume` for a run that goes on.
+    pub(super) fn going_on(&self, run: &Path) -> ResumeArguments {
+        ResumeArguments {
+            run: run.to_owned(),
+            steps: self.steps,
+            devices: self.experiment.devices.clone(),
+            actors: self.actors.clone(),
+            learners: self.learners.clone(),
+            trust: self.experiment.trust,
+            metrics: self.metrics.clone(),
+            json: self.json,
+        }
+    }
+}
+
 impl ExperimentArguments {
     /// The arguments of a command that trains several runs, of what they share (`common`), without what is about the folder.
     pub(super) fn again(
@@ -458,26 +482,4 @@ impl ExperimentArguments {
         let &ExperimentArguments { ref devices, ref set, trust, .. } = self;
         Overrides { devices: devices.clone(), set: set.clone(), trust, ..Overrides::default() }
     }
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum PluginsCommand {
-    /// Print the path of each plugin
-    List,
-    /// Download a plugin's pinned wheel with pip, check it and unpack it
-    Install {
-        /// cpu, cuda13 or tpu
-        name: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum EnvsCommand {
-    /// Print the path of each set of packages
-    List,
-    /// Install a set of packages, in pinned versions, with pip
-    Install {
-        /// gymnasium, atari, mujoco or envpool
-        name: String,
-    },
 }

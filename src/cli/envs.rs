@@ -1,10 +1,22 @@
 //! `podracer envs list|install`: the Python packages of environments.
 
 use anyhow::Result;
+use clap::Subcommand;
 use podracer_plugins::{PACKAGE_SETS, PluginError, package_set};
 
 use super::Console;
 use crate::settings::UsageError;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum EnvsCommand {
+    /// Print the path of each set of packages
+    List,
+    /// Install a set of packages, in pinned versions, with pip
+    Install {
+        /// gymnasium, atari, mujoco or envpool
+        name: String,
+    },
+}
 
 pub(super) fn list(console: &mut Console<'_>) -> Result<u8> {
     let mut text = String::new();

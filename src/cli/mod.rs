@@ -23,6 +23,7 @@ mod evaluations;
 mod explain;
 mod export;
 mod exporter;
+mod launch;
 mod list;
 mod memory;
 mod new;
@@ -86,8 +87,10 @@ use crate::training::Training;
 pub use console::Console;
 
 use crate::builder::ONE_THREAD;
-use arguments::{Arguments, Command, EnvsCommand, PluginsCommand};
+use arguments::{Arguments, Command};
 use console::OutputError;
+use envs::EnvsCommand;
+use plugins::PluginsCommand;
 use together::NotBegun;
 
 /// A program's agents, environments and experiments, and the function that makes a training of settings.
@@ -152,6 +155,7 @@ pub fn run(
         Command::Memory(args) => memory::memory(&args, console, program),
         Command::Profile(args) => profile::profile(&args, console, program, interrupt),
         Command::Export(args) => export::export(&args, console, program),
+        Command::Launch(args) => launch::launch(&args, console, program),
         Command::Check(args) => check::check(&args, console, program),
         Command::Tune(args) => tune::tune(&args, program.registry, console, interrupt),
         Command::Sweep(args) => sweep::sweep(&args, started, (console, interrupt), program),
@@ -292,7 +296,7 @@ fn decide(
     for warning in settings.decide(devices, registry)? {
         console.warn(&warning);
     }
-    settings.check_division(devices.len() * World::joined().map_or(1, World::size), registry)
+    settings.check_division(devices.len() * settings.processes(), registry)
 }
 
 /// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.

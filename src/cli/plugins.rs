@@ -1,10 +1,22 @@
 //! `podracer plugins list|install`: the PJRT plugins.
 
 use anyhow::Result;
+use clap::Subcommand;
 use podracer_plugins::{PLUGINS, PluginError, check, find, spec};
 
 use super::{Console, FAILURE};
 use crate::settings::UsageError;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PluginsCommand {
+    /// Print the path of each plugin
+    List,
+    /// Download a plugin's pinned wheel with pip, check it and unpack it
+    Install {
+        /// cpu, cuda13 or tpu
+        name: String,
+    },
+}
 
 pub(super) fn list(console: &mut Console<'_>) -> Result<u8> {
     let mut code = 0;

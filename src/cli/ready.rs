@@ -37,16 +37,16 @@ impl Ready {
         program: Program<'_>,
     ) -> Result<Self> {
         let client = open(&settings)?;
+        settings.train.processes = client.world().map(World::size);
         let platform = client.platform().to_owned();
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
         decide(&mut settings, &mut devices, program.registry, console)?;
         let training: Rc<dyn Training> = (program.build)(&settings)?.into();
-        if client.world().is_some() && !training.spans_processes() {
+        if let (Some(world), Err(why)) = (client.world(), training.spans_processes()) {
             return Err(UsageError::new(format!(
-                "{}: a training with [{}] is one process, and several were started together; PODRACER_MPI=none in each makes them \
-                 trainings of their own",
+                "{}: {why}, and {} were started together; PODRACER_MPI=none in each makes them trainings of their own",
                 settings.experiment,
-                settings.training_loop.section()
+                world.size()
             ))
             .into());
         }
@@ -127,7 +127,6 @@ fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
         plugin: client.plugin().fingerprint().to_owned(),
         device_kind: first.kind().to_owned(),
         devices: devices.to_vec(),
-        processes: client.world().map(World::size),
         host: machine::host(),
         processor: machine::processor(),
     })

@@ -103,16 +103,7 @@ fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
         ))
         .into());
     }
-    Ok(ResumeArguments {
-        run: run.to_owned(),
-        steps: args.steps,
-        devices: args.experiment.devices.clone(),
-        actors: args.actors.clone(),
-        learners: args.learners.clone(),
-        trust: args.experiment.trust,
-        metrics: args.metrics.clone(),
-        json: args.json,
-    })
+    Ok(args.going_on(run))
 }
 
 /// Listens: the server, the number of lanes, and the workers that will come.

@@ -283,7 +283,7 @@ impl Session {
             experiment: ready.settings.experiment.clone(),
             platform: ready.recorded.platform.clone(),
             devices: ready.devices.len(),
-            processes: ready.recorded.processes,
+            processes: ready.settings.train.processes,
             seed: ready.settings.train.seed,
             resumed_from_iteration: resumed,
             env_steps: counters.env_steps,

@@ -12,7 +12,7 @@ use super::ready::Ready;
 use super::session::Session;
 #[cfg(feature = "plots")]
 use super::watch::Page;
-use super::{Console, Program, population, together};
+use super::{Console, Program, population, resume, together};
 use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
 use crate::settings::{Settings, UsageError};
@@ -24,6 +24,11 @@ pub(super) fn train(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
+    if let Some(run) =
+        args.run_dir.as_deref().filter(|run| args.resume && RunDirectory::has_begun(run))
+    {
+        return resume::resume(&args.going_on(run), started, console, program, interrupt);
+    }
     let world = together::join(console)?;
     if let Some(seeds) = args.seeds {
         let settings =
@@ -37,7 +42,17 @@ pub(super) fn train(
             program,
         );
     }
-    let made = settings(args, program).and_then(|settings| Ready::new(settings, console, program));
+    let made = settings(args, program).and_then(|settings| {
+        let started = world.map_or(1, World::size);
+        let asked = settings.train.processes.unwrap_or(started);
+        if asked != started {
+            return Err(UsageError::new(format!(
+                "train.processes = {asked}, and the launcher started {started}: start as many (`mpirun -n {asked}`)"
+            ))
+            .into());
+        }
+        Ready::new(settings, console, program)
+    });
     let ready = together::agree(world, made, together::facts)?;
     if let Some(world) = world {
         together::watch(world, &ready)?;
@@ -85,6 +100,9 @@ pub(super) fn begin(
     #[cfg(feature = "plots")]
     let page = args.watch.as_deref().map(Page::at).transpose()?;
     let run = args.run_dir.as_deref();
+    if let Some(run) = run.filter(|_| args.resume) {
+        RunDirectory::give_way(run)?;
+    }
     let directory = RunDirectory::create(run, &ready.settings, &ready.recorded)?;
     #[cfg(feature = "plots")]
     if let Some(page) = page {

@@ -92,8 +92,8 @@ impl Training for AnakinTraining {
         }))
     }
 
-    fn spans_processes(&self) -> bool {
-        true
+    fn spans_processes(&self) -> Result<(), String> {
+        Ok(())
     }
 
     fn plays(&self) -> Result<&dyn Plays, String> {

@@ -96,9 +96,6 @@ pub struct Recorded {
     pub device_kind: String,
     /// The devices used, by index.
     pub devices: Vec<usize>,
-    /// The processes that trained together, each on as many devices; `None` for one by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processes: Option<usize>,
     /// Name of the machine; empty in records of versions that did not write it.
     #[serde(default)]
     pub host: String,
@@ -160,6 +157,26 @@ impl RunDirectory {
     #[must_use]
     pub fn is_run(path: &Path) -> bool {
         config(path).is_ok()
+    }
+
+    /// Tells if a folder holds a run with a checkpoint, damaged or not.
+    #[must_use]
+    pub fn has_begun(path: &Path) -> bool {
+        let latest = || Checkpoints::new(path.join(CHECKPOINTS), 1).latest();
+        Self::is_run(path) && !matches!(latest(), Err(CheckpointError::None { .. }))
+    }
+
+    /// Has a run that was stopped before its first checkpoint give way to another one in its folder.
+    ///
+    /// # Errors
+    /// Where the run is under way, or its settings cannot be removed.
+    pub fn give_way(path: &Path) -> Result<()> {
+        if !Self::is_run(path) || Self::has_begun(path) {
+            return Ok(());
+        }
+        drop(Metrics::create(&path.join(METRICS))?);
+        let config = path.join(CONFIG);
+        fs::remove_file(&config).with_context(|| format!("cannot remove `{}`", config.display()))
     }
 
     /// The parameters that the run in a folder has trained, which are those of its result.

@@ -135,8 +135,12 @@ impl RunProgress {
             ))
             .into());
         }
+        let processes = |settings: &BTreeMap<String, &Value>| {
+            let processes = settings.get("train.processes").and_then(|number| number.as_u64());
+            processes.map_or(1, |processes| processes as usize)
+        };
         let count = |settings: &BTreeMap<String, &Value>, key: &str| {
-            Some(settings.get(key)?.as_array()?.len())
+            Some(settings.get(key)?.as_array()?.len() * processes(settings))
         };
         let actors = [&before, &now].map(|settings| count(settings, "sebulba.actors"));
         if actors[0] != actors[1] {
@@ -153,8 +157,8 @@ impl RunProgress {
         });
         let devices = match learners {
             [Some(before), Some(now)] => [before, now],
-            _ => [&self.recorded, recorded]
-                .map(|record| record.devices.len() * record.processes.unwrap_or(1)),
+            _ => [(&before, &self.recorded), (&now, recorded)]
+                .map(|(settings, record)| record.devices.len() * processes(settings)),
         };
         let mut warnings = Vec::new();
         if let [before, now] = devices

@@ -23,7 +23,6 @@ fn settings() -> Settings {
 
 fn recorded() -> Recorded {
     Recorded {
-        processes: None,
         podracer: "0".to_owned(),
         platform: "cpu".to_owned(),
         platform_version: String::new(),

@@ -111,6 +111,11 @@ pub struct TrainSettings {
     #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
     pub record_every: Option<u64>,
+    /// Processes that train together, each on devices of its own: as many as the launcher starts. None: one by itself, or as many as are
+    /// started.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    #[schemars(extend("x-resume" = true))]
+    pub processes: Option<usize>,
     /// Seconds for which another process of the training may be silent before all are ended, with the name of the silent one. None: 60.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
@@ -144,6 +149,7 @@ impl Default for TrainSettings {
             eval_every: None,
             eval_episodes: 100,
             eval_sampled: false,
+            processes: None,
             patience: None,
             record_every: None,
         }
@@ -205,11 +211,19 @@ impl Settings {
         self.environment.get("name").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The number of processes that train together.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        self.train.processes.unwrap_or(1)
+    }
+
     /// The iterations and calls of the steps that were asked for.
     #[must_use]
     pub fn plan(&self) -> Plan {
         let (lanes, unroll) = (self.training_loop.lanes(), self.training_loop.unroll());
-        let steps = (lanes as u64).saturating_mul(unroll as u64);
+        // Environments on the host are each process's own; those of one program are divided over the processes.
+        let host = self.training_loop.host().map_or(1, |_| self.processes());
+        let steps = (lanes as u64).saturating_mul(unroll as u64).saturating_mul(host as u64);
         let steps_per_iteration = steps.saturating_mul(self.training_loop.rollouts() as u64).max(1);
         let iterations = (self.train.steps / steps_per_iteration).max(1);
         let calls = iterations.div_ceil(self.training_loop.iterations_per_call().max(1) as u64);

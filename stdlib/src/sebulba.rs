@@ -93,8 +93,10 @@ pub struct ActorLearner<A: Learn<Observation = Tensor>> {
     pub threads: usize,
     /// Steps of a rollout.
     pub unroll: usize,
-    /// Devices that learn; they divide the lanes of a thread.
+    /// Devices of a process that learn; they divide the lanes of a thread.
     pub learners: usize,
+    /// Processes that learn together, each with as many threads and learners.
+    pub processes: usize,
     /// True if the agent keeps data of lanes from rollout to rollout, and so must know where one does not follow the one before.
     pub keeps_lanes: bool,
 }
@@ -114,7 +116,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
 
     /// The axes that the learner devices are.
     pub(crate) fn axes(&self) -> Axes {
-        Axes::replicas(self.learners)
+        Axes::replicas(self.learners * self.processes)
     }
 
     /// The learner at the start of a run.
@@ -146,7 +148,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let indices = arange(self.lanes()) + first;
         let action = self.environments.action.ty();
         let (memory, feedback, keys) = vmap((indices, whole(lanes_key)), |(index, key)| {
-            let id = LaneId { index, lanes: self.threads * self.lanes() };
+            let id = LaneId { index, lanes: self.processes * self.threads * self.lanes() };
             let [_, key] = lane_keys(key, index);
             (self.agent.init_memory(id), Feedback::begin(&action), key.words())
         });

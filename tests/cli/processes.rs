@@ -64,6 +64,18 @@ fn arrays(run: &Path, iterations: usize) -> NamedArrays {
     from_safetensors(&bytes).expect("safetensors")
 }
 
+/// The same arrays but for the rounding of gradients, which a program of other kernels makes otherwise.
+#[track_caller]
+fn close(got: &NamedArrays, expected: &NamedArrays) {
+    assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (name, expected) in expected {
+        let apart = expected.scalars().zip(got[name].scalars());
+        let apart = apart.map(|(one, two)| (one.float() - two.float()).abs()).fold(0.0, f64::max);
+        let close = if expected.ty().dtype.is_float() { 2e-6 } else { 0.0 };
+        assert!(apart <= close, "{name}: {apart:e}");
+    }
+}
+
 /// The numbers of the processes that a launcher has started.
 fn children(of: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children"));
@@ -82,13 +94,7 @@ fn several_processes_train_what_one_does_with_as_many_devices() {
     assert_eq!((&result["processes"], &result["devices"]), (&2.into(), &1.into()));
     alone(2, &of("one"), 3);
     let (two, one) = (arrays(&of("two"), 4), arrays(&of("one"), 4));
-    assert_eq!(two.len(), one.len());
-    for (name, expected) in &one {
-        let apart = expected.scalars().zip(two[name].scalars());
-        let apart = apart.map(|(one, two)| (one.float() - two.float()).abs()).fold(0.0, f64::max);
-        let close = if expected.ty().dtype.is_float() { 2e-6 } else { 0.0 };
-        assert!(apart <= close, "{name}: {apart:e}");
-    }
+    close(&two, &one);
 
     // The run of two processes goes on in two as if nothing had been, to the bit, and in one that has another number of devices.
     let mut command = mpirun(2).expect("a launcher");
@@ -147,6 +153,60 @@ fn what_does_not_fit_together_is_refused_before_the_first_iteration() {
     let mut apart = together(1, &run, 1, &[]).expect("a launcher");
     apart.env("PODRACER_MPI", "none");
     assert!(ended(apart).status.success());
+}
+
+/// Catch with actors and learners, small: one actor thread and one learner in each process.
+fn sebulba(run: &Path, calls: usize) -> Vec<String> {
+    let (environments, unroll, iterations) = (8, 6, 4);
+    let steps = |processes| calls * iterations * processes * environments * unroll;
+    [
+        "catch-impala".to_owned(),
+        format!("--set=sebulba.environments={environments}"),
+        format!("--set=sebulba.unroll={unroll}"),
+        format!("--set=sebulba.iterations_per_call={iterations}"),
+        "--set=sebulba.threads=1".to_owned(),
+        "--set=agent.anneal_learning_rate=false".to_owned(),
+        format!("--set=train.checkpoint_every={iterations}"),
+        "--set=train.checkpoints_kept=100".to_owned(),
+        format!("--steps={}", steps(2)),
+        "--run-dir".to_owned(),
+        run.display().to_string(),
+    ]
+    .into()
+}
+
+#[test]
+fn actors_and_learners_of_several_processes_learn_what_those_of_one_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |name: &str| folder.path().join(name);
+    let two = |arguments: &[String]| -> Option<Output> {
+        let mut command = mpirun(2)?;
+        command.arg(env!("CARGO_BIN_EXE_podracer")).args(arguments).env(QUICK.0, QUICK.1);
+        Some(ended(command))
+    };
+    let train = |run: &Path, calls, devices: &str| {
+        let devices = [format!("--actors={devices}"), format!("--learners={devices}")];
+        [&["train".to_owned()], &sebulba(run, calls)[..], &devices].concat()
+    };
+    let Some(output) = two(&train(&of("two"), 2, "0")) else { return };
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let one = train(&of("one"), 2, "0,1");
+    podracer(&one.iter().map(String::as_str).collect::<Vec<_>>()).assert().success();
+    close(&arrays(&of("two"), 8), &arrays(&of("one"), 8));
+    // The episodes of all are counted.
+    let result = |name: &str| -> Value {
+        let text = fs::read_to_string(of(name).join("result.json")).expect("a result");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    for key in ["episodes", "env_steps", "mean_return"] {
+        assert_eq!(result("two")[key], result("one")[key], "{key}");
+    }
+    let steps = sebulba(&of("two"), 4)[8].clone();
+    let output = two(&["resume".to_owned(), of("two").display().to_string(), steps]);
+    let output = output.expect("a launcher");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(two(&train(&of("longer"), 4, "0")).is_some_and(|output| output.status.success()));
+    assert_eq!(arrays(&of("two"), 16), arrays(&of("longer"), 16));
 }
 
 /// Waits until the training has a checkpoint, and gives the numbers of its processes.
@@ -211,4 +271,32 @@ fn all_stop_after_the_same_call() {
     assert_eq!(result["interrupted"], true, "{}", text(&output.stderr));
     let iterations = result["iterations"].as_u64().expect("a number") as usize;
     assert!(!arrays(&run, iterations).is_empty());
+}
+
+/// A job by `mpirun` is run for real: it trains, and run again it goes on, where it was stopped or where a checkpoint was lost.
+#[test]
+fn a_job_that_is_started_again_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (run, job) = (folder.path().join("run"), folder.path().join("job.sh"));
+    let Some(mpirun) = mpirun(2) else { return };
+    let submit = |calls: usize| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
+        command.env_remove("PODRACER_LOG").env(QUICK.0, QUICK.1);
+        // What the launcher needs here: where it is, and that it may be root's.
+        command.envs(mpirun.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.args(["launch", "--mpirun", "--processes=2", "--submit"]);
+        command.arg(format!("--output={}", job.display())).args(TRAINING);
+        command.arg(format!("--steps={}", calls * CALL)).arg("--run-dir").arg(&run);
+        ended(command)
+    };
+    // A run that was stopped before its first checkpoint gives way.
+    fs::create_dir_all(&run).expect("a folder");
+    fs::write(run.join("config.toml"), "").expect("a file");
+    for calls in [2, 4] {
+        let output = submit(calls);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let longer = together(2, &folder.path().join("longer"), 4, &[]).expect("a launcher");
+    assert!(ended(longer).status.success());
+    assert_eq!(arrays(&run, 16), arrays(&folder.path().join("longer"), 16));
 }

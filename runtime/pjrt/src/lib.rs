@@ -41,5 +41,5 @@ pub use hlo::{Collective, HloModule, LiveBuffer, Loop, SourceLine, Work};
 pub use module::Module;
 pub use options::{CompileOptions, OptionValue, XlaOptions};
 pub use podracer_compiler::{Array, ArrayError, Element};
-pub use podracer_mpi::{World, launched};
+pub use podracer_mpi::{Combine, Launched, Member, MpiError, Number, World, launched};
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};

@@ -84,15 +84,15 @@ impl CentralLoop {
             Ok(Sized {
                 size,
                 log: Spec::clone(log),
-                act: lowering.program("act", 1, &act)?,
-                take_out: lowering.program("take_out", 1, &take_out)?,
+                act: lowering.program("act", (1, 1), &act)?,
+                take_out: lowering.program("take_out", (1, 1), &take_out)?,
             })
         });
         Ok(CentralLoop {
             sized: sized.collect::<Result<_, SebulbaError>>()?,
-            restart: lowering.program("restart", 1, &restart)?,
-            unrolls: lowering.program("unrolls", 1, &unrolls)?,
-            shards: lowering.program("shards", 1, &shards)?,
+            restart: lowering.program("restart", (1, 1), &restart)?,
+            unrolls: lowering.program("unrolls", (1, 1), &unrolls)?,
+            shards: lowering.program("shards", (1, 1), &shards)?,
             learning,
         })
     }

@@ -68,7 +68,7 @@ impl CentralRun {
         let Restored { seed, iterations, state, .. } = match origin {
             Origin::Seed(seed) => Restored::first(learning, init.as_ref(), seed)?,
             Origin::Checkpoint(checkpoint) => {
-                Restored::read(learning, 0, checkpoint, (&inference, &learners))?
+                Restored::read(learning, 0, checkpoint, (&inference, &learners), None)?
             }
         };
         let version = Version::copied(&state[0], &learning.published(), &inference, iterations)?;
@@ -101,6 +101,7 @@ impl CentralRun {
             state,
             actors: inference,
             seed,
+            world: None,
             iterations,
             patience: host.patience(),
             compile_time,

@@ -38,8 +38,10 @@ pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) programs: Arc<ActorPrograms>,
     pub(super) environment: Box<dyn HostEnvironment>,
-    /// The thread's number.
+    /// The thread's number in its process.
     pub(super) index: usize,
+    /// The thread's number among those of all processes.
+    pub(super) number: usize,
     /// Index of the thread's device among the actor devices.
     pub(super) device: usize,
     pub(super) learners: Arc<[Device]>,
@@ -87,7 +89,7 @@ impl Actor {
     /// The number of the first trajectory, and the actor before its first step.
     fn begin(&mut self, status: &ThreadStatus) -> Result<(u64, Acting), ThreadFailure> {
         let environments = self.environment.spec().environments;
-        let first = self.index * environments;
+        let first = self.number * environments;
         let start = &self.programs.start;
         let key = start.upload(0, 0, &Array::key(self.seed))?;
         let index = start.upload(0, 1, &Array::scalar(first as i32))?;

@@ -33,6 +33,14 @@ pub(crate) fn compile(
     (actors, learners): (&[usize], &[usize]),
     init: bool,
 ) -> Result<Programs, RuntimeError> {
+    let together = CompileOptions {
+        replicas: learners.len(),
+        processes: programs.shape.processes,
+        xla: compiler.xla.to_vec(),
+        ..CompileOptions::default()
+    };
+    let modules = [&programs.init, &programs.learn].map(|program| &program.lowered.module);
+    together.agree(compiler.client, &modules)?;
     thread::scope(|scope| {
         let compile = |program, devices, once| compiler.begin(scope, program, devices, once);
         let init = init.then(|| compile(&programs.init, learners, true)).transpose()?;
@@ -111,9 +119,9 @@ impl<'a> Compiler<'a> {
         let options = ProgramOptions {
             compile: CompileOptions {
                 replicas: devices.len(),
+                processes: program.processes,
                 device_assignment: Some(devices.to_vec()),
                 xla: self.xla.to_vec(),
-                ..CompileOptions::default()
             },
             cache: self.cache.clone(),
             ..ProgramOptions::default()

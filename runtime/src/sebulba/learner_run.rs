@@ -16,7 +16,7 @@ use super::programs::SebulbaLoop;
 use super::shared::Shared;
 use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
 use crate::pjrt::Device;
-use crate::{Array, Checkpoint, Executable};
+use crate::{Array, Checkpoint, Executable, World};
 
 /// The threads of a run, of which one learns. Dropping it ends them.
 pub(crate) struct LearnerRun {
@@ -32,6 +32,8 @@ pub(crate) struct LearnerRun {
     told_of_stillness: bool,
     pub(crate) programs: SebulbaLoop,
     seed: u64,
+    /// The processes that learn together; `None` for one by itself.
+    world: Option<World>,
     pub(crate) iterations: u64,
     pub(crate) learn: Arc<Executable>,
     pub(crate) compile_time: Duration,
@@ -44,6 +46,7 @@ pub(crate) struct LearnerStart {
     /// The devices that get the parameters.
     pub(crate) actors: Vec<Device>,
     pub(crate) seed: u64,
+    pub(crate) world: Option<World>,
     pub(crate) iterations: u64,
     pub(crate) patience: Duration,
     pub(crate) compile_time: Duration,
@@ -68,6 +71,7 @@ impl LearnerRun {
             told_of_stillness: false,
             programs: programs.clone(),
             seed: start.seed,
+            world: start.world,
             iterations: start.iterations,
             learn: Arc::clone(&start.learn),
             compile_time: start.compile_time,
@@ -266,7 +270,8 @@ impl LearnerRun {
         snapshot: Snapshot,
     ) -> Result<Checkpoint<'_>, SebulbaError> {
         let snapshot = self.snapshot.insert(snapshot);
-        let mut checkpoint = snapshot.checkpoint(&self.programs, (self.seed, self.iterations))?;
+        let mut checkpoint =
+            snapshot.checkpoint(&self.programs, (self.seed, self.iterations), self.world)?;
         self.shared.supply.save(&mut checkpoint)?;
         Ok(checkpoint)
     }

@@ -11,7 +11,8 @@ use super::parameters::Version;
 use super::programs::SebulbaLoop;
 use crate::tree::Placement;
 use crate::{
-    Array, ArraySource, Buffer, Checkpoint, CheckpointError, Executable, RuntimeError, pjrt,
+    Array, ArraySource, Buffer, Checkpoint, CheckpointError, Executable, RuntimeError, World,
+    from_safetensors, pjrt, to_safetensors,
 };
 
 /// The start of a run.
@@ -71,14 +72,17 @@ impl Restored {
         lag: usize,
         checkpoint: &Checkpoint<'_>,
         (actors, learners): (&[pjrt::Device], &[pjrt::Device]),
+        world: Option<World>,
     ) -> Result<Self, SebulbaError> {
-        let whole = programs.state.iter().map(|(path, ty, placement)| {
-            (path.clone(), placement.global(ty.clone(), learners.len()))
-        });
+        let members = programs.shape.all_learners();
+        let whole = programs
+            .state
+            .iter()
+            .map(|(path, ty, placement)| (path.clone(), placement.global(ty.clone(), members)));
         let arrays = checkpoint.part(STATE, &whole.collect::<Vec<_>>())?;
         let leaves = arrays.into_iter().zip(&programs.state);
         let leaves = leaves.map(|(array, (_, ty, placement))| (array, ty, *placement));
-        let state = uploaded(leaves, learners)?;
+        let state = uploaded(leaves, (learners, world))?;
         let iterations = checkpoint.iterations;
         let oldest = iterations.saturating_sub(lag as u64);
         let nets: Vec<(String, TensorType)> = (programs.nets.iter())
@@ -87,7 +91,7 @@ impl Restored {
         let versions = (oldest..iterations).map(|number| {
             let arrays = checkpoint.part(&version(number), &nets)?;
             let leaves = arrays.into_iter().map(|array| (array, array.ty(), Placement::Replicated));
-            Ok(Version { number, leaves: uploaded(leaves, actors)? })
+            Ok(Version { number, leaves: uploaded(leaves, (actors, None))? })
         });
         Ok(Restored {
             seed: checkpoint.array(SEED)?.item()?,
@@ -103,20 +107,28 @@ impl Restored {
         mut self,
         programs: &SebulbaLoop,
         checkpoint: &Checkpoint<'_>,
+        world: Option<World>,
     ) -> Result<Self, SebulbaError> {
         let threads = programs.shape.threads;
-        let beyond = part(threads, "");
+        let all = threads * world.map_or(1, World::size);
+        let beyond = part(all, "");
         if checkpoint.arrays.keys().any(|name| name.starts_with(&beyond)) {
-            let problem = format!("it has the environments of more than {threads} actor thread(s)");
+            let problem = format!("it has the environments of more than {all} actor thread(s)");
             return Err(CheckpointError::Misfit(problem).into());
         }
         let carried = programs.carried_types();
-        let boundaries = (0..threads).map(|thread| {
+        let first = first_thread(threads, world);
+        let boundaries = (first..first + threads).map(|thread| {
             Boundary::read(checkpoint, thread, &carried, &programs.environments).map(Some)
         });
         self.boundaries = boundaries.collect::<Result<_, _>>()?;
         Ok(self)
     }
+}
+
+/// The number of a process's first actor thread among those of all processes.
+pub(crate) fn first_thread(threads: usize, world: Option<World>) -> usize {
+    threads * world.map_or(0, World::rank)
 }
 
 /// A run between two iterations: handles of all that [`Restored::read`] reads.
@@ -133,12 +145,13 @@ impl Snapshot {
         &self,
         programs: &SebulbaLoop,
         (seed, iterations): (u64, u64),
-    ) -> Result<Checkpoint<'_>, RuntimeError> {
+        world: Option<World>,
+    ) -> Result<Checkpoint<'_>, CheckpointError> {
         let mut checkpoint = Checkpoint { iterations, ..Checkpoint::default() };
         checkpoint.insert("", [(SEED.to_owned(), Array::scalar(seed))]);
         let state = programs.state.iter().enumerate().map(|(leaf, (path, _, placement))| {
             let buffers = self.state.iter().map(|leaves| &leaves[leaf]);
-            (path.clone(), ArraySource::of_devices(buffers, *placement, None))
+            (path.clone(), ArraySource::of_devices(buffers, *placement, world))
         });
         checkpoint.insert(STATE, state);
         // The last version is the learner's.
@@ -151,8 +164,20 @@ impl Snapshot {
             checkpoint.insert(&version(old.number), leaves);
         }
         let carried = programs.carried_types();
+        let first = first_thread(programs.shape.threads, world);
+        let mut actors = Checkpoint::default();
         for (thread, boundary) in self.boundaries.iter().enumerate() {
-            boundary.save(thread, &carried, &programs.environments, &mut checkpoint)?;
+            boundary.save(first + thread, &carried, &programs.environments, &mut actors)?;
+        }
+        if let Some(world) = world {
+            // All have the threads of all, so that each array is in the checkpoint of every process.
+            let own = to_safetensors(&actors.to_host()?).map_err(CheckpointError::Array)?;
+            for bytes in world.gather(&own).map_err(RuntimeError::from)? {
+                let threads = from_safetensors(&bytes).map_err(CheckpointError::Array)?;
+                checkpoint.insert("", threads);
+            }
+        } else {
+            checkpoint.arrays.append(&mut actors.arrays);
         }
         Ok(checkpoint)
     }
@@ -167,14 +192,14 @@ pub(crate) fn named(
     named.map(|((_, name), leaf)| Ok((name.clone(), leaf.to_host()?))).collect()
 }
 
-/// The leaves (with their types and placements) on some devices, for each device.
+/// The leaves (with their types and placements) on some devices of some processes, for each device of this one.
 fn uploaded<'a>(
     leaves: impl Iterator<Item = (&'a ArraySource<'a>, &'a TensorType, Placement)>,
-    devices: &[pjrt::Device],
+    devices: (&[pjrt::Device], Option<World>),
 ) -> Result<Vec<Vec<Buffer>>, CheckpointError> {
-    let mut lists: Vec<Vec<Buffer>> = devices.iter().map(|_| Vec::new()).collect();
+    let mut lists: Vec<Vec<Buffer>> = devices.0.iter().map(|_| Vec::new()).collect();
     for (array, ty, placement) in leaves {
-        let leaf = array.upload(ty, placement, (devices, None))?;
+        let leaf = array.upload(ty, placement, devices)?;
         lists.iter_mut().zip(leaf.buffers).for_each(|(list, buffer)| list.push(buffer));
     }
     Ok(lists)

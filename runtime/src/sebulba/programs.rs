@@ -15,7 +15,7 @@ use super::origin::Origin;
 use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
 use crate::settings::HostLoopSettings;
-use crate::{Client, Placement, RuntimeError, projection, warnings};
+use crate::{Client, Placement, RuntimeError, World, projection, warnings};
 
 /// The functions of the DSL that Sebulba and central inference schedule. Each becomes a program.
 ///
@@ -112,10 +112,25 @@ pub type LearntBy<F> = (
 pub struct SebulbaShape {
     /// Actor threads, of all actor devices together.
     pub threads: usize,
-    /// Learner devices.
+    /// Learner devices of a process.
     pub learners: usize,
+    /// Processes that learn together, each with as many threads and learners.
+    pub processes: usize,
     /// Steps of a trajectory.
     pub unroll: usize,
+}
+
+impl SebulbaShape {
+    /// Learner devices of all processes.
+    #[must_use]
+    pub fn all_learners(&self) -> usize {
+        self.learners * self.processes
+    }
+
+    /// The processes that a client's programs of this shape span; `None` for one process.
+    pub(crate) fn world(&self, client: &Client) -> Option<World> {
+        client.world().filter(|_| self.processes > 1)
+    }
 }
 
 /// The programs of a run.
@@ -156,6 +171,8 @@ pub struct SebulbaProgram {
     pub func: Func,
     /// The program as StableHLO.
     pub lowered: Lowered,
+    /// The processes that run it together.
+    pub processes: usize,
 }
 
 impl SebulbaLoop {
@@ -186,7 +203,7 @@ impl SebulbaLoop {
     ) -> Result<(Self, Traces<'a, F>), SebulbaError> {
         let lowered = Lowering { name, simplify };
         let key = || u32_spec([2]);
-        let init = trace_replicated(shape.learners, (key(),), |(key,)| {
+        let init = trace_replicated(shape.all_learners(), (key(),), |(key,)| {
             functions.init(Key::from_words(key))
         })?;
         let start = trace((key(), i32_spec([]), bool_spec([])), |(key, first, continues)| {
@@ -221,7 +238,7 @@ impl SebulbaLoop {
         }
         let packet = Spec::clone(packet);
         let (data, replay) = (functions.data(&packet)?, functions.replay(&packet)?);
-        let learn = trace_replicated(shape.learners, (&learner, &data), |(state, data)| {
+        let learn = trace_replicated(shape.all_learners(), (&learner, &data), |(state, data)| {
             let ((state, metrics, requests), log) = collect(|| functions.learn(state, data));
             (state, pmean(metrics, Replicas), log, requests)
         })?;
@@ -248,11 +265,11 @@ impl SebulbaLoop {
             carried,
             state: placed(&learner),
             metrics: names(metrics),
-            init: lowered.program("init", shape.learners, &init)?,
-            start: lowered.program("start", 1, &start)?,
-            act: lowered.program("act", 1, &act)?,
-            finish: lowered.program("finish", 1, &finish)?,
-            learn: lowered.program("learn", shape.learners, &learn)?,
+            init: lowered.program("init", (shape.all_learners(), shape.processes), &init)?,
+            start: lowered.program("start", (1, 1), &start)?,
+            act: lowered.program("act", (1, 1), &act)?,
+            finish: lowered.program("finish", (1, 1), &finish)?,
+            learn: lowered.program("learn", (shape.all_learners(), shape.processes), &learn)?,
             environments: environments.clone(),
             shape,
             shard: packet.types(),
@@ -384,17 +401,19 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
+    /// Lowers a program for so many replicas of so many processes.
     pub(crate) fn program<A: Tree, R: Tree>(
         &self,
         program: &'static str,
-        replicas: usize,
+        replicas: (usize, usize),
         traced: &Traced<A, R>,
     ) -> Result<SebulbaProgram, RuntimeError> {
         let name = format!("{}_{program}", self.name);
         Ok(SebulbaProgram {
             name: program,
             func: traced.func().clone(),
-            lowered: lower_with(&name, traced, (replicas, 1), self.simplify)?,
+            lowered: lower_with(&name, traced, replicas, self.simplify)?,
+            processes: replicas.1,
         })
     }
 }

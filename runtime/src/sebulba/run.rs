@@ -15,19 +15,22 @@ use super::error::SebulbaError;
 use super::host_replay::ReplaySupply;
 use super::learner::IterationReport;
 use super::learner_run::{LearnerRun, LearnerStart, Motion};
-use super::origin::{Origin, Restored, Snapshot};
+use super::origin::{Origin, Restored, Snapshot, first_thread};
 use super::parameters::{Parameters, Version};
 use super::programs::SebulbaLoop;
 use super::shared::Shared;
 use super::supply::TrajectoryQueues;
 use super::thread_status::{ThreadStatus, ThreadTimes};
+use super::trajectory::Episode;
 use crate::settings::SebulbaSettings;
-use crate::{Array, Checkpoint, Executable, TransferCounts};
+use crate::{Array, Checkpoint, Executable, RuntimeError, TransferCounts, World};
 
 /// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
 /// thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the threads.
 pub struct SebulbaRun {
     run: LearnerRun,
+    /// The processes that learn together; `None` for one by itself.
+    world: Option<World>,
     /// Tells if the schedule is deterministic.
     lagging: bool,
     fresh_episodes: usize,
@@ -70,13 +73,14 @@ impl SebulbaRun {
         let compile_time = began.elapsed();
 
         let (actors, learners) = compiler.devices(host)?;
+        let world = shape.world(client);
         // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
         let (lag, kept_boundaries) = settings.fixed_lag().map_or((0, 1), |lag| (lag, lag + 2));
         let restored = match origin {
             Origin::Seed(seed) => Restored::first(programs, init.as_ref(), seed)?,
             Origin::Checkpoint(checkpoint) => {
-                Restored::read(programs, lag, checkpoint, (&actors, &learners))?
-                    .with_boundaries(programs, checkpoint)?
+                Restored::read(programs, lag, checkpoint, (&actors, &learners), world)?
+                    .with_boundaries(programs, checkpoint, world)?
             }
         };
         let Restored { seed, iterations, state, mut versions, boundaries } = restored;
@@ -103,6 +107,7 @@ impl SebulbaRun {
             state,
             actors: actors.clone(),
             seed,
+            world,
             iterations,
             patience: host.patience(),
             compile_time,
@@ -115,6 +120,7 @@ impl SebulbaRun {
                 programs: Arc::clone(&actor_programs[device]),
                 environment,
                 index,
+                number: first_thread(shape.threads, world) + index,
                 device,
                 learners: Arc::clone(&learner_devices),
                 keeps_on_host: programs.replay.is_some(),
@@ -126,7 +132,7 @@ impl SebulbaRun {
             run.spawn(index, move || actor.run())?;
         }
         let lagging = settings.fixed_lag().is_some();
-        Ok(SebulbaRun { run, lagging, fresh_episodes, actors: actor_programs })
+        Ok(SebulbaRun { run, world, lagging, fresh_episodes, actors: actor_programs })
     }
 
     /// Does so many iterations, and gives what came of each.
@@ -135,7 +141,11 @@ impl SebulbaRun {
     /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
     /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
     pub fn run(&mut self, iterations: usize) -> Result<Vec<IterationReport>, SebulbaError> {
-        self.run.run(iterations, None)
+        let mut reports = self.run.run(iterations, None)?;
+        if let Some(world) = self.world {
+            episodes_of_all(world, &mut reports)?;
+        }
+        Ok(reports)
     }
 
     /// From now on every [`IterationReport`] has the arguments of `learn`, copied to the host: to look at an iteration that goes
@@ -239,4 +249,26 @@ impl SebulbaRun {
     pub fn compile_time(&self) -> Duration {
         self.run.compile_time
     }
+}
+
+/// Gives each report the episodes of all processes, one process's after another's.
+fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), RuntimeError> {
+    const NUMBERS: usize = 4;
+    let own = reports.iter().enumerate().flat_map(|(report, one)| {
+        one.episodes.iter().flat_map(move |&Episode { step, episode_return, length }| {
+            [report as u32, step as u32, episode_return.to_bits(), length]
+        })
+    });
+    let own: Vec<u8> = own.flat_map(u32::to_le_bytes).collect();
+    reports.iter_mut().for_each(|report| report.episodes.clear());
+    for bytes in world.gather(&own)? {
+        let (words, _) = bytes.as_chunks();
+        let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        for &[report, step, episode_return, length] in words.as_chunks::<NUMBERS>().0 {
+            let episode_return = f32::from_bits(episode_return);
+            let episode = Episode { step: step as usize, episode_return, length };
+            reports[report as usize].episodes.push(episode);
+        }
+    }
+    Ok(())
 }

@@ -32,6 +32,7 @@ fn actor() -> ActorLearner<Impala> {
         threads: 1,
         unroll: UNROLL,
         learners: 1,
+        processes: 1,
         keeps_lanes: false,
     }
 }

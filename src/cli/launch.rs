@@ -1,0 +1,355 @@
+//! `podracer launch`: writes the job that trains in several processes, for Slurm, for Kubernetes or for `mpirun`, and submits it if
+//! asked to. A job that is restarted goes on from its last checkpoint.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::{ArgGroup, Args, Parser};
+
+use super::arguments::TrainArguments;
+use super::numbers::at_least_one;
+use super::{Console, Program, train};
+use crate::files::write_whole;
+use crate::settings::UsageError;
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("engine").required(true).args(["slurm", "kubernetes", "mpirun"]))]
+pub(super) struct LaunchArguments {
+    /// Write a batch script of Slurm, which `sbatch` submits
+    #[arg(long)]
+    slurm: bool,
+    /// Write a job of Kubeflow's MPI operator (`MPIJob`, v2beta1), which `kubectl apply` submits
+    #[arg(long, requires = "image")]
+    kubernetes: bool,
+    /// Write a shell script that calls `mpirun`
+    #[arg(long)]
+    mpirun: bool,
+    /// Processes that train together
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("process"))]
+    processes: NonZero<usize>,
+    /// Cores of each process
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("core"))]
+    cores: Option<NonZero<usize>>,
+    /// With --mpirun: the file of machines to start on [default: this machine]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["slurm", "kubernetes"])]
+    hostfile: Option<PathBuf>,
+    /// With --kubernetes: the image that has this program, Open MPI and an SSH server
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["slurm", "mpirun"])]
+    image: Option<String>,
+    /// With --kubernetes: the claim of a volume for the run directory, which the first process mounts at its parent folder
+    #[arg(long, value_name = "CLAIM", conflicts_with_all = ["slurm", "mpirun"])]
+    volume: Option<String>,
+    /// The file to write [default: <RUN>.sbatch, <RUN>.yaml or <RUN>.sh]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Submit the job: by `sbatch`, by `kubectl apply`, or by running the script
+    #[arg(long)]
+    submit: bool,
+    /// The experiment and the arguments of `train`, with --run-dir in a folder that all machines share
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "TRAIN"
+    )]
+    train: Vec<String>,
+}
+
+/// The arguments of `train` by themselves.
+#[derive(Parser)]
+#[command(name = "podracer train")]
+struct Trained {
+    #[command(flatten)]
+    train: TrainArguments,
+}
+
+/// A program that starts processes.
+#[derive(Clone, Copy)]
+enum Engine {
+    Slurm,
+    Kubernetes,
+    Mpirun,
+}
+
+/// A job, before it is written down.
+struct Job<'a> {
+    arguments: &'a LaunchArguments,
+    /// The experiment's name.
+    experiment: &'a str,
+    executable: &'a Path,
+    /// The folder that relative paths are of.
+    directory: &'a Path,
+    run: &'a Path,
+}
+
+pub(super) fn launch(
+    args: &LaunchArguments,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+) -> Result<u8> {
+    let arguments = ["podracer train".to_owned()].into_iter().chain(args.train.iter().cloned());
+    let Trained { train } =
+        Trained::try_parse_from(arguments).map_err(|error| UsageError::new(error.to_string()))?;
+    let Some(run) = &train.run_dir else {
+        return Err(UsageError::new(
+            "name the run directory with --run-dir, in a folder that all machines share: a job that is restarted goes on from it",
+        )
+        .into());
+    };
+    if train.seeds.is_some() {
+        return Err(
+            UsageError::new("--seeds trains in one process, and a job is of several").into()
+        );
+    }
+    // Mistakes are told now, and not when the job runs.
+    let settings = train::settings(&train, program)?;
+    let (executable, directory) = (std::env::current_exe()?, std::env::current_dir()?);
+    let job = Job {
+        arguments: args,
+        experiment: &settings.experiment,
+        executable: &executable,
+        directory: &directory,
+        run,
+    };
+    let engine = args.engine();
+    let ending = match engine {
+        Engine::Slurm => "sbatch",
+        Engine::Kubernetes => "yaml",
+        Engine::Mpirun => "sh",
+    };
+    let path = args.output.clone().unwrap_or_else(|| run.with_added_extension(ending));
+    let text = match engine {
+        Engine::Slurm => job.slurm(),
+        Engine::Kubernetes => job.kubernetes(),
+        Engine::Mpirun => job.mpirun(),
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    }
+    write_whole(&path, text.as_bytes())?;
+    let submits: &[&str] = match engine {
+        Engine::Slurm => &["sbatch"],
+        Engine::Kubernetes => &["kubectl", "apply", "-f"],
+        Engine::Mpirun => &["sh"],
+    };
+    if args.submit {
+        let submitted = Command::new(submits[0]).args(&submits[1..]).arg(&path).status();
+        let status = submitted.with_context(|| format!("cannot run `{}`", submits[0]))?;
+        ensure!(status.success(), "`{} {}` failed: {status}", submits.join(" "), path.display());
+    } else {
+        console.say(&format!("`{} {}` submits it", submits.join(" "), path.display()));
+    }
+    console.print(&format!("{}\n", path.display()))?;
+    Ok(0)
+}
+
+impl LaunchArguments {
+    fn engine(&self) -> Engine {
+        match (self.slurm, self.kubernetes) {
+            (true, _) => Engine::Slurm,
+            (_, true) => Engine::Kubernetes,
+            _ => Engine::Mpirun,
+        }
+    }
+}
+
+impl Job<'_> {
+    /// The words of the training's command, behind the program's name.
+    fn words(&self) -> impl Iterator<Item = String> {
+        let resume = self.arguments.train.iter().all(|argument| argument != "--resume");
+        let words = ["train".to_owned()].into_iter().chain(self.arguments.train.iter().cloned());
+        words.chain(resume.then(|| "--resume".to_owned()))
+    }
+
+    /// The training's command for a shell.
+    fn command(&self) -> String {
+        let program = [self.executable.display().to_string()].into_iter();
+        program.chain(self.words()).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn slurm(&self) -> String {
+        let Job { arguments, experiment, directory, run, .. } = self;
+        let cores = arguments
+            .cores
+            .map_or_else(String::new, |cores| format!("#SBATCH --cpus-per-task={cores}\n"));
+        format!(
+            "#!/bin/bash\n\
+             # A training of {processes} processes. Slurm starts it again where a machine was lost, and it goes on from its last checkpoint.\n\
+             #SBATCH --job-name={experiment}\n\
+             #SBATCH --ntasks={processes}\n\
+             {cores}\
+             #SBATCH --requeue\n\
+             #SBATCH --open-mode=append\n\
+             #SBATCH --output={printed}\n\
+             set -euo pipefail\n\
+             cd {directory}\n\
+             # For MPICH: --mpi=pmi2.\n\
+             exec srun --mpi=pmix {command}\n",
+            processes = arguments.processes,
+            printed = quoted(&format!("{}.out", run.display())),
+            directory = quoted(&directory.display().to_string()),
+            command = self.command(),
+        )
+    }
+
+    fn mpirun(&self) -> String {
+        let Job { arguments, directory, .. } = self;
+        let hostfile = arguments.hostfile.as_ref().map_or_else(String::new, |file| {
+            format!(" --hostfile {}", quoted(&file.display().to_string()))
+        });
+        let cores =
+            arguments.cores.map_or_else(String::new, |cores| format!(" --map-by slot:PE={cores}"));
+        format!(
+            "#!/bin/sh\n\
+             # A training of {processes} processes. Run again, it goes on from its last checkpoint.\n\
+             set -eu\n\
+             cd {directory}\n\
+             exec mpirun -n {processes}{cores}{hostfile} {command}\n",
+            processes = arguments.processes,
+            directory = quoted(&directory.display().to_string()),
+            command = self.command(),
+        )
+    }
+
+    fn kubernetes(&self) -> String {
+        let Job { arguments, experiment, run, .. } = self;
+        let processes = arguments.processes;
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let image = text(arguments.image.as_deref().unwrap_or_default());
+        let command = ["mpirun".to_owned(), "-n".to_owned(), processes.to_string()];
+        let command = command.into_iter().chain(["podracer".to_owned()]).chain(self.words());
+        let command: Vec<String> = command.map(|word| text(&word)).collect();
+        let folder = run.parent().unwrap_or(Path::new("/"));
+        let mount = text(&folder.display().to_string());
+        let (volume, mounts) = match &arguments.volume {
+            None => (String::new(), String::new()),
+            Some(claim) => (
+                format!(
+                    "          volumes:\n\
+                     \x20           - name: runs\n\
+                     \x20             persistentVolumeClaim:\n\
+                     \x20               claimName: {}\n",
+                    text(claim)
+                ),
+                format!(
+                    "              volumeMounts:\n\
+                     \x20               - name: runs\n\
+                     \x20                 mountPath: {mount}\n"
+                ),
+            ),
+        };
+        let cores = arguments.cores.map_or_else(String::new, |cores| {
+            format!(
+                "              resources:\n\
+                 \x20               limits:\n\
+                 \x20                 cpu: {cores}\n"
+            )
+        });
+        // The launcher starts `mpirun` and trains nothing; each worker has one process.
+        format!(
+            "# A training of {processes} processes. A launcher that is started again goes on from the last checkpoint.\n\
+             apiVersion: kubeflow.org/v2beta1\n\
+             kind: MPIJob\n\
+             metadata:\n\
+             \x20 name: {name}\n\
+             spec:\n\
+             \x20 slotsPerWorker: 1\n\
+             \x20 runPolicy:\n\
+             \x20   backoffLimit: 100\n\
+             \x20   cleanPodPolicy: Running\n\
+             \x20 mpiReplicaSpecs:\n\
+             \x20   Launcher:\n\
+             \x20     replicas: 1\n\
+             \x20     restartPolicy: OnFailure\n\
+             \x20     template:\n\
+             \x20       spec:\n\
+             \x20         containers:\n\
+             \x20           - name: launcher\n\
+             \x20             image: {image}\n\
+             \x20             command: [{command}]\n\
+             \x20   Worker:\n\
+             \x20     replicas: {processes}\n\
+             \x20     restartPolicy: OnFailure\n\
+             \x20     template:\n\
+             \x20       spec:\n\
+             \x20         containers:\n\
+             \x20           - name: worker\n\
+             \x20             image: {image}\n\
+             {cores}{mounts}{volume}",
+            // Letters of the lower case, digits and `-`, as Kubernetes wants them.
+            name =
+                text(&experiment.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")),
+            command = command.join(", "),
+        )
+    }
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::fake::podracer;
+
+    /// The job that is written for these arguments, with `DIR` and `PROGRAM` for what differs from machine to machine.
+    fn written(arguments: &[&str]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("job");
+        let output = format!("--output={}", file.display());
+        let train = ["catch-ppo", "--run-dir=/shared/catch run", "--set=agent.epochs=2"];
+        let all = [&["launch", &output], arguments, &train].concat();
+        let printed = podracer(&all);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        let text = fs::read_to_string(&file).unwrap();
+        let program = std::env::current_exe().unwrap().display().to_string();
+        let directory = std::env::current_dir().unwrap().display().to_string();
+        text.replace(&program, "PROGRAM").replace(&directory, "DIR")
+    }
+
+    #[test]
+    fn jobs_of_each_engine() {
+        insta::assert_snapshot!("slurm", written(&["--slurm", "--processes=4", "--cores=32"]));
+        insta::assert_snapshot!(
+            "mpirun",
+            written(&["--mpirun", "--processes=2", "--cores=8", "--hostfile=my hosts"])
+        );
+        let kubernetes = [
+            "--kubernetes",
+            "--processes=4",
+            "--cores=8",
+            "--image=me/podracer:1",
+            "--volume=runs",
+        ];
+        insta::assert_snapshot!("kubernetes", written(&kubernetes));
+    }
+
+    #[test]
+    fn mistakes_are_told_before_anything_is_written() {
+        for (arguments, expected) in [
+            (
+                &["--slurm", "--processes=2", "catch-ppo"][..],
+                "name the run directory with --run-dir",
+            ),
+            (&["--slurm", "--processes=2", "catch-pp", "--run-dir=x"], "no experiment `catch-pp`"),
+            (&["--slurm", "--processes=2", "catch-ppo", "--speed"], "'--speed'"),
+            (&["--processes=2", "catch-ppo", "--run-dir=x"], "--slurm"),
+            (&["--kubernetes", "--processes=2", "catch-ppo", "--run-dir=x"], "--image"),
+            (&["--mpirun", "--processes=0", "catch-ppo", "--run-dir=x"], "at least 1"),
+        ] {
+            let printed = podracer(&[&["launch"], arguments].concat());
+            assert_eq!(printed.code, 2, "{}", printed.err);
+            assert!(printed.err.contains(expected), "{}", printed.err);
+        }
+    }
+}
