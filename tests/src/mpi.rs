@@ -27,6 +27,8 @@ pub fn mpirun(processes: usize) -> Option<Command> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(folders).expect("folders of a path"));
+        // Other programs' loaders look for it here.
+        command.env("LD_LIBRARY_PATH", bin.with_file_name("lib"));
     }
     command.env("OMPI_MCA_mpi_yield_when_idle", "1").stdin(Stdio::null());
     Some(command)

@@ -1,15 +1,23 @@
-//! Collectives among replicas: what vmap over an axis of the same name computes in one place, replicas compute together.
+//! Collectives among replicas, of one process and of several: what vmap over an axis of the same name computes in one place, replicas
+//! compute together.
+
+use std::process::Command;
 
 use podracer_compiler::ops::{
     AllGather, AllReduce, AxisIndex, CollectivePermute, Combination, REPLICAS,
 };
-use podracer_compiler::transform::{VmapContext, vmap};
+use podracer_compiler::transform::{VmapContext, vmap as batched_func};
 use podracer_compiler::{Array, Builder, DType, Func, Scalar, TensorType};
-use podracer_runtime::World;
+use podracer_dsl::prelude::*;
+use podracer_dsl::trace_replicated;
 use podracer_runtime::pjrt::launched;
+use podracer_runtime::{
+    Client, ClientOptions, CompileOptions, Placement, Program, ProgramOptions, World,
+};
 use podracer_tests::check_all;
 use podracer_tests::compare::differences;
 use podracer_tests::mpi::mpirun;
+use podracer_tests::skip::skip;
 use podracer_tests::xla::{run_in_world, run_replicated};
 
 /// Who sends to whom among so many: a ring, an exchange of neighbours, the first to the last, nobody.
@@ -68,7 +76,7 @@ fn complaints(
     let mut context = VmapContext::new(replicas);
     context.axis = Some(REPLICAS.to_string());
     let force = vec![true; func.results.len()];
-    let (batched, _) = vmap(&func, &context, &vec![true; types.len()], &force);
+    let (batched, _) = batched_func(&func, &context, &vec![true; types.len()], &force);
     let stacked: Vec<Array> = (0..types.len())
         .map(|i| {
             let members: Vec<Array> = arguments.iter().map(|one| one[i].clone()).collect();
@@ -128,4 +136,74 @@ fn replicas_of_several_processes_compute_what_a_named_vmap_does() {
         assert!(output.status.success(), "{said}");
         assert_eq!(said.matches("1 passed").count(), processes, "{said}");
     }
+}
+
+/// Averages over processes what each has dumped, and compares it with what the program made of it.
+const MPI4PY: &str = r#"
+import sys
+import numpy as np
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+folder, rank = sys.argv[1], world.rank
+own = np.fromfile(f"{folder}/gradient-{rank}", "<f4")
+total = np.empty_like(own)
+world.Allreduce(own, total)
+mean = np.fromfile(f"{folder}/mean-{rank}", "<f4")
+assert own.size > 100 and np.abs(own).max() > 0.01, own
+assert np.array_equal(total / np.float32(world.size), mean), (total / world.size - mean)
+print("equal")
+"#;
+
+/// An outside opinion: mpi4py averages the gradients that two processes dump to what their program used, to the bit.
+#[test]
+fn gradients_are_averaged_as_mpi4py_does() {
+    let name = "replicas::gradients_are_averaged_as_mpi4py_does";
+    if let Some(launched) = launched() {
+        let world = World::join(launched).expect("the processes meet");
+        let folder = std::env::var("PODRACER_TEST_FOLDER").expect("the first test names one");
+        let traced = trace_replicated(world.size(), (f32([8, 16]),), |(w,)| {
+            let mine = axis_index(Replicas).astype(F32);
+            let x =
+                (arange(4).astype(F32).expand_dims(1) + mine * 0.5 + arange(8).astype(F32)).sin();
+            let gradient = grad(w, |w| x.matmul(w).tanh().square().mean());
+            (gradient, pmean(gradient, Replicas))
+        })
+        .expect("a program");
+        let options =
+            ClientOptions { cpu_devices: Some(1), world: Some(world), ..Default::default() };
+        let client = Client::cpu(options).expect("the plugin");
+        let compile = CompileOptions { processes: world.size(), ..CompileOptions::default() };
+        let options = ProgramOptions { compile, ..ProgramOptions::default() };
+        // Each process has its own gradient: the buffers are read, and not put together.
+        let placements = vec![Placement::Replicated; 2];
+        let program = Program::compile(&client, "gradients", &traced, placements, &options);
+        let program = program.expect("it compiles");
+        let values: Vec<f32> = (0..8 * 16).map(|i| (i as f32 * 0.7).sin()).collect();
+        let w = program.upload(Array::from_slice([8, 16], &values).expect("a matrix"));
+        let results = program.run((&w.expect("an argument"),)).expect("it runs").to_host();
+        let results = results.expect("results").into_leaves();
+        for (what, array) in ["gradient", "mean"].iter().zip(results) {
+            let file = format!("{folder}/{what}-{}", world.rank());
+            std::fs::write(file, array.bytes()).expect("a file");
+        }
+        return world.leave().expect("the processes part");
+    }
+    let Some(mut processes) = mpirun(2) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let this = std::env::current_exe().expect("this program");
+    let output = processes.env("PODRACER_TEST_FOLDER", folder.path()).arg(this);
+    let output = output.args([name, "--exact"]).output().expect("mpirun starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let python = std::env::var("PODRACER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let probe = Command::new(&python).args(["-P", "-c", "import mpi4py, numpy"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        return skip(
+            "no mpi4py: `make test` installs it, and PODRACER_PYTHON names a Python that has it",
+        );
+    }
+    let mut processes = mpirun(2).expect("a launcher");
+    let output = processes.arg(&python).args(["-P", "-c", MPI4PY]).arg(folder.path()).output();
+    let output = output.expect("mpirun starts");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(said.matches("equal").count(), 2, "{said}");
 }
