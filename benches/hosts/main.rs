@@ -78,7 +78,7 @@ fn exchange() -> Result<()> {
         let numbers = bytes / 4;
         let traced = trace_replicated(world.size(), (f32([numbers]),), |(x,)| {
             // The loop carries a number: one that carries the sums would copy them.
-            fori_loop(0..repeats, 0.0f32, |_, last| last + psum(x, Replicas).index(0))
+            fori_loop(0..repeats, scalar(0.0f32), |_, last| last + psum(x, Replicas).index(0))
         })?;
         let compile = CompileOptions { processes: world.size(), ..CompileOptions::default() };
         let options = ProgramOptions { compile, ..ProgramOptions::default() };

@@ -27,7 +27,7 @@ pub(super) fn resume(
         Ok([together::facts(&reopened.ready)?, vec![checkpoint]].concat())
     })?;
     if let Some(world) = world {
-        together::watch(world, &reopened.ready)?;
+        together::watch(world, &reopened.ready);
         if !world.is_first() {
             let Reopened { ready, found, .. } = &reopened;
             return together::follow(world, ready, Some(&found.checkpoint));

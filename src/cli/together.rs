@@ -5,11 +5,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use podracer_runtime::Checkpoint;
-use podracer_runtime::pjrt::{World, launched};
+use podracer_runtime::pjrt::{World, exit, launched};
 use sha2::{Digest, Sha256};
 
 use super::ready::Ready;
@@ -17,7 +19,8 @@ use super::{Console, program_name, signals};
 use crate::settings::UsageError;
 use crate::training::Run;
 
-/// Seconds for which another process may be silent, where the settings do not say.
+/// Seconds for which another process may be silent, where the settings do not say, or are not known yet; and for which all may take to
+/// meet.
 const PATIENCE: u64 = 60;
 
 /// The step in which all processes take part next.
@@ -69,9 +72,27 @@ pub(super) struct NotBegun {
 pub(super) fn join(console: &mut Console<'_>) -> Result<Option<World>> {
     let alone = std::env::var_os("PODRACER_MPI").is_some_and(|named| named == "none");
     let Some(launched) = launched().filter(|_| !alone) else { return Ok(None) };
+    let (met, meeting) = mpsc::channel::<()>();
+    // MPI itself waits for ever for a process that does not come.
+    thread::spawn(move || {
+        if meeting.recv_timeout(Duration::from_secs(PATIENCE)) == Err(RecvTimeoutError::Timeout) {
+            say(&format!("the {} processes did not meet within {PATIENCE} s", launched.size));
+            exit(1);
+        }
+    });
     let world = World::join(launched)?;
+    drop(met);
     console.follows = !world.is_first();
+    world.watch(Duration::from_secs(PATIENCE), move |problem| match world.rank() {
+        0 => say(&format!("{problem}; {}", signals::left())),
+        rank => say(&format!("{}: {problem}", name(world, rank))),
+    })?;
     Ok(Some(world))
+}
+
+/// Prints an error, from any thread. Nobody is there to tell where standard error is closed.
+fn say(problem: &str) {
+    let _ = writeln!(io::stderr(), "error: {}", problem.trim_end_matches("; "));
 }
 
 /// Facts that the processes of a training must have alike, by name.
@@ -122,16 +143,10 @@ pub(super) fn facts(ready: &Ready) -> Result<Facts> {
     ])
 }
 
-/// Begins to watch the other processes of a training.
-pub(super) fn watch(world: World, ready: &Ready) -> Result<()> {
-    let patience = Duration::from_secs(ready.settings.train.patience.unwrap_or(PATIENCE));
-    Ok(world.watch(patience, move |problem| {
-        // Nobody is there to tell where standard error is closed.
-        let _ = match (world.is_first(), signals::left()) {
-            (true, left) => writeln!(io::stderr(), "error: {problem}; {left}"),
-            (false, _) => writeln!(io::stderr(), "error: {}: {problem}", name(world, world.rank())),
-        };
-    })?)
+/// Watches the other processes as patiently as the settings say.
+pub(super) fn watch(world: World, ready: &Ready) {
+    let patience = ready.settings.train.patience.unwrap_or(PATIENCE);
+    world.be_patient(Duration::from_secs(patience));
 }
 
 /// A process as messages name it.

@@ -55,7 +55,7 @@ pub(super) fn train(
     });
     let ready = together::agree(world, made, together::facts)?;
     if let Some(world) = world {
-        together::watch(world, &ready)?;
+        together::watch(world, &ready);
         if !world.is_first() {
             return together::follow(world, &ready, None);
         }

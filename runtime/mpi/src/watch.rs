@@ -37,7 +37,6 @@ struct Peer {
 impl Watch {
     pub(crate) fn begin(
         world: World,
-        patience: Duration,
         lost: impl FnOnce(String) + Send + 'static,
     ) -> Result<Self, MpiError> {
         let channel = world.raw().channel()?;
@@ -50,7 +49,7 @@ impl Watch {
             world.abort(1)
         };
         let thread = thread::spawn(move || {
-            if let Err(problem) = watch(world, channel, patience, &shared) {
+            if let Err(problem) = watch(world, channel, &shared) {
                 end(problem)
             }
         });
@@ -66,12 +65,7 @@ impl Watch {
 }
 
 /// Returns once all others have said their last words, and the error where one is silent for longer than the patience.
-fn watch(
-    world: World,
-    channel: Channel,
-    patience: Duration,
-    leaving: &AtomicBool,
-) -> Result<(), String> {
+fn watch(world: World, channel: Channel, leaving: &AtomicBool) -> Result<(), String> {
     let library = world.raw();
     let failed = |error: MpiError| format!("the watch over the other processes: {error}");
     let others = (0..world.size()).filter(|&rank| rank != world.rank());
@@ -82,8 +76,9 @@ fn watch(
         })
         .collect::<Result<Vec<_>, MpiError>>()
         .map_err(failed)?;
-    let interval = (patience / WORDS).min(Duration::from_secs(1));
     loop {
+        let patience = world.patience();
+        let interval = (patience / WORDS).min(Duration::from_secs(1));
         let last = leaving.load(Ordering::Acquire);
         for peer in &mut peers {
             peer.hear(world, channel).map_err(failed)?;

@@ -41,6 +41,8 @@ struct Inner {
     /// The communicator of all exchanges, of which there is one at a time.
     channel: Mutex<Channel>,
     watch: Mutex<Option<Watch>>,
+    /// The patience of the watch, in milliseconds.
+    patience: AtomicU64,
     exchanges: AtomicU64,
     waited: AtomicU64,
 }
@@ -77,6 +79,7 @@ impl World {
             members: Vec::new(),
             channel: Mutex::new(channel),
             watch: Mutex::new(None),
+            patience: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
             waited: AtomicU64::new(0),
         };
@@ -211,8 +214,8 @@ impl World {
         Ok(())
     }
 
-    /// Begins to watch the others: where one was not heard of for so long, `lost` is told of it and all processes are ended with code
-    /// 1. Every process watches.
+    /// Begins to watch the others: where one was not heard of for longer than the patience, `lost` is told of it and all processes are
+    /// ended with code 1. Every process watches.
     ///
     /// # Errors
     /// MPI's own.
@@ -221,11 +224,22 @@ impl World {
         patience: Duration,
         lost: impl FnOnce(String) + Send + 'static,
     ) -> Result<(), MpiError> {
+        self.be_patient(patience);
         let mut watch = lock(&self.0.watch);
         if watch.is_none() {
-            *watch = Some(Watch::begin(self, patience, lost)?);
+            *watch = Some(Watch::begin(self, lost)?);
         }
         Ok(())
+    }
+
+    /// Sets the patience of the watch.
+    pub fn be_patient(self, patience: Duration) {
+        let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        self.0.patience.store(millis, Ordering::Relaxed);
+    }
+
+    pub(crate) fn patience(self) -> Duration {
+        Duration::from_millis(self.0.patience.load(Ordering::Relaxed))
     }
 
     /// Exchanges so far, and the time that this process has spent in them: waiting for others, for the most part.
