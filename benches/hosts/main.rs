@@ -5,6 +5,10 @@
 //!
 //! `PODRACER_MPIRUN` names the launcher, else `scripts/mpi` installs one. The processes are this program once more, with `--role`.
 
+#[path = "../../tests/src/mpi.rs"]
+mod mpi;
+#[path = "../../tests/src/skip.rs"]
+mod skip;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -130,7 +134,7 @@ fn train(options: &Options) -> Result<()> {
         .devices(DEVICES)
         .compile(&client)?;
     let (mut state, _) = anakin.run(anakin.init(0)?)?;
-    let exchanges = |world: Option<World>| world.map_or(0, |world| world.exchanged().0);
+    let exchanges = |world: Option<World>| world.map_or(0, World::exchanges);
     let (before, began) = (exchanges(world), Instant::now());
     for _ in 0..CALLS {
         (state, _) = anakin.run(state)?;
@@ -230,16 +234,8 @@ fn launcher() -> Result<PathBuf> {
 
 /// This program as two processes, each on a core.
 fn processes(mpirun: &Path) -> Command {
-    let mut command = Command::new(mpirun);
-    command.args(["-n", "2"]);
-    for variable in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
-        command.env(variable, "1").env(format!("{variable}_CONFIRM"), "1");
-    }
-    let folders = mpirun.parent().map(Path::to_owned).into_iter();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
-    command.env("PATH", path.expect("folders of a path"));
-    command.arg(std::env::current_exe().expect("this program"));
+    let mut command = mpi::launcher(mpirun);
+    command.args(["-n", "2"]).arg(std::env::current_exe().expect("this program"));
     command
 }
 

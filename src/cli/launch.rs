@@ -135,12 +135,24 @@ pub(super) fn launch(
         Engine::Kubernetes => &["kubectl", "apply", "-f"],
         Engine::Mpirun => &["sh"],
     };
-    if args.submit {
-        let submitted = Command::new(submits[0]).args(&submits[1..]).arg(&path).status();
-        let status = submitted.with_context(|| format!("cannot run `{}`", submits[0]))?;
-        ensure!(status.success(), "`{} {}` failed: {status}", submits.join(" "), path.display());
+    submitted(&path, submits, args.submit, console)
+}
+
+/// Submits a job's file by a command, or says how, and prints its path.
+pub(super) fn submitted(
+    path: &Path,
+    by: &[&str],
+    submit: bool,
+    console: &mut Console<'_>,
+) -> Result<u8> {
+    let command = format!("{} {}", by.join(" "), path.display());
+    if submit {
+        let submitted = Command::new(by[0]).args(&by[1..]).arg(path).status();
+        let status = submitted
+            .with_context(|| format!("cannot run `{}`, which submits the script", by[0]))?;
+        ensure!(status.success(), "`{command}` failed: {status}");
     } else {
-        console.say(&format!("`{} {}` submits it", submits.join(" "), path.display()));
+        console.say(&format!("`{command}` submits it"));
     }
     console.print(&format!("{}\n", path.display()))?;
     Ok(0)
@@ -167,7 +179,7 @@ impl Job<'_> {
     /// The training's command for a shell.
     fn command(&self) -> String {
         let program = [self.executable.display().to_string()].into_iter();
-        program.chain(self.words()).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+        program.chain(self.words()).map(|one| word(&one)).collect::<Vec<_>>().join(" ")
     }
 
     fn slurm(&self) -> String {
@@ -189,8 +201,8 @@ impl Job<'_> {
              # For MPICH: --mpi=pmi2.\n\
              exec srun --mpi=pmix {command}\n",
             processes = arguments.processes,
-            printed = quoted(&format!("{}.out", run.display())),
-            directory = quoted(&directory.display().to_string()),
+            printed = word(&format!("{}.out", run.display())),
+            directory = word(&directory.display().to_string()),
             command = self.command(),
         )
     }
@@ -198,7 +210,7 @@ impl Job<'_> {
     fn mpirun(&self) -> String {
         let Job { arguments, directory, .. } = self;
         let hostfile = arguments.hostfile.as_ref().map_or_else(String::new, |file| {
-            format!(" --hostfile {}", quoted(&file.display().to_string()))
+            format!(" --hostfile {}", word(&file.display().to_string()))
         });
         let cores =
             arguments.cores.map_or_else(String::new, |cores| format!(" --map-by slot:PE={cores}"));
@@ -209,7 +221,7 @@ impl Job<'_> {
              cd {directory}\n\
              exec mpirun -n {processes}{cores}{hostfile} {command}\n",
             processes = arguments.processes,
-            directory = quoted(&directory.display().to_string()),
+            directory = word(&directory.display().to_string()),
             command = self.command(),
         )
     }
@@ -224,61 +236,63 @@ impl Job<'_> {
         let command: Vec<String> = command.map(|word| text(&word)).collect();
         let folder = run.parent().unwrap_or(Path::new("/"));
         let mount = text(&folder.display().to_string());
-        let (volume, mounts) = match &arguments.volume {
+        let (volume, mounts) = match arguments.volume.as_deref().map(text) {
             None => (String::new(), String::new()),
             Some(claim) => (
                 format!(
-                    "          volumes:\n\
-                     \x20           - name: runs\n\
-                     \x20             persistentVolumeClaim:\n\
-                     \x20               claimName: {}\n",
-                    text(claim)
+                    r"          volumes:
+            - name: runs
+              persistentVolumeClaim:
+                claimName: {claim}
+"
                 ),
                 format!(
-                    "              volumeMounts:\n\
-                     \x20               - name: runs\n\
-                     \x20                 mountPath: {mount}\n"
+                    r"              volumeMounts:
+                - name: runs
+                  mountPath: {mount}
+"
                 ),
             ),
         };
         let cores = arguments.cores.map_or_else(String::new, |cores| {
             format!(
-                "              resources:\n\
-                 \x20               limits:\n\
-                 \x20                 cpu: {cores}\n"
+                r"              resources:
+                limits:
+                  cpu: {cores}
+"
             )
         });
         // The launcher starts `mpirun` and trains nothing; each worker has one process.
         format!(
-            "# A training of {processes} processes. A launcher that is started again goes on from the last checkpoint.\n\
-             apiVersion: kubeflow.org/v2beta1\n\
-             kind: MPIJob\n\
-             metadata:\n\
-             \x20 name: {name}\n\
-             spec:\n\
-             \x20 slotsPerWorker: 1\n\
-             \x20 runPolicy:\n\
-             \x20   backoffLimit: 100\n\
-             \x20   cleanPodPolicy: Running\n\
-             \x20 mpiReplicaSpecs:\n\
-             \x20   Launcher:\n\
-             \x20     replicas: 1\n\
-             \x20     restartPolicy: OnFailure\n\
-             \x20     template:\n\
-             \x20       spec:\n\
-             \x20         containers:\n\
-             \x20           - name: launcher\n\
-             \x20             image: {image}\n\
-             \x20             command: [{command}]\n\
-             \x20   Worker:\n\
-             \x20     replicas: {processes}\n\
-             \x20     restartPolicy: OnFailure\n\
-             \x20     template:\n\
-             \x20       spec:\n\
-             \x20         containers:\n\
-             \x20           - name: worker\n\
-             \x20             image: {image}\n\
-             {cores}{mounts}{volume}",
+            r"# A training of {processes} processes. A launcher that is started again goes on from the last checkpoint.
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata:
+  name: {name}
+spec:
+  slotsPerWorker: 1
+  runPolicy:
+    backoffLimit: 100
+    cleanPodPolicy: Running
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+            - name: launcher
+              image: {image}
+              command: [{command}]
+    Worker:
+      replicas: {processes}
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+            - name: worker
+              image: {image}
+{cores}{mounts}{volume}",
             // Letters of the lower case, digits and `-`, as Kubernetes wants them.
             name =
                 text(&experiment.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")),
@@ -287,12 +301,17 @@ impl Job<'_> {
     }
 }
 
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+/// A word as a shell reads it back, in quotes.
+pub(super) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A word as a shell reads it back, in quotes where it needs them.
+fn word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+        false => quoted(word),
     }
 }
 

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use podracer_plugins::read_regular_text;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::arguments::Apart;
+use super::launch::{quoted, submitted};
 use super::outcomes::{Failed, Outcomes};
 use super::population::{Planned, Several};
 use super::session::Outcome;
@@ -236,21 +237,12 @@ fn write_script(
     let executable = std::env::current_exe()?;
     let text = script(several, [&executable, &directory, &folder]);
     write_whole(&path, text.as_bytes())?;
-    if submit {
-        let submitted = Command::new("sbatch").arg(&path).status();
-        let status = submitted.context("cannot run `sbatch`, which submits the script")?;
-        ensure!(status.success(), "`sbatch {}` failed: {status}", path.display());
-    } else {
-        console.say(&format!("`sbatch {}` submits it", path.display()));
-    }
-    console.print(&format!("{}\n", path.display()))?;
-    Ok(0)
+    submitted(&path, &["sbatch"], submit, console)
 }
 
 /// The script of an array job, a task for each run.
 fn script(several: &Several<'_>, [executable, directory, folder]: [&Path; 3]) -> String {
     let most = several.apart.processes.map_or_else(String::new, |most| format!("%{most}"));
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let path = |path: &Path| quoted(&path.display().to_string());
     let arguments: Vec<String> = several.again.iter().map(|argument| quoted(argument)).collect();
     format!(

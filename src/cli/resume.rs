@@ -26,12 +26,9 @@ pub(super) fn resume(
         let checkpoint = ("the checkpoint", reopened.found.path.display().to_string());
         Ok([together::facts(&reopened.ready)?, vec![checkpoint]].concat())
     })?;
-    if let Some(world) = world {
-        together::watch(world, &reopened.ready);
-        if !world.is_first() {
-            let Reopened { ready, found, .. } = &reopened;
-            return together::follow(world, ready, Some(&found.checkpoint));
-        }
+    let Reopened { ready, found, .. } = &reopened;
+    if let Some(code) = together::followed(world, ready, Some(&found.checkpoint))? {
+        return Ok(code);
     }
     session(args, reopened, started, console)?.run(console, interrupt)
 }

@@ -1,7 +1,6 @@
 //! One training in several processes. The first of them is the training as it always is: it decides, writes the run directory and
 //! shows progress. The others do what it tells them to: an [`Order`] before each step in which all take part.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -143,20 +142,25 @@ pub(super) fn facts(ready: &Ready) -> Result<Facts> {
     ])
 }
 
-/// Watches the other processes as patiently as the settings say.
-pub(super) fn watch(world: World, ready: &Ready) {
-    let patience = ready.settings.train.patience.unwrap_or(PATIENCE);
-    world.be_patient(Duration::from_secs(patience));
-}
-
 /// A process as messages name it.
 fn name(world: World, rank: usize) -> String {
     format!("process {rank} ({})", world.members()[rank])
 }
 
-/// Takes part in a training that the first process leads, until that one says that it is over. `from` is the checkpoint that all go on
-/// from.
-pub(super) fn follow(world: World, ready: &Ready, from: Option<&Checkpoint<'_>>) -> Result<u8> {
+/// In a process that follows another, takes part in the training until the first one says that it is over, and gives the exit code. `None` in
+/// the process that leads, and in one by itself. `from` is the checkpoint that all go on from.
+pub(super) fn followed(
+    world: Option<World>,
+    ready: &Ready,
+    from: Option<&Checkpoint<'_>>,
+) -> Result<Option<u8>> {
+    let Some(world) = world else { return Ok(None) };
+    let patience = ready.settings.train.patience.unwrap_or(PATIENCE);
+    world.be_patient(Duration::from_secs(patience));
+    if world.is_first() { Ok(None) } else { follow(world, ready, from).map(Some) }
+}
+
+fn follow(world: World, ready: &Ready, from: Option<&Checkpoint<'_>>) -> Result<u8> {
     let who = || name(world, world.rank());
     let mut run = ready.training.start(ready.start(Path::new(""), from)).with_context(who)?;
     let _heeding = signals::heed();
@@ -195,9 +199,6 @@ pub(super) fn end(world: World, code: u8, all: bool, console: &mut Console<'_>) 
 /// The version of this program, and a hash of its file.
 fn binary() -> Result<String> {
     let path = std::env::current_exe().context("cannot find this program's file")?;
-    let mut hash = Sha256::new();
-    let read = File::open(&path).and_then(|mut file| io::copy(&mut file, &mut hash));
-    read.with_context(|| format!("cannot read `{}`", path.display()))?;
-    let hash = format!("{:x}", hash.finalize());
+    let hash = podracer_plugins::sha256(&path)?;
     Ok(format!("{} {}, {}", program_name(), env!("CARGO_PKG_VERSION"), &hash[..16]))
 }

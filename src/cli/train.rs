@@ -54,11 +54,8 @@ pub(super) fn train(
         Ready::new(settings, console, program)
     });
     let ready = together::agree(world, made, together::facts)?;
-    if let Some(world) = world {
-        together::watch(world, &ready);
-        if !world.is_first() {
-            return together::follow(world, &ready, None);
-        }
+    if let Some(code) = together::followed(world, &ready, None)? {
+        return Ok(code);
     }
     begin(args, ready, started, console)?.run(console, interrupt)
 }

@@ -1,4 +1,4 @@
-//! MPI's launcher, for tests of several processes. The tests of crates that cannot depend on this one include the file, as
+//! MPI's launcher, for tests and benches of several processes. Crates that cannot depend on this one include the file, as
 //! [`skip`](crate::skip).
 #![allow(dead_code, reason = "each crate that includes this file uses its part")]
 
@@ -6,6 +6,22 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::skip::skip;
+
+/// The launcher as a command, which also root may use, as in a container, and which finds the library beside it.
+pub fn launcher(mpirun: &Path) -> Command {
+    let mut command = Command::new(mpirun);
+    for variable in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
+        command.env(variable, "1").env(format!("{variable}_CONFIRM"), "1");
+    }
+    if let Some(bin) = mpirun.parent().filter(|bin| bin.is_absolute()) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(folders).expect("folders of a path"));
+        // Other programs' loaders look for it here.
+        command.env("LD_LIBRARY_PATH", bin.with_file_name("lib"));
+    }
+    command
+}
 
 /// A command that starts so many processes of a program, whose arguments are to be added. `None`, and the running test counts as
 /// skipped, where there is no `mpirun` (`PODRACER_MPIRUN` names one).
@@ -16,20 +32,17 @@ pub fn mpirun(processes: usize) -> Option<Command> {
         skip("no mpirun: `make test` installs it, and PODRACER_MPIRUN names one");
         return None;
     }
-    let mut command = Command::new(&mpirun);
-    // More processes than cores, which wait for each other without computing, and those of root, as in a container.
+    let mut command = launcher(Path::new(&mpirun));
+    // More processes than cores, which wait for each other without computing.
     command.args(["--oversubscribe", "--bind-to", "none", "-n", &processes.to_string()]);
-    for variable in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
-        command.env(variable, "1").env(format!("{variable}_CONFIRM"), "1");
-    }
-    // The library is looked for beside the launcher in the path.
-    if let Some(bin) = Path::new(&mpirun).parent().filter(|bin| bin.is_absolute()) {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
-        command.env("PATH", std::env::join_paths(folders).expect("folders of a path"));
-        // Other programs' loaders look for it here.
-        command.env("LD_LIBRARY_PATH", bin.with_file_name("lib"));
-    }
     command.env("OMPI_MCA_mpi_yield_when_idle", "1").stdin(Stdio::null());
+    Some(command)
+}
+
+/// [`mpirun`] of the running test, by its whole name: its processes find that they were [`launched`](podracer_runtime::pjrt::launched).
+pub fn this_test(processes: usize, name: &str) -> Option<Command> {
+    let mut command = mpirun(processes)?;
+    command.arg(std::env::current_exe().expect("this program"));
+    command.args([name, "--exact", "--nocapture"]);
     Some(command)
 }

@@ -16,7 +16,7 @@ use podracer_runtime::{
 };
 use podracer_tests::check_all;
 use podracer_tests::compare::differences;
-use podracer_tests::mpi::mpirun;
+use podracer_tests::mpi::{mpirun, this_test};
 use podracer_tests::skip::skip;
 use podracer_tests::xla::{run_in_world, run_replicated};
 
@@ -128,10 +128,8 @@ fn replicas_of_several_processes_compute_what_a_named_vmap_does() {
         return world.leave().expect("the processes part");
     }
     for processes in [2, 3] {
-        let Some(mut mpirun) = mpirun(processes) else { return };
-        let this = std::env::current_exe().expect("this program");
-        let output = mpirun.arg(this).args([name, "--exact", "--nocapture"]).output();
-        let output = output.expect("mpirun starts");
+        let Some(mut command) = this_test(processes, name) else { return };
+        let output = command.output().expect("mpirun starts");
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert!(output.status.success(), "{said}");
         assert_eq!(said.matches("1 passed").count(), processes, "{said}");
@@ -188,11 +186,10 @@ fn gradients_are_averaged_as_mpi4py_does() {
         }
         return world.leave().expect("the processes part");
     }
-    let Some(mut processes) = mpirun(2) else { return };
+    let Some(mut processes) = this_test(2, name) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let this = std::env::current_exe().expect("this program");
-    let output = processes.env("PODRACER_TEST_FOLDER", folder.path()).arg(this);
-    let output = output.args([name, "--exact"]).output().expect("mpirun starts");
+    let output = processes.env("PODRACER_TEST_FOLDER", folder.path()).output();
+    let output = output.expect("mpirun starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let python = std::env::var("PODRACER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let probe = Command::new(&python).args(["-P", "-c", "import mpi4py, numpy"]).output();

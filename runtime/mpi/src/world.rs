@@ -1,12 +1,10 @@
 //! All processes of a training, from the inside of one.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use std::{env, fs};
+use std::time::Duration;
 
 use crate::library::{Channel, Library};
 use crate::watch::Watch;
@@ -35,7 +33,6 @@ pub struct World(&'static Inner);
 
 struct Inner {
     library: Library,
-    file: PathBuf,
     rank: usize,
     members: Vec<Member>,
     /// The communicator of all exchanges, of which there is one at a time.
@@ -44,7 +41,6 @@ struct Inner {
     /// The patience of the watch, in milliseconds.
     patience: AtomicU64,
     exchanges: AtomicU64,
-    waited: AtomicU64,
 }
 
 static JOINED: Mutex<Option<World>> = Mutex::new(None);
@@ -74,14 +70,12 @@ impl World {
         let channel = library.channel()?;
         let inner = Inner {
             library,
-            file,
             rank,
             members: Vec::new(),
             channel: Mutex::new(channel),
             watch: Mutex::new(None),
             patience: AtomicU64::new(0),
             exchanges: AtomicU64::new(0),
-            waited: AtomicU64::new(0),
         };
         let all = inner.gather(format!("{}\n{}", process::id(), host()).as_bytes(), size)?;
         let members = all.iter().map(|one| {
@@ -123,12 +117,6 @@ impl World {
     #[must_use]
     pub fn is_first(self) -> bool {
         self.rank() == 0
-    }
-
-    /// The library's name for itself, and its file.
-    #[must_use]
-    pub fn library(self) -> (String, &'static PathBuf) {
-        (self.0.library.version(), &self.0.file)
     }
 
     /// Combines the numbers in `from` with those of all processes, element by element, into `into`; without `from`, the numbers that
@@ -242,11 +230,10 @@ impl World {
         Duration::from_millis(self.0.patience.load(Ordering::Relaxed))
     }
 
-    /// Exchanges so far, and the time that this process has spent in them: waiting for others, for the most part.
+    /// The number of exchanges so far.
     #[must_use]
-    pub fn exchanged(self) -> (u64, Duration) {
-        let waited = self.0.waited.load(Ordering::Relaxed);
-        (self.0.exchanges.load(Ordering::Relaxed), Duration::from_nanos(waited))
+    pub fn exchanges(self) -> u64 {
+        self.0.exchanges.load(Ordering::Relaxed)
     }
 
     /// Leaves together with all others: waits for them, and ends MPI.
@@ -275,12 +262,8 @@ impl Inner {
     /// One exchange, on which no other thread's follows before it is over.
     fn exchange<R>(&self, f: impl FnOnce(&Library, Channel) -> R) -> R {
         let channel = lock(&self.channel);
-        let began = Instant::now();
-        let result = f(&self.library, *channel);
-        let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.waited.fetch_add(nanos, Ordering::Relaxed);
         self.exchanges.fetch_add(1, Ordering::Relaxed);
-        result
+        f(&self.library, *channel)
     }
 
     fn gather(&self, bytes: &[u8], size: usize) -> Result<Vec<Vec<u8>>, MpiError> {
@@ -317,11 +300,9 @@ impl fmt::Debug for World {
     }
 }
 
-/// The host's name, as far as the system says.
+/// The host's name in its network.
 fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = name.map(|name| name.trim().to_owned()).or_else(|| env::var("HOSTNAME").ok());
-    name.unwrap_or_else(|| "an unnamed host".to_owned())
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -84,10 +84,11 @@ impl CompileOptions {
         modules.iter().for_each(|module| text.update(module.key()));
         let xla: Vec<String> =
             (self.xla.iter()).map(|(name, value)| format!("{name}={value}")).collect();
+        // The text has the number of devices too, and says less of it.
         Ok(world.agree(&[
+            ("the number of devices", self.replicas.to_string()),
             ("the program's text", format!("{:x}", text.finalize())),
             ("XLA's options", xla.join(" ")),
-            ("the number of devices", self.replicas.to_string()),
         ])?)
     }
 

@@ -41,5 +41,5 @@ pub use locate::{
     Located, Origin, PLUGIN_PATH_VARIABLE, cache_folder, find, header, install_folder,
 };
 pub use python::{PACKAGE_SETS, PackageSet, package_set};
-pub use record::{check, fingerprint, verify};
+pub use record::{check, fingerprint, sha256, verify};
 pub use table::{PLUGINS, PluginSpec, Wheel, spec};

@@ -124,8 +124,11 @@ fn compare(plugin: &Located, always_hash: bool) -> Result<(), PluginError> {
     Ok(())
 }
 
-/// sha256 of a file, in lower-case hexadecimal.
-pub(crate) fn sha256(path: &Path) -> Result<String, PluginError> {
+/// sha256 of a regular file, in lower-case hexadecimal.
+///
+/// # Errors
+/// [`PluginError::Io`].
+pub fn sha256(path: &Path) -> Result<String, PluginError> {
     let (mut file, _) = open_regular(path, u64::MAX).map_err(PluginError::io("open", path))?;
     let mut hasher = Sha256::new();
     let mut block = vec![0; 1 << 20];

@@ -119,7 +119,7 @@ impl<'a> Compiler<'a> {
         let options = ProgramOptions {
             compile: CompileOptions {
                 replicas: devices.len(),
-                processes: program.processes,
+                processes: program.lowered.spec.processes,
                 device_assignment: Some(devices.to_vec()),
                 xla: self.xla.to_vec(),
             },

@@ -33,7 +33,7 @@ pub(crate) struct LearnerRun {
     pub(crate) programs: SebulbaLoop,
     seed: u64,
     /// The processes that learn together; `None` for one by itself.
-    world: Option<World>,
+    pub(crate) world: Option<World>,
     pub(crate) iterations: u64,
     pub(crate) learn: Arc<Executable>,
     pub(crate) compile_time: Duration,

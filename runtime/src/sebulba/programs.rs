@@ -171,8 +171,6 @@ pub struct SebulbaProgram {
     pub func: Func,
     /// The program as StableHLO.
     pub lowered: Lowered,
-    /// The processes that run it together.
-    pub processes: usize,
 }
 
 impl SebulbaLoop {
@@ -413,7 +411,6 @@ impl Lowering<'_> {
             name: program,
             func: traced.func().clone(),
             lowered: lower_with(&name, traced, replicas, self.simplify)?,
-            processes: replicas.1,
         })
     }
 }

@@ -29,8 +29,6 @@ use crate::{Array, Checkpoint, Executable, RuntimeError, TransferCounts, World};
 /// thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the threads.
 pub struct SebulbaRun {
     run: LearnerRun,
-    /// The processes that learn together; `None` for one by itself.
-    world: Option<World>,
     /// Tells if the schedule is deterministic.
     lagging: bool,
     fresh_episodes: usize,
@@ -132,7 +130,7 @@ impl SebulbaRun {
             run.spawn(index, move || actor.run())?;
         }
         let lagging = settings.fixed_lag().is_some();
-        Ok(SebulbaRun { run, world, lagging, fresh_episodes, actors: actor_programs })
+        Ok(SebulbaRun { run, lagging, fresh_episodes, actors: actor_programs })
     }
 
     /// Does so many iterations, and gives what came of each.
@@ -142,7 +140,7 @@ impl SebulbaRun {
     /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
     pub fn run(&mut self, iterations: usize) -> Result<Vec<IterationReport>, SebulbaError> {
         let mut reports = self.run.run(iterations, None)?;
-        if let Some(world) = self.world {
+        if let Some(world) = self.run.world {
             episodes_of_all(world, &mut reports)?;
         }
         Ok(reports)

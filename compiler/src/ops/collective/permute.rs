@@ -12,7 +12,7 @@ use crate::lower::{
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, Operand, Rule, Sample, TypeError};
+use crate::ops::{Concatenate, DynamicSlice, Op, Operand, Rule, Sample, TypeError};
 use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -55,13 +55,7 @@ impl CollectivePermute {
         let all = exchange(hlo, GATHER, Some(operand), &ty.stacked(replicas));
         let zeros = hlo_splat(hlo, &ty.stacked(1), Scalar::zero(ty.dtype));
         let rows = ty.stacked(replicas + 1);
-        let rows = hlo_op(
-            hlo,
-            "stablehlo.concatenate",
-            &[all, zeros],
-            vec![("dimension", HloAttribute::I64(0))],
-            &rows,
-        );
+        let rows = Concatenate { dimension: 0 }.lower(hlo, &[all, zeros], &[rows])[0];
         let mut from = vec![replicas as i128; replicas];
         for (&source, &target) in self.sources.iter().zip(&self.targets) {
             from[target] = source as i128;
@@ -81,13 +75,12 @@ fn row(hlo: &mut dyn Hlo, rows: HloValue, index: HloValue) -> HloValue {
     let ty = hlo.ty(rows);
     let mut shape = ty.shape.clone();
     shape[0] = 1;
-    let sizes = shape.iter().map(|&extent| extent as i64).collect();
     let number = hlo.ty(index);
     let zero = hlo_splat(hlo, &number, Scalar::Int(0));
     let mut operands = vec![rows, index];
     operands.resize(1 + ty.rank(), zero);
-    let attributes = vec![("slice_sizes", HloAttribute::I64Array(sizes))];
-    hlo_op(hlo, "stablehlo.dynamic_slice", &operands, attributes, &ty.with_shape(shape))
+    let one = DynamicSlice { sizes: shape.to_vec() };
+    one.lower(hlo, &operands, &[ty.with_shape(shape)])[0]
 }
 
 impl Op for CollectivePermute {

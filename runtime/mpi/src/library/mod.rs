@@ -13,7 +13,7 @@ use std::ptr;
 use libloading::Library as Loaded;
 
 use crate::{Launched, MpiError};
-use symbols::{Constants, Functions, find};
+use symbols::{Begin, Constants, Functions, find};
 
 /// Elements that one call of MPI takes at most, whose counts are `int`s.
 const MOST: usize = 1 << 30;
@@ -276,15 +276,7 @@ impl<const N: usize> Message<N> {
         to: usize,
         bytes: [u8; N],
     ) -> Result<Self, MpiError> {
-        let mut message = Message { bytes: Box::new(bytes), request: 0 };
-        let (from, byte) = (message.bytes.as_mut_ptr().cast(), library.constants.byte);
-        let (to, request) = (to as c_int, &mut message.request);
-        // SAFETY: the bytes stay where they are until the message is done, or for ever: see `Drop`.
-        let code = unsafe {
-            (library.functions.send_later)(from, N as c_int, byte, to, 0, channel.0, request)
-        };
-        library.check("MPI_Isend", code)?;
-        Ok(message)
+        Self::begin(library, channel, to, bytes, ("MPI_Isend", library.functions.send_later))
     }
 
     /// Begins to receive from another process.
@@ -293,14 +285,24 @@ impl<const N: usize> Message<N> {
         channel: Channel,
         from: usize,
     ) -> Result<Self, MpiError> {
-        let mut message = Message { bytes: Box::new([0; N]), request: 0 };
-        let (into, byte) = (message.bytes.as_mut_ptr().cast(), library.constants.byte);
-        let (from, request) = (from as c_int, &mut message.request);
-        // SAFETY: as in `send`.
-        let code = unsafe {
-            (library.functions.receive_later)(into, N as c_int, byte, from, 0, channel.0, request)
-        };
-        library.check("MPI_Irecv", code)?;
+        let call = ("MPI_Irecv", library.functions.receive_later);
+        Self::begin(library, channel, from, [0; N], call)
+    }
+
+    /// Begins one or the other: a function of MPI by its name.
+    fn begin(
+        library: &Library,
+        channel: Channel,
+        other: usize,
+        bytes: [u8; N],
+        (name, call): (&'static str, Begin),
+    ) -> Result<Self, MpiError> {
+        let mut message = Message { bytes: Box::new(bytes), request: 0 };
+        let (bytes, byte) = (message.bytes.as_mut_ptr().cast(), library.constants.byte);
+        let (other, request) = (other as c_int, &mut message.request);
+        // SAFETY: the bytes stay where they are until the message is done, or for ever: see `Drop`.
+        let code = unsafe { call(bytes, N as c_int, byte, other, 0, channel.0, request) };
+        library.check(name, code)?;
         Ok(message)
     }
 

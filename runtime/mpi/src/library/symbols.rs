@@ -16,6 +16,10 @@ const MPI: &str = "PODRACER_MPI";
 /// Names under which the system's loader may know an MPI: Open MPI's, and that of MPICH and its relatives.
 const NAMES: [&str; 3] = ["libmpi.so.40", "libmpi.so.12", "libmpi.so"];
 
+/// A function that begins a message.
+pub(super) type Begin =
+    unsafe extern "C" fn(Pointer, c_int, Handle, c_int, c_int, Handle, *mut Handle) -> c_int;
+
 /// The functions that are called, with the types that they have in both families.
 pub(super) struct Functions {
     pub(super) init_thread: unsafe extern "C" fn(*mut c_int, Pointer, c_int, *mut c_int) -> c_int,
@@ -34,10 +38,8 @@ pub(super) struct Functions {
     pub(super) send: unsafe extern "C" fn(Pointer, c_int, Handle, c_int, c_int, Handle) -> c_int,
     pub(super) receive:
         unsafe extern "C" fn(Pointer, c_int, Handle, c_int, c_int, Handle, Pointer) -> c_int,
-    pub(super) send_later:
-        unsafe extern "C" fn(Pointer, c_int, Handle, c_int, c_int, Handle, *mut Handle) -> c_int,
-    pub(super) receive_later:
-        unsafe extern "C" fn(Pointer, c_int, Handle, c_int, c_int, Handle, *mut Handle) -> c_int,
+    pub(super) send_later: Begin,
+    pub(super) receive_later: Begin,
     pub(super) test: unsafe extern "C" fn(*mut Handle, *mut c_int, Pointer) -> c_int,
 }
 
