@@ -78,7 +78,7 @@ impl<A: Learn<Observation = Tensor>> CentralInference<A> {
         origin: Origin<'_>,
         workers: Vec<Box<dyn Workers>>,
     ) -> Result<CentralRun> {
-        let programs = self.trace(lanes)?;
+        let programs = self.clone().in_world_of(client).trace(lanes)?;
         self.compiling(client, lanes.environments, |compiler| {
             CentralRun::start(&programs, compiler, &self.settings, workers, origin)
                 .context("cannot start the training")

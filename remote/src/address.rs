@@ -62,6 +62,26 @@ impl Address {
     }
 }
 
+impl Address {
+    /// The address of one of several servers on a machine, that with so many before it: as many ports higher, or the socket's path with
+    /// the number at its end. `None` where there is no such port. Port 0 stays what it is, and so does the first one's address.
+    #[must_use]
+    pub fn nth(&self, before: usize) -> Option<Address> {
+        match self {
+            _ if before == 0 => Some(self.clone()),
+            Address::Unix(path) => {
+                Some(Address::Unix(path.with_added_extension(before.to_string())))
+            }
+            Address::Tcp(text) => {
+                let (host, port) = text.rsplit_once(':')?;
+                let port: u16 = port.parse().ok()?;
+                let before = if port == 0 { 0 } else { u16::try_from(before).ok()? };
+                Some(Address::Tcp(format!("{host}:{}", port.checked_add(before)?)))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,6 +104,20 @@ mod tests {
         }
         for text in ["127.0.0.1:7000", "unix:a.sock", "learner.example:7000"] {
             assert_eq!(text.parse::<Address>().expect(text).from_elsewhere().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn servers_of_one_machine_have_addresses_of_their_own() {
+        for (text, before, expected) in [
+            ("0.0.0.0:7000", 0, Some("0.0.0.0:7000")),
+            ("0.0.0.0:7000", 2, Some("0.0.0.0:7002")),
+            ("[::1]:0", 2, Some("[::1]:0")),
+            ("learner.example:65535", 1, None),
+            ("unix:/run/a.sock", 1, Some("unix:/run/a.sock.1")),
+        ] {
+            let nth = text.parse::<Address>().expect(text).nth(before);
+            assert_eq!(nth.map(|address| address.to_string()).as_deref(), expected);
         }
     }
 

@@ -10,6 +10,8 @@ use clap::{ArgGroup, Args, Parser};
 
 use super::arguments::TrainArguments;
 use super::numbers::at_least_one;
+#[cfg(feature = "central")]
+use super::serve::ServeArguments;
 use super::{Console, Program, train};
 use crate::files::write_whole;
 use crate::settings::UsageError;
@@ -47,7 +49,7 @@ pub(super) struct LaunchArguments {
     /// Submit the job: by `sbatch`, by `kubectl apply`, or by running the script
     #[arg(long)]
     submit: bool,
-    /// The experiment and the arguments of `train`, with --run-dir in a folder that all machines share
+    /// The experiment and the arguments of `train`, or `serve` and its own, with --run-dir in a folder that all machines share
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -57,12 +59,23 @@ pub(super) struct LaunchArguments {
     train: Vec<String>,
 }
 
-/// The arguments of `train` by themselves.
+/// The commands that train in several processes.
 #[derive(Parser)]
-#[command(name = "podracer train")]
-struct Trained {
-    #[command(flatten)]
-    train: TrainArguments,
+#[command(name = "podracer")]
+enum Launched {
+    Train(TrainArguments),
+    #[cfg(feature = "central")]
+    Serve(ServeArguments),
+}
+
+impl Launched {
+    fn train(&self) -> &TrainArguments {
+        match self {
+            Launched::Train(train) => train,
+            #[cfg(feature = "central")]
+            Launched::Serve(ServeArguments { train, .. }) => train,
+        }
+    }
 }
 
 /// A program that starts processes.
@@ -89,9 +102,10 @@ pub(super) fn launch(
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
-    let arguments = ["podracer train".to_owned()].into_iter().chain(args.train.iter().cloned());
-    let Trained { train } =
-        Trained::try_parse_from(arguments).map_err(|error| UsageError::new(error.to_string()))?;
+    let words = ["podracer".to_owned()].into_iter().chain(args.words());
+    let launched =
+        Launched::try_parse_from(words).map_err(|error| UsageError::new(error.to_string()))?;
+    let train = launched.train();
     let Some(run) = &train.run_dir else {
         return Err(UsageError::new(
             "name the run directory with --run-dir, in a folder that all machines share: a job that is restarted goes on from it",
@@ -104,7 +118,7 @@ pub(super) fn launch(
         );
     }
     // Mistakes are told now, and not when the job runs.
-    let settings = train::settings(&train, program)?;
+    let settings = train::settings(train, program)?;
     let (executable, directory) = (std::env::current_exe()?, std::env::current_dir()?);
     let job = Job {
         arguments: args,
@@ -159,6 +173,13 @@ pub(super) fn submitted(
 }
 
 impl LaunchArguments {
+    /// The words of the training's command, behind the program's name.
+    fn words(&self) -> impl Iterator<Item = String> {
+        let named = self.train.first().is_some_and(|word| word == "serve");
+        let train = (!named).then(|| "train".to_owned());
+        train.into_iter().chain(self.train.iter().cloned())
+    }
+
     fn engine(&self) -> Engine {
         match (self.slurm, self.kubernetes) {
             (true, _) => Engine::Slurm,
@@ -169,11 +190,10 @@ impl LaunchArguments {
 }
 
 impl Job<'_> {
-    /// The words of the training's command, behind the program's name.
+    /// The words of the training's command, which goes on with what has begun.
     fn words(&self) -> impl Iterator<Item = String> {
         let resume = self.arguments.train.iter().all(|argument| argument != "--resume");
-        let words = ["train".to_owned()].into_iter().chain(self.arguments.train.iter().cloned());
-        words.chain(resume.then(|| "--resume".to_owned()))
+        self.arguments.words().chain(resume.then(|| "--resume".to_owned()))
     }
 
     /// The training's command for a shell.
@@ -323,11 +343,15 @@ mod tests {
 
     /// The job that is written for these arguments, with `DIR` and `PROGRAM` for what differs from machine to machine.
     fn written(arguments: &[&str]) -> String {
+        let train = ["catch-ppo", "--run-dir=/shared/catch run", "--set=agent.epochs=2"];
+        written_for(arguments, &train)
+    }
+
+    fn written_for(arguments: &[&str], train: &[&str]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("job");
         let output = format!("--output={}", file.display());
-        let train = ["catch-ppo", "--run-dir=/shared/catch run", "--set=agent.epochs=2"];
-        let all = [&["launch", &output], arguments, &train].concat();
+        let all = [&["launch", &output], arguments, train].concat();
         let printed = podracer(&all);
         assert_eq!(printed.code, 0, "{}", printed.err);
         let text = fs::read_to_string(&file).unwrap();
@@ -351,6 +375,17 @@ mod tests {
             "--volume=runs",
         ];
         insta::assert_snapshot!("kubernetes", written(&kubernetes));
+    }
+
+    #[test]
+    #[cfg(feature = "central")]
+    fn a_job_whose_processes_listen_for_workers() {
+        let serve =
+            ["serve", "catch-ppo", "--listen=0.0.0.0:7000", "--insecure", "--run-dir=/runs/a"];
+        let text = written_for(&["--mpirun", "--processes=2"], &serve);
+        let command =
+            "PROGRAM serve catch-ppo --listen=0.0.0.0:7000 --insecure --run-dir=/runs/a --resume";
+        assert!(text.ends_with(&format!("exec mpirun -n 2 {command}\n")), "{text}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::machine;
 use crate::registry::EnvironmentEntry;
 use crate::run_directory::Recorded;
 use crate::settings::{Settings, UsageError};
-use crate::training::{Evaluator, LoopModule, Plays, Start, Training};
+use crate::training::{Elsewhere, Evaluator, LoopModule, Plays, Run, Start, Training};
 
 /// A training with its devices open.
 #[derive(Clone)]
@@ -27,6 +27,19 @@ pub(super) struct Ready {
     /// Devices of the training, by index.
     pub(super) devices: Vec<usize>,
     pub(super) xla: Vec<(String, OptionValue)>,
+}
+
+/// Workers elsewhere that a run is to have.
+pub(super) struct Serving {
+    pub(super) elsewhere: Elsewhere,
+    /// Tells them that all is done, before the run's threads end. Dropped without a call, they come again.
+    pub(super) completes: Box<dyn FnOnce()>,
+}
+
+impl Serving {
+    pub(super) fn parts(self) -> (Elsewhere, Box<dyn FnOnce()>) {
+        (self.elsewhere, self.completes)
+    }
 }
 
 impl Ready {
@@ -105,6 +118,21 @@ impl Ready {
     /// Tells the other processes, if there are any, what all do next.
     pub(super) fn tell(&self, order: Order) -> Result<()> {
         order.tell(self.client.world())
+    }
+
+    /// The run in this process, with its own workers or with those elsewhere.
+    pub(super) fn run(
+        &self,
+        folder: &Path,
+        from: Option<&Checkpoint<'_>>,
+        elsewhere: Option<Elsewhere>,
+    ) -> Result<Box<dyn Run>> {
+        let start = self.start(folder, from);
+        let run = match (self.training.serves(), elsewhere) {
+            (Some(serves), Some(elsewhere)) => serves.serve(start, elsewhere),
+            _ => self.training.start(start),
+        };
+        run.with_context(|| format!("cannot start {}", self.settings.experiment))
     }
 
     /// The run's devices, with the state that a checkpoint has or that a run begins with.

@@ -22,13 +22,10 @@ pub(super) fn resume(
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     let world = together::join(console)?;
-    let reopened = together::agree(world, reopen(args, console, program), |reopened| {
-        let checkpoint = ("the checkpoint", reopened.found.path.display().to_string());
-        Ok([together::facts(&reopened.ready)?, vec![checkpoint]].concat())
-    })?;
+    let reopened = together::agree(world, reopen(args, console, program), Reopened::facts)?;
     let Reopened { ready, found, .. } = &reopened;
-    if let Some(code) = together::followed(world, ready, Some(&found.checkpoint))? {
-        return Ok(code);
+    if let Some(world) = together::following(world, ready) {
+        return together::follow(world, ready, Some(&found.checkpoint), None);
     }
     session(args, reopened, started, console)?.run(console, interrupt)
 }
@@ -88,8 +85,7 @@ pub(super) fn session(
         started,
         warned_of_nan: false,
         exporter: Exporter::of(args.metrics.as_deref(), console)?,
-        elsewhere: None,
-        completes: None,
+        serving: None,
     })
 }
 

@@ -9,20 +9,22 @@ use clap::Args;
 use podracer_envs::host::HostSpec;
 use podracer_remote::server::{Server, ServerOptions};
 use podracer_remote::{Address, RunDescription, Security};
+use podracer_runtime::World;
 use serde_json::Value;
 
 use super::arguments::{ResumeArguments, TrainArguments};
-use super::ready::Ready;
-use super::session::Session;
+use super::ready::{Ready, Serving};
+use super::session::Reopened;
+use super::together::{self, Facts};
 use super::{Console, Program, resume, train};
 use crate::run_directory::RunDirectory;
 use crate::settings::{CentralSettings, Settings, TrainingLoop, UsageError};
-use crate::training::{Elsewhere, Traffic};
+use crate::training::{Elsewhere, Serves, Traffic};
 
 #[derive(Args, Debug)]
 pub(super) struct ServeArguments {
     #[command(flatten)]
-    train: TrainArguments,
+    pub(super) train: TrainArguments,
     /// Where workers connect to: unix:PATH or HOST:PORT
     #[arg(long, value_name = "ADDRESS")]
     listen: Address,
@@ -41,57 +43,114 @@ pub(super) fn serve(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let security = match (&args.certificates, args.insecure) {
-        (Some(folder), _) => Some(Security::Certificates(folder.clone())),
-        (None, true) => Some(Security::Insecure),
-        (None, false) => None,
-    };
-    let options = ServerOptions::new(args.listen.clone(), security);
-    if args.train.seeds.is_some() {
-        let problem =
-            "--seeds trains several runs as one program, and workers from elsewhere are for one";
-        return Err(UsageError::new(problem).into());
-    }
-    // Before a run directory is made: the corrected command is to find none.
-    options.check().map_err(|error| UsageError::new(error.to_string()))?;
     let train = &args.train;
-    let run = Path::new(&train.experiment.experiment);
-    let mut session = match RunDirectory::is_run(run) {
-        true => {
-            let args = going_on(train, run)?;
-            let reopened = resume::reopen(&args, console, program)?;
-            resume::session(&args, reopened, started, console)?
-        }
-        false => begin(train, started, console, program)?,
+    let world = together::join(console)?;
+    let made = args.options(world);
+    let made = made.and_then(|options| Ok((options, Made::new(train, console, program)?)));
+    let (options, made) = together::agree(world, made, |(_, made)| made.facts())?;
+    if let Some(world) = together::following(world, made.ready()) {
+        let id = String::from_utf8_lossy(&world.hear_first(&[])?).into_owned();
+        let (address, serving) = listening(made.ready(), &options, id)?;
+        world.gather(address.to_string().as_bytes())?;
+        let from = made.reopened().map(|reopened| &reopened.found.checkpoint);
+        return together::follow(world, made.ready(), from, Some(serving));
+    }
+    let mut session = match made {
+        Made::Begins(ready) => train::begin(train, *ready, started, console)?,
+        Made::GoesOn(args, reopened) => resume::session(&args, *reopened, started, console)?,
     };
-    let (server, lanes, elsewhere) = listening(&session, &options)?;
-    console.say(&format!(
-        "{lanes} lanes for workers: {} work --connect {} --environments N",
-        super::program_name(),
-        server.address().from_elsewhere()
-    ));
-    session.elsewhere = Some(elsewhere);
-    session.completes = Some(Box::new(move || server.complete()));
+    let id = session.directory.identity()?;
+    if let Some(world) = world {
+        world.hear_first(id.as_bytes())?;
+    }
+    let (address, serving) = listening(&session.ready, &options, id)?;
+    session.serving = Some(serving);
+    let address = address.to_string().into_bytes();
+    let all = world.map_or_else(|| Ok(vec![address.clone()]), |world| world.gather(&address))?;
+    for address in &all {
+        console.say(&format!(
+            "{} lanes for workers: {} work --connect {} --environments N",
+            lanes(&session.ready)?,
+            super::program_name(),
+            String::from_utf8_lossy(address)
+        ));
+    }
     session.run(console, interrupt)
 }
 
-/// A training that begins.
-fn begin(
-    args: &TrainArguments,
-    started: Instant,
-    console: &mut Console<'_>,
-    program: Program<'_>,
-) -> Result<Session> {
-    let settings = train::settings(args, program)?;
-    if !matches!(settings.training_loop, TrainingLoop::Central(_)) {
-        return Err(UsageError::new(format!(
-            "{} has no [central], and workers from elsewhere are for experiments that have it: give it one, such as by `--set \
-             central.environments=64`",
-            settings.experiment
-        ))
-        .into());
+impl ServeArguments {
+    /// Options of this process's server, checked before a run directory is made: the corrected command is to find none.
+    fn options(&self, world: Option<World>) -> Result<ServerOptions> {
+        let security = match (&self.certificates, self.insecure) {
+            (Some(folder), _) => Some(Security::Certificates(folder.clone())),
+            (None, true) => Some(Security::Insecure),
+            (None, false) => None,
+        };
+        if self.train.seeds.is_some() {
+            let problem = "--seeds trains several runs as one program, and workers from elsewhere are for one";
+            return Err(UsageError::new(problem).into());
+        }
+        let before = world.map_or(0, World::earlier_on_host);
+        let listen = self.listen.nth(before).ok_or_else(|| {
+            UsageError::new(format!(
+                "there is no port {before} above that of {}, for process {before} of this machine: listen at a lower one",
+                self.listen
+            ))
+        })?;
+        let options = ServerOptions::new(listen, security);
+        options.check().map_err(|error| UsageError::new(error.to_string()))?;
+        Ok(options)
     }
-    train::begin(args, Ready::new(settings, console, program)?, started, console)
+}
+
+/// A training that begins or goes on, with its devices open.
+enum Made {
+    Begins(Box<Ready>),
+    GoesOn(ResumeArguments, Box<Reopened>),
+}
+
+impl Made {
+    fn new(args: &TrainArguments, console: &mut Console<'_>, program: Program<'_>) -> Result<Self> {
+        let run = Path::new(&args.experiment.experiment);
+        let begun = |run: &&Path| args.resume && RunDirectory::has_begun(run);
+        let goes_on = match RunDirectory::is_run(run) {
+            true => Some(going_on(args, run)?),
+            false => args.run_dir.as_deref().filter(begun).map(|run| args.going_on(run)),
+        };
+        if let Some(args) = goes_on {
+            let reopened = resume::reopen(&args, console, program)?;
+            return Ok(Made::GoesOn(args, Box::new(reopened)));
+        }
+        let ready = train::ready(args, console, program)?;
+        if !matches!(ready.settings.training_loop, TrainingLoop::Central(_)) {
+            return Err(UsageError::new(format!(
+                "{} has no [central], and workers from elsewhere are for experiments that have it: give it one, such as by `--set \
+                 central.environments=64`",
+                ready.settings.experiment
+            ))
+            .into());
+        }
+        Ok(Made::Begins(Box::new(ready)))
+    }
+
+    fn ready(&self) -> &Ready {
+        match self {
+            Made::Begins(ready) => ready,
+            Made::GoesOn(_, reopened) => &reopened.ready,
+        }
+    }
+
+    fn reopened(&self) -> Option<&Reopened> {
+        match self {
+            Made::Begins(_) => None,
+            Made::GoesOn(_, reopened) => Some(reopened),
+        }
+    }
+
+    /// Facts of the training that all processes must have alike.
+    fn facts(&self) -> Result<Facts> {
+        self.reopened().map_or_else(|| together::facts(self.ready()), Reopened::facts)
+    }
 }
 
 /// The arguments of `resume` for a run that goes on.
@@ -106,15 +165,24 @@ fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
     Ok(args.going_on(run))
 }
 
-/// Listens: the server, the number of lanes, and the workers that will come.
-fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usize, Elsewhere)> {
-    let Ready { settings, training, .. } = &session.ready;
-    let serves = training.serves().ok_or_else(|| {
-        UsageError::new(format!("{} has no [central]: it takes no workers", settings.experiment))
-    })?;
-    let (lanes, threads) = serves.lanes();
-    let all = lanes.environments * threads;
-    let run = description(settings, lanes, session.directory.identity()?)?;
+fn serves(ready: &Ready) -> Result<&dyn Serves, UsageError> {
+    ready.training.serves().ok_or_else(|| {
+        let experiment = &ready.settings.experiment;
+        UsageError::new(format!("{experiment} has no [central]: it takes no workers"))
+    })
+}
+
+/// Number of lanes for this process's workers.
+fn lanes(ready: &Ready) -> Result<usize, UsageError> {
+    let (lanes, threads) = serves(ready)?.lanes();
+    Ok(lanes.environments * threads)
+}
+
+/// Listens for the workers of a run with this identity: the address as they say it, and the workers that will come.
+fn listening(ready: &Ready, options: &ServerOptions, id: String) -> Result<(Address, Serving)> {
+    let settings = &ready.settings;
+    let (lanes, threads) = serves(ready)?.lanes();
+    let run = description(settings, lanes, id)?;
     let mut options = options.clone();
     if let TrainingLoop::Central(CentralSettings { reward_bound: Some(bound), .. }) =
         &settings.training_loop
@@ -122,13 +190,15 @@ fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usiz
         options.limits.reward = *bound as f32;
     }
     let (server, workers) = Server::start(&options, run, threads)?;
+    let address = server.address().from_elsewhere();
     let totals = server.totals();
     let traffic = move || {
         let now = totals.status();
         let (received, sent, refused) = (now.received, now.sent, now.refused);
         Traffic { received, sent, refused, connections: now.connections as u64 }
     };
-    Ok((server, all, Elsewhere { workers, traffic: Box::new(traffic) }))
+    let elsewhere = Elsewhere { workers, traffic: Box::new(traffic) };
+    Ok((address, Serving { elsewhere, completes: Box::new(move || server.complete()) }))
 }
 
 /// The run's description for workers.

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::evaluations::Episodes;
 use super::exporter::Exporter;
 use super::progress::Progress;
-use super::ready::Ready;
+use super::ready::{Ready, Serving};
 use super::summary::summary;
-use super::together::Order;
+use super::together::{self, Facts, Order};
 use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, calls, program_name, signals};
 use crate::axis::Point;
@@ -22,7 +22,7 @@ use crate::loading::Overrides;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, MessageKind, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Settings, TrainSettings};
-use crate::training::{CallMetrics, Elsewhere, Run};
+use crate::training::{CallMetrics, Run};
 
 /// An existing run: its training, and its last checkpoint that is not damaged.
 pub(super) struct Reopened {
@@ -52,6 +52,12 @@ impl Reopened {
         let Ready { settings, recorded, .. } = &ready;
         let warning = progress.check(&found.path, settings, recorded, program.registry)?;
         Ok(Reopened { ready, found, progress, warning })
+    }
+
+    /// Facts that all processes which go on with the run must have alike.
+    pub(super) fn facts(&self) -> Result<Facts> {
+        let checkpoint = ("the checkpoint", self.found.path.display().to_string());
+        Ok([together::facts(&self.ready)?, vec![checkpoint]].concat())
     }
 }
 
@@ -116,9 +122,7 @@ pub(super) struct Session {
     /// The listener that gives metrics to Prometheus.
     pub(super) exporter: Option<Exporter>,
     /// Workers elsewhere, with which the run starts.
-    pub(super) elsewhere: Option<Elsewhere>,
-    /// Tells workers elsewhere that all is done, before the run's threads end. Dropped without a call, they come again.
-    pub(super) completes: Option<Box<dyn FnOnce()>>,
+    pub(super) serving: Option<Serving>,
 }
 
 impl Session {
@@ -134,8 +138,7 @@ impl Session {
             started,
             warned_of_nan: false,
             exporter: None,
-            elsewhere: None,
-            completes: None,
+            serving: None,
         }
     }
 
@@ -162,7 +165,11 @@ impl Session {
         self.tell_beginning(console);
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
-        let mut run = self.start()?;
+        let (elsewhere, completes) = self.serving.take().map(Serving::parts).unzip();
+        // What it was read from takes memory that the run may need.
+        let from = self.from.take();
+        let mut run = self.ready.run(self.directory.path(), from.as_ref(), elsewhere)?;
+        drop(from);
         let mut episodes = Episodes::compile(&self.ready)?;
         if let (Some(exporter), Some(live)) = (&self.exporter, run.live()) {
             exporter.follow(live)?;
@@ -207,9 +214,7 @@ impl Session {
             );
         }
         progress.finish();
-        if totals.counters.calls >= plan.calls
-            && let Some(complete) = self.completes.take()
-        {
+        if let Some(complete) = completes.filter(|_| totals.counters.calls >= plan.calls) {
             complete();
         }
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
@@ -308,7 +313,7 @@ impl Session {
         let ends = if interrupted { "is stopped" } else { "is done" };
         console.keep(MessageKind::Run, &format!("{ends} after {} iterations", outcome.iterations));
         directory.write_result(&outcome)?;
-        ready.tell(Order::End)?;
+        ready.tell(Order::End { done: !interrupted })?;
         if interrupted {
             console.say(&format!(
                 "stopped after {} of {} calls; the parameters and the result are in {run}, and `{program} resume {run}` goes on",
@@ -319,18 +324,6 @@ impl Session {
             ));
         }
         Ok(outcome)
-    }
-
-    fn start(&mut self) -> Result<Box<dyn Run>> {
-        // What it was read from takes memory that the run may need.
-        let from = self.from.take();
-        let start = self.ready.start(self.directory.path(), from.as_ref());
-        let training = &self.ready.training;
-        let run = match (training.serves(), self.elsewhere.take()) {
-            (Some(serves), Some(elsewhere)) => serves.serve(start, elsewhere),
-            _ => training.start(start),
-        };
-        run.with_context(|| format!("cannot start {}", self.ready.settings.experiment))
     }
 
     /// True if all parameters are finite. Otherwise the run ends or goes on with a warning, which says so only once; `place`

@@ -13,7 +13,7 @@ use podracer_runtime::Checkpoint;
 use podracer_runtime::pjrt::{World, exit, launched};
 use sha2::{Digest, Sha256};
 
-use super::ready::Ready;
+use super::ready::{Ready, Serving};
 use super::{Console, program_name, signals};
 use crate::settings::UsageError;
 use crate::training::Run;
@@ -29,27 +29,31 @@ pub(super) enum Order {
     Advance,
     /// A checkpoint, with or without the agent's store.
     Save { store: bool },
-    /// The end of the training.
-    End,
+    /// The end of the training: all is done, or it was interrupted.
+    End { done: bool },
 }
 
 impl Order {
-    const ALL: [Order; 4] =
-        [Order::Advance, Order::Save { store: false }, Order::Save { store: true }, Order::End];
+    const ALL: [Order; 5] = [
+        Order::Advance,
+        Order::Save { store: false },
+        Order::Save { store: true },
+        Order::End { done: false },
+        Order::End { done: true },
+    ];
 
     /// Tells all other processes.
     pub(super) fn tell(self, world: Option<World>) -> Result<()> {
         if let Some(world) = world {
             let code = Order::ALL.iter().position(|&one| one == self).unwrap_or_default();
-            world.gather(&[code as u8])?;
+            world.hear_first(&[code as u8])?;
         }
         Ok(())
     }
 
     /// Waits for the first process's word.
     fn hear(world: World) -> Result<Self> {
-        let words = world.gather(&[])?;
-        let code = words.first().and_then(|word| word.first()).copied();
+        let code = world.hear_first(&[])?.first().copied();
         let order = code.and_then(|code| Order::ALL.get(usize::from(code)));
         order.copied().context("the first process gives an order that is not known")
     }
@@ -95,7 +99,7 @@ fn say(problem: &str) {
 }
 
 /// Facts that the processes of a training must have alike, by name.
-type Facts = Vec<(&'static str, String)>;
+pub(super) type Facts = Vec<(&'static str, String)>;
 
 /// Lets all processes go on together, each with what it has made ready: only if all of them could, and what they have made has the same
 /// `facts`. Otherwise the first one tells the error, whoever has it.
@@ -147,22 +151,26 @@ fn name(world: World, rank: usize) -> String {
     format!("process {rank} ({})", world.members()[rank])
 }
 
-/// In a process that follows another, takes part in the training until the first one says that it is over, and gives the exit code. `None` in
-/// the process that leads, and in one by itself. `from` is the checkpoint that all go on from.
-pub(super) fn followed(
-    world: Option<World>,
-    ready: &Ready,
-    from: Option<&Checkpoint<'_>>,
-) -> Result<Option<u8>> {
-    let Some(world) = world else { return Ok(None) };
+/// The processes of a training that is about to begin, in one that follows; `None` in the one that leads, and in one by itself. All are
+/// as patient from now on as the settings say.
+pub(super) fn following(world: Option<World>, ready: &Ready) -> Option<World> {
+    let world = world?;
     let patience = ready.settings.train.patience.unwrap_or(PATIENCE);
     world.be_patient(Duration::from_secs(patience));
-    if world.is_first() { Ok(None) } else { follow(world, ready, from).map(Some) }
+    (!world.is_first()).then_some(world)
 }
 
-fn follow(world: World, ready: &Ready, from: Option<&Checkpoint<'_>>) -> Result<u8> {
+/// Takes part in the training until the first process says that it is over, and gives the exit code. `from` is the checkpoint that all
+/// go on from.
+pub(super) fn follow(
+    world: World,
+    ready: &Ready,
+    from: Option<&Checkpoint<'_>>,
+    serving: Option<Serving>,
+) -> Result<u8> {
     let who = || name(world, world.rank());
-    let mut run = ready.training.start(ready.start(Path::new(""), from)).with_context(who)?;
+    let (elsewhere, completes) = serving.map(Serving::parts).unzip();
+    let mut run = ready.run(Path::new(""), from, elsewhere).with_context(who)?;
     let _heeding = signals::heed();
     // The first process decides when a training that was interrupted ends.
     let never = AtomicBool::new(false);
@@ -170,7 +178,12 @@ fn follow(world: World, ready: &Ready, from: Option<&Checkpoint<'_>>) -> Result<
         match Order::hear(world).with_context(who)? {
             Order::Advance => drop(run.advance_until(&never).with_context(who)?),
             Order::Save { store } => give(&mut *run, store).with_context(who)?,
-            Order::End => return Ok(0),
+            Order::End { done } => {
+                if let Some(complete) = completes.filter(|_| done) {
+                    complete();
+                }
+                return Ok(0);
+            }
         }
     }
 }

@@ -42,20 +42,9 @@ pub(super) fn train(
             program,
         );
     }
-    let made = settings(args, program).and_then(|settings| {
-        let started = world.map_or(1, World::size);
-        let asked = settings.train.processes.unwrap_or(started);
-        if asked != started {
-            return Err(UsageError::new(format!(
-                "train.processes = {asked}, and the launcher started {started}: start as many (`mpirun -n {asked}`)"
-            ))
-            .into());
-        }
-        Ready::new(settings, console, program)
-    });
-    let ready = together::agree(world, made, together::facts)?;
-    if let Some(code) = together::followed(world, &ready, None)? {
-        return Ok(code);
+    let ready = together::agree(world, ready(args, console, program), together::facts)?;
+    if let Some(world) = together::following(world, &ready) {
+        return together::follow(world, &ready, None, None);
     }
     begin(args, ready, started, console)?.run(console, interrupt)
 }
@@ -85,6 +74,24 @@ pub(super) fn settings(args: &TrainArguments, program: Program<'_>) -> Result<Se
         ..args.experiment.overrides()
     };
     program.registry.load(&args.experiment.experiment, &overrides)
+}
+
+/// A training that is about to begin, in as many processes as its settings say, if they do.
+pub(super) fn ready(
+    args: &TrainArguments,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+) -> Result<Ready> {
+    let settings = settings(args, program)?;
+    let started = World::joined().map_or(1, World::size);
+    let asked = settings.train.processes.unwrap_or(started);
+    if asked != started {
+        return Err(UsageError::new(format!(
+            "train.processes = {asked}, and the launcher started {started}: start as many (`mpirun -n {asked}`)"
+        ))
+        .into());
+    }
+    Ready::new(settings, console, program)
 }
 
 /// A training that begins.

@@ -15,7 +15,7 @@ use podracer_runtime::{
 };
 
 use super::programs;
-use super::threads::{Calls, mean, percent, seconds, shares};
+use super::threads::{Calls, mean, percent, seconds, shares, spans_processes};
 use crate::central::{CentralInference, local_counted};
 use crate::export::Portable;
 use crate::registry::Batches;
@@ -80,7 +80,7 @@ impl CentralTraining {
             counted_restarts: 0,
             inference: self.acting(),
             on_host: host.replay == ReplayMemory::Host,
-            calls: Calls::new(host, lanes, self.frames_per_step, from)?,
+            calls: Calls::new(host, lanes, self.frames_per_step, client.world(), from)?,
             stale: self.central.agent().staleness() == Staleness::Tolerated && host.lag > 0,
             lag: host.lag,
         }))
@@ -121,6 +121,10 @@ impl Training for CentralTraining {
         let restarts = Arc::default();
         let workers = self.local(&restarts)?;
         self.begin(start, workers, restarts, None)
+    }
+
+    fn spans_processes(&self) -> Result<(), String> {
+        spans_processes(&self.central.settings().host, "central")
     }
 
     fn plays(&self) -> Result<&dyn Plays, String> {
@@ -226,7 +230,7 @@ impl Run for TrainingRun {
             ("steps_late", self.measures.late - before.late),
         ];
         let names = self.run.metric_names();
-        Ok(self.calls.metrics(&reports, names, seconds, per_call, counts, note))
+        self.calls.metrics(&reports, names, seconds, per_call, counts, note)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {

@@ -2,18 +2,18 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use podracer_envs::host::HostEnvironment;
 use podracer_rl::agents::AnyAgent;
 use podracer_runtime::setters::ConfigureHostLoop;
 use podracer_runtime::{
-    Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, ReplayMemory,
-    SebulbaLoop, SebulbaRun, SebulbaSettings, ThreadTimes, World,
+    Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, SebulbaLoop,
+    SebulbaRun, SebulbaSettings, ThreadTimes,
 };
 
 use super::explain;
 use super::programs;
-use super::threads::{Calls, mean, percent, seconds, shares};
+use super::threads::{Calls, mean, percent, seconds, shares, spans_processes};
 use crate::export::Portable;
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
@@ -71,28 +71,18 @@ impl Training for SebulbaTraining {
         let sebulba = self.sebulba.clone().xla(xla.to_vec()).replay_in(folder);
         let run =
             sebulba.begin(client, &self.batches.spec, origin, |_thread| self.batches.make())?;
-        let world = client.world();
-        let lanes = world.map_or(1, World::size)
-            * settings.actor_threads()
-            * self.batches.spec.environments;
+        let lanes = settings.actor_threads() * self.batches.spec.environments;
+        let frames = self.frames_per_step;
         Ok(Box::new(TrainingRun {
             run,
-            follows: world.is_some_and(|world| !world.is_first()),
             restarts: 0,
             actors: settings.actor_threads(),
-            calls: Calls::new(&settings.host, lanes, self.frames_per_step, from)?,
+            calls: Calls::new(&settings.host, lanes, frames, client.world(), from)?,
         }))
     }
 
     fn spans_processes(&self) -> Result<(), String> {
-        match self.sebulba.settings().host.replay {
-            ReplayMemory::Device => Ok(()),
-            ReplayMemory::Host => Err(
-                "sebulba.replay = \"host\" keeps a replay in the run directory, which is one process's: sebulba.replay = \"device\" \
-                 divides it over the learners of all"
-                    .to_owned(),
-            ),
-        }
+        spans_processes(&self.sebulba.settings().host, "sebulba")
     }
 
     fn plays(&self) -> Result<&dyn Plays, String> {
@@ -130,8 +120,6 @@ impl Plays for SebulbaTraining {
 /// A run under way.
 struct TrainingRun {
     run: SebulbaRun,
-    /// True in a process that follows another, to which a failed check of its own programs is not told.
-    follows: bool,
     /// Restarts of environments at the end of the last call.
     restarts: usize,
     /// Number of actor threads.
@@ -147,12 +135,6 @@ impl Run for TrainingRun {
     fn advance(&mut self) -> Result<CallMetrics> {
         let began = Instant::now();
         let reports = self.run.run(self.calls.iterations)?;
-        if self.follows {
-            let mut said = reports.iter().flat_map(|report| &report.reports);
-            if let Some(failed) = said.find(|report| report.is_check) {
-                bail!("{failed}");
-            }
-        }
         let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         let spent = self.calls.spent(self.run.times());
         let before = std::mem::replace(&mut self.restarts, self.run.restarts());
@@ -163,7 +145,7 @@ impl Run for TrainingRun {
             note += &format!("; environments started again: {}", self.restarts);
         }
         let names = self.run.metric_names();
-        Ok(self.calls.metrics(&reports, names, seconds, per_call, counts, note))
+        self.calls.metrics(&reports, names, seconds, per_call, counts, note)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use podracer_dsl::Report;
-use podracer_runtime::{Activity, Checkpoint, HostLoopSettings, IterationReport, ThreadTimes};
+use podracer_runtime::{
+    Activity, Checkpoint, HostLoopSettings, IterationReport, ReplayMemory, ThreadTimes, World,
+};
 
 use super::recent::RecentReturns;
 use crate::training::{CallMetrics, Ended};
@@ -43,22 +45,26 @@ pub(super) struct Calls {
     frames_per_step: usize,
     /// Times of the threads at the end of the last call; empty before the first.
     times: Vec<ThreadTimes>,
+    /// True in a process that follows another, to which a failed check of its own programs is not told.
+    follows: bool,
 }
 
 impl Calls {
-    /// The calls of a run with so many lanes in all, from a checkpoint or the beginning.
+    /// The calls of a run with so many lanes in each process, from a checkpoint or the beginning.
     pub(super) fn new(
         settings: &HostLoopSettings,
         lanes: usize,
         frames_per_step: usize,
+        world: Option<World>,
         from: Option<&Checkpoint>,
     ) -> Result<Self> {
         Ok(Calls {
             iterations: settings.iterations_per_call,
             recent: RecentReturns::restored(from)?,
-            steps_per_iteration: (lanes * settings.unroll) as u64,
+            steps_per_iteration: (world.map_or(1, World::size) * lanes * settings.unroll) as u64,
             frames_per_step,
             times: Vec::new(),
+            follows: world.is_some_and(|world| !world.is_first()),
         })
     }
 
@@ -78,7 +84,13 @@ impl Calls {
         mut per_call: Vec<(String, f64)>,
         counts: Vec<(&str, u64)>,
         mut note: String,
-    ) -> CallMetrics {
+    ) -> Result<CallMetrics> {
+        if self.follows {
+            let mut said = reports.iter().flat_map(|report| &report.reports);
+            if let Some(failed) = said.find(|report| report.is_check) {
+                bail!("{failed}");
+            }
+        }
         let env_steps = self.steps_per_iteration * reports.len() as u64;
         if self.frames_per_step > 1 {
             let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
@@ -86,7 +98,7 @@ impl Calls {
             note = format!("{frames:.0} frames/s; {note}");
         }
         let episodes = reports.iter().flat_map(|report| &report.episodes);
-        CallMetrics {
+        Ok(CallMetrics {
             env_steps,
             iterations: reports.len() as u64,
             per_iteration: per_iteration(reports, names),
@@ -99,7 +111,18 @@ impl Calls {
             counts: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
             reports: said(reports),
             note,
-        }
+        })
+    }
+}
+
+/// [`Training::spans_processes`](crate::training::Training::spans_processes) of a loop with threads, whose table is `table`.
+pub(super) fn spans_processes(settings: &HostLoopSettings, table: &str) -> Result<(), String> {
+    match settings.replay {
+        ReplayMemory::Device => Ok(()),
+        ReplayMemory::Host => Err(format!(
+            "{table}.replay = \"host\" keeps a replay in the run directory, which is one process's: {table}.replay = \"device\" divides \
+             it over the learners of all"
+        )),
     }
 }
 

@@ -209,6 +209,72 @@ fn actors_and_learners_of_several_processes_learn_what_those_of_one_do() {
     assert_eq!(arrays(&of("two"), 16), arrays(&of("longer"), 16));
 }
 
+/// CartPole with central inference, small: a process of two has half of the lanes, with so many workers.
+fn central(processes: usize, run: &Path) -> Vec<String> {
+    let lanes = 16 / processes;
+    [
+        "cartpole-central-ppo".to_owned(),
+        format!("--set=central.environments={lanes}"),
+        format!("--set=central.capacity={lanes}"),
+        format!("--set=central.workers={}", 2 / processes),
+        "--set=central.unroll=16".to_owned(),
+        "--set=central.iterations_per_call=4".to_owned(),
+        "--set=agent.minibatches=1".to_owned(),
+        "--set=agent.epochs=1".to_owned(),
+        "--steps=2048".to_owned(),
+        "--run-dir".to_owned(),
+        run.display().to_string(),
+    ]
+    .into()
+}
+
+/// Two learners of two processes, each with an inference device and workers of its own, learn what two learners of one process do.
+#[test]
+fn learners_of_several_processes_infer_for_workers_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |name: &str| folder.path().join(name);
+    let one = [&["train".to_owned()], &central(1, &of("one"))[..]].concat();
+    let one = one.iter().map(String::as_str).chain(["--actors=0", "--learners=0,1"]);
+    let learnt = |name: &str| {
+        let mut arrays = arrays(&of(name), 8);
+        // In the order of processes, and of the end in a process.
+        arrays.remove("recent_return_sums");
+        arrays
+    };
+    let Some(mut command) = mpirun(2) else { return };
+    command.arg(env!("CARGO_BIN_EXE_podracer")).env(QUICK.0, QUICK.1).arg("train");
+    let output = ended({
+        command.args(central(2, &of("two"))).args(["--actors=0", "--learners=0"]);
+        command
+    });
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    podracer(&one.collect::<Vec<_>>()).assert().success();
+    close(&learnt("two"), &learnt("one"));
+
+    // Workers from elsewhere are any process's: its address is the first one's with its number.
+    let mut command = mpirun(2).expect("a launcher");
+    command.arg(env!("CARGO_BIN_EXE_podracer")).env(QUICK.0, QUICK.1).arg("serve");
+    command.args(central(2, &of("served"))).args(["--actors=0", "--learners=0"]);
+    command.args(["--listen", "unix:a.sock"]).current_dir(&folder);
+    let launcher = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mpirun");
+    for socket in ["a.sock", "a.sock.1"] {
+        wait_for("a server", || of(socket).exists());
+    }
+    let work = |address: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
+        command.args(["work", "--connect", address, "--environments=8", "--batches=1"]);
+        command.current_dir(&folder).stderr(Stdio::null()).spawn().expect("a worker")
+    };
+    let workers = ["unix:a.sock", "unix:a.sock.1"].map(work);
+    let output = launcher.wait_with_output().expect("mpirun ends");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for mut worker in workers {
+        // The learners told them that the run is complete.
+        assert!(worker.wait().expect("it ends").success());
+    }
+    close(&learnt("served"), &learnt("two"));
+}
+
 /// Waits until the training has a checkpoint, and gives the numbers of its processes.
 fn under_way(launcher: u32, run: &Path) -> Vec<u32> {
     wait_for("a checkpoint", || {

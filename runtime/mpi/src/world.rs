@@ -119,6 +119,13 @@ impl World {
         self.rank() == 0
     }
 
+    /// The number of processes before this one on its host.
+    #[must_use]
+    pub fn earlier_on_host(self) -> usize {
+        let (before, rest) = self.members().split_at(self.rank());
+        before.iter().filter(|member| member.host == rest[0].host).count()
+    }
+
     /// Combines the numbers in `from` with those of all processes, element by element, into `into`; without `from`, the numbers that
     /// are there.
     ///
@@ -147,6 +154,15 @@ impl World {
     /// MPI's own.
     pub fn gather(self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
         self.0.gather(bytes, self.size())
+    }
+
+    /// The first process's word, which the others give none for.
+    ///
+    /// # Errors
+    /// MPI's own.
+    pub fn hear_first(self, word: &[u8]) -> Result<Vec<u8>, MpiError> {
+        let word = if self.is_first() { word } else { &[] };
+        Ok(self.gather(word)?.swap_remove(0))
     }
 
     /// Sends bytes to the first process, which asks for them by [`World::receive`].

@@ -37,6 +37,8 @@ pub(super) struct Inference {
     pub(super) workers: Box<dyn Workers>,
     /// The thread's number, which is that of its device among the inference devices.
     pub(super) index: usize,
+    /// The thread's number among the inference threads of all processes.
+    pub(super) number: usize,
     /// Number of inference threads.
     pub(super) threads: usize,
     /// The lanes of the thread.
@@ -138,7 +140,7 @@ impl Inference {
 
     /// Global index of the thread's first lane.
     pub(super) fn first_lane(&self) -> usize {
-        self.index * self.spec.environments
+        self.number * self.spec.environments
     }
 
     /// Waits until a batch closes, and tells if it did by the timeout. `None` if nothing is there yet: the caller looks whether the

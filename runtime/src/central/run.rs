@@ -17,7 +17,7 @@ use crate::sebulba::boundary::Boundaries;
 use crate::sebulba::compile::{Compiler, Programs, compile};
 use crate::sebulba::host_replay::ReplaySupply;
 use crate::sebulba::learner_run::{LearnerRun, LearnerStart, Motion};
-use crate::sebulba::origin::{Restored, Snapshot};
+use crate::sebulba::origin::{Restored, Snapshot, first_thread};
 use crate::sebulba::parameters::{Parameters, Version};
 use crate::sebulba::shared::Shared;
 use crate::sebulba::supply::TrajectoryQueues;
@@ -65,10 +65,11 @@ impl CentralRun {
         let compile_time = began.elapsed();
 
         let (inference, learners) = compiler.devices(host)?;
+        let world = learning.shape.world(client);
         let Restored { seed, iterations, state, .. } = match origin {
             Origin::Seed(seed) => Restored::first(learning, init.as_ref(), seed)?,
             Origin::Checkpoint(checkpoint) => {
-                Restored::read(learning, 0, checkpoint, (&inference, &learners), None)?
+                Restored::read(learning, 0, checkpoint, (&inference, &learners), world)?
             }
         };
         let version = Version::copied(&state[0], &learning.published(), &inference, iterations)?;
@@ -84,8 +85,13 @@ impl CentralRun {
             let status = ThreadStatus::new(status);
             if workers.are_elsewhere() { status.open_ended() } else { status }
         });
-        let others = learning.learner_threads().chain(["the prefetch thread".to_owned()]);
-        let statuses: Vec<_> = names.chain(others.map(ThreadStatus::new)).collect();
+        let elsewhere = workers.iter().any(|workers| workers.are_elsewhere());
+        let learner_threads = learning.learner_threads().map(|name| {
+            let status = ThreadStatus::new(name);
+            if world.is_some() && elsewhere { status.open_ended() } else { status }
+        });
+        let last = ThreadStatus::new("the prefetch thread".to_owned());
+        let statuses: Vec<_> = names.chain(learner_threads).chain([last]).collect();
         let prefetch = statuses.len() - 1;
         let shared = Arc::new(Shared::new(
             statuses,
@@ -101,7 +107,7 @@ impl CentralRun {
             state,
             actors: inference,
             seed,
-            world: None,
+            world,
             iterations,
             patience: host.patience(),
             compile_time,
@@ -116,6 +122,7 @@ impl CentralRun {
                 programs: Arc::clone(&on_devices[index]),
                 workers,
                 index,
+                number: first_thread(threads, world) + index,
                 threads,
                 spec: learning.environments.clone(),
                 unroll: learning.shape.unroll,

@@ -15,8 +15,9 @@ use super::origin::{Snapshot, named};
 use super::programs::SebulbaLoop;
 use super::shared::Shared;
 use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
+use super::trajectory::Episode;
 use crate::pjrt::Device;
-use crate::{Array, Checkpoint, Executable, World};
+use crate::{Array, Checkpoint, Executable, RuntimeError, World};
 
 /// The threads of a run, of which one learns. Dropping it ends them.
 pub(crate) struct LearnerRun {
@@ -136,7 +137,21 @@ impl LearnerRun {
 
     /// Does so many iterations, and gives what came of each. `interrupt` ends the run early where it waits for what only somebody
     /// outside can do; its state can be read then.
+    ///
+    /// With several processes the reports have the episodes of all, and nothing ends the run early, for the others would wait.
     pub(crate) fn run(
+        &mut self,
+        iterations: usize,
+        interrupt: Option<&AtomicBool>,
+    ) -> Result<Vec<IterationReport>, SebulbaError> {
+        let mut reports = self.run_here(iterations, interrupt.filter(|_| self.world.is_none()))?;
+        if let Some(world) = self.world {
+            episodes_of_all(world, &mut reports)?;
+        }
+        Ok(reports)
+    }
+
+    fn run_here(
         &mut self,
         iterations: usize,
         interrupt: Option<&AtomicBool>,
@@ -310,4 +325,26 @@ impl Drop for LearnerRun {
     fn drop(&mut self) {
         self.end(self.patience);
     }
+}
+
+/// Gives each report the episodes of all processes, one process's after another's.
+fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), RuntimeError> {
+    const NUMBERS: usize = 4;
+    let own = reports.iter().enumerate().flat_map(|(report, one)| {
+        one.episodes.iter().flat_map(move |&Episode { step, episode_return, length }| {
+            [report as u32, step as u32, episode_return.to_bits(), length]
+        })
+    });
+    let own: Vec<u8> = own.flat_map(u32::to_le_bytes).collect();
+    reports.iter_mut().for_each(|report| report.episodes.clear());
+    for bytes in world.gather(&own)? {
+        let (words, _) = bytes.as_chunks();
+        let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        for &[report, step, episode_return, length] in words.as_chunks::<NUMBERS>().0 {
+            let episode_return = f32::from_bits(episode_return);
+            let episode = Episode { step: step as usize, episode_return, length };
+            reports[report as usize].episodes.push(episode);
+        }
+    }
+    Ok(())
 }

@@ -21,9 +21,8 @@ use super::programs::SebulbaLoop;
 use super::shared::Shared;
 use super::supply::TrajectoryQueues;
 use super::thread_status::{ThreadStatus, ThreadTimes};
-use super::trajectory::Episode;
 use crate::settings::SebulbaSettings;
-use crate::{Array, Checkpoint, Executable, RuntimeError, TransferCounts, World};
+use crate::{Array, Checkpoint, Executable, TransferCounts};
 
 /// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
 /// thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the threads.
@@ -139,11 +138,7 @@ impl SebulbaRun {
     /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
     /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
     pub fn run(&mut self, iterations: usize) -> Result<Vec<IterationReport>, SebulbaError> {
-        let mut reports = self.run.run(iterations, None)?;
-        if let Some(world) = self.run.world {
-            episodes_of_all(world, &mut reports)?;
-        }
-        Ok(reports)
+        self.run.run(iterations, None)
     }
 
     /// From now on every [`IterationReport`] has the arguments of `learn`, copied to the host: to look at an iteration that goes
@@ -247,26 +242,4 @@ impl SebulbaRun {
     pub fn compile_time(&self) -> Duration {
         self.run.compile_time
     }
-}
-
-/// Gives each report the episodes of all processes, one process's after another's.
-fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), RuntimeError> {
-    const NUMBERS: usize = 4;
-    let own = reports.iter().enumerate().flat_map(|(report, one)| {
-        one.episodes.iter().flat_map(move |&Episode { step, episode_return, length }| {
-            [report as u32, step as u32, episode_return.to_bits(), length]
-        })
-    });
-    let own: Vec<u8> = own.flat_map(u32::to_le_bytes).collect();
-    reports.iter_mut().for_each(|report| report.episodes.clear());
-    for bytes in world.gather(&own)? {
-        let (words, _) = bytes.as_chunks();
-        let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-        for &[report, step, episode_return, length] in words.as_chunks::<NUMBERS>().0 {
-            let episode_return = f32::from_bits(episode_return);
-            let episode = Episode { step: step as usize, episode_return, length };
-            reports[report as usize].episodes.push(episode);
-        }
-    }
-    Ok(())
 }

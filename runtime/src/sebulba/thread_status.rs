@@ -93,7 +93,7 @@ impl Activity {
 /// A thread's present activity, and the time that it has spent in each.
 pub(crate) struct ThreadStatus {
     name: String,
-    /// True if waiting for workers may take any time.
+    /// True if waiting for those who are elsewhere may take any time.
     open_ended: bool,
     now: Mutex<Current>,
 }
@@ -119,7 +119,8 @@ impl ThreadStatus {
         }
     }
 
-    /// The status of a thread for which waiting for workers is no sign of a fault, however long.
+    /// The status of a thread for which waiting for workers elsewhere, its own or those of other processes' learners, is no sign of a
+    /// fault, however long.
     pub(crate) fn open_ended(self) -> Self {
         ThreadStatus { open_ended: true, ..self }
     }
@@ -161,10 +162,11 @@ impl ThreadStatus {
         (now.activity != Activity::Ended).then_some((now.since, doing))
     }
 
-    /// True while the thread waits for workers that somebody else is to start.
+    /// True while the thread may wait for workers that somebody else is to start: a learner does within an iteration, in which it waits
+    /// for those of other processes.
     pub(crate) fn waits_for_others(&self) -> bool {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        self.open_ended && now.activity == Activity::WaitingForWorkers
+        self.open_ended && matches!(now.activity, Activity::WaitingForWorkers | Activity::Iteration)
     }
 
     pub(crate) fn times(&self) -> ThreadTimes {
