@@ -9,7 +9,7 @@ use podracer_rl::agents::Learn;
 use podracer_runtime::setters::{ConfigureCentral, ConfigureHostLoop, ConfigureSebulba};
 use podracer_runtime::{
     CentralSettings, Client, CompileOptions, Compiler, ExecutableCache, HostLoopSettings,
-    OptionValue, ProgramOptions, SebulbaSettings, SebulbaShape, World, XlaOptions,
+    OptionValue, Processes, ProgramOptions, SebulbaSettings, SebulbaShape, XlaOptions,
 };
 
 use crate::UsageError;
@@ -25,7 +25,7 @@ pub struct HostTraining<A, S> {
     xla: Option<Vec<(String, OptionValue)>>,
     cache: Option<ExecutableCache>,
     simplify: Simplify,
-    processes: usize,
+    processes: Processes,
 }
 
 impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostTraining<A, S> {
@@ -43,7 +43,7 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
             xla: None,
             cache: None,
             simplify: Simplify::default(),
-            processes: 1,
+            processes: Processes::ONE,
         }
     }
 
@@ -113,7 +113,7 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
 
     /// The loop of one of the processes of a client's world, each of which has the threads and devices of the settings.
     pub(crate) fn in_world_of(self, client: &Client) -> Self {
-        HostTraining { processes: client.world().map_or(1, World::size), ..self }
+        HostTraining { processes: client.processes(), ..self }
     }
 
     /// Calls `start` with the compiler of programs for so many environments.

@@ -40,7 +40,7 @@ impl<A: Learn<Observation = Tensor>> Functions<A, FromRollouts> {
             threads,
             unroll,
             learners,
-            processes,
+            processes: processes.count,
             keeps_lanes: false,
         };
         let init = |(key,)| acting.init(Key::from_words(key)).sharded;

@@ -84,7 +84,7 @@ fn exchange() -> Result<()> {
             // The loop carries a number: one that carries the sums would copy them.
             fori_loop(0..repeats, scalar(0.0f32), |_, last| last + psum(x, Replicas).index(0))
         })?;
-        let compile = CompileOptions { processes: world.size(), ..CompileOptions::default() };
+        let compile = CompileOptions { processes: client.processes(), ..CompileOptions::default() };
         let options = ProgramOptions { compile, ..ProgramOptions::default() };
         let placements = vec![Placement::Replicated];
         let program = Program::compile(&client, "exchange", &traced, placements, &options)?;

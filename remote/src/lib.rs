@@ -23,6 +23,7 @@ mod packed;
 pub mod proto;
 pub mod server;
 mod spaces;
+pub mod store;
 mod tls;
 mod unix;
 pub mod worker;

@@ -20,8 +20,8 @@ use crate::program::{Lowered, Program, ProgramOptions, lower_with, quick};
 use crate::tree::{Device, Host, Placement};
 use crate::warnings;
 use crate::{
-    Array, Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, RuntimeError,
-    Transfers,
+    Array, Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, Processes,
+    RuntimeError, Transfers,
 };
 
 /// Arguments of the loop's program.
@@ -128,7 +128,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
     /// # Errors
     /// [`RuntimeError::Lowering`].
     pub fn lower_with(&self, simplify: &Simplify) -> Result<Lowered, RuntimeError> {
-        lower_with(&self.name, &self.run, (self.replicas, 1), simplify)
+        lower_with(&self.name, &self.run, (self.replicas, Processes::ONE), simplify)
     }
 
     /// Least memory of the loop on so many devices: the state, and the results of its largest loop.

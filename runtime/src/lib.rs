@@ -49,7 +49,7 @@ pub use podracer_pjrt as pjrt;
 pub use podracer_pjrt::{
     Argument, Array, ArrayError, Buffer, Client, ClientOptions, Collective, CompileOptions,
     Compiled, Count, Element, ErrorCode, Event, Executable, ExecutableCache, ExecuteError,
-    HloModule, LiveBuffer, Loop, MemoryStats, Module, NamedValue, OptionValue, Plugin,
+    HloModule, LiveBuffer, Loop, MemoryStats, Module, NamedValue, OptionValue, Plugin, Processes,
     RuntimeError, SourceLine, Topology, TransferCounts, Transfers, Work, World, XlaOptions,
     process_transfers,
 };

@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use podracer_compiler::stablehlo::{ArgumentSpec, Donation, ModuleSpec, stablehlo};
+use podracer_compiler::stablehlo::{ArgumentSpec, Donation, ModuleSpec, Processes, stablehlo};
 use podracer_compiler::{TensorType, simplify as passes};
 use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 
@@ -81,7 +81,7 @@ pub fn lower<A: Tree, R: Tree>(
     traced: &Traced<A, R>,
     replicas: usize,
 ) -> Result<Lowered, RuntimeError> {
-    lower_with(name, traced, (replicas, 1), &passes::Options::default())
+    lower_with(name, traced, (replicas, Processes::ONE), &passes::Options::default())
 }
 
 /// Lowers a traced function of one replica whose arguments all stay the caller's: for what is run by others, who may call
@@ -94,14 +94,14 @@ pub fn lower_kept<A: Tree, R: Tree>(
     traced: &Traced<A, R>,
 ) -> Result<Lowered, RuntimeError> {
     let kept = |arguments: &[_], _: &[_]| vec![Donation::Kept; arguments.len()];
-    lower_as(name, traced, (1, 1), &passes::Options::default(), kept)
+    lower_as(name, traced, (1, Processes::ONE), &passes::Options::default(), kept)
 }
 
 /// [`lower`] for so many replicas of so many processes, with the simplifications that `options` say.
 pub(crate) fn lower_with<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
-    replicas: (usize, usize),
+    replicas: (usize, Processes),
     options: &passes::Options,
 ) -> Result<Lowered, RuntimeError> {
     lower_as(name, traced, replicas, options, donations)
@@ -114,7 +114,7 @@ type Leaves = [(Path, TensorType)];
 fn lower_as<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
-    (replicas, processes): (usize, usize),
+    (replicas, processes): (usize, Processes),
     options: &passes::Options,
     donations: impl FnOnce(&Leaves, &Leaves) -> Vec<Donation>,
 ) -> Result<Lowered, RuntimeError> {
@@ -226,7 +226,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         compile_time: Duration,
     ) -> Self {
         let client = executable.devices().first().map(pjrt::Device::client);
-        let world = client.and_then(Client::world).filter(|_| options.processes > 1);
+        let world = client.and_then(Client::world).filter(|_| options.processes.count > 1);
         let arguments = PhantomData;
         Program { executable, results, placements, world, compile_time, cached, arguments }
     }

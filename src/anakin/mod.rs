@@ -17,7 +17,7 @@ use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 use podracer_runtime::setters::ConfigureAnakin;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, Checkpoint, CheckpointError,
-    Client, CompileOptions, OptionValue, ProgramOptions, RuntimeError, World, lower_kept,
+    Client, CompileOptions, OptionValue, ProgramOptions, RuntimeError, lower_kept,
 };
 
 use crate::UsageError;
@@ -232,9 +232,9 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     /// Errors of [`Anakin::trace`], and of the runtime and XLA.
     #[track_caller]
     pub fn compile(&self, client: &Client) -> Result<CompiledAnakin<E, A>> {
-        let processes = client.world().map_or(1, World::size);
+        let processes = client.processes();
         let compile = CompileOptions {
-            replicas: self.devices / processes,
+            replicas: self.devices / processes.count,
             processes,
             xla: self.xla_options(client.platform()),
             ..CompileOptions::default()

@@ -49,6 +49,8 @@ mod runs;
 mod serve;
 mod session;
 mod signals;
+#[cfg(feature = "central")]
+mod store;
 mod summary;
 mod sweep;
 mod target;
@@ -255,6 +257,14 @@ fn limit(error: &anyhow::Error) -> String {
 /// Greatest number of devices that a CPU is divided into: XLA takes minutes and gigabytes for tens of thousands.
 const MOST_CPU_DEVICES: usize = 1024;
 
+#[cfg(feature = "central")]
+use store::of_all as store_of_all;
+
+#[cfg(not(feature = "central"))]
+fn store_of_all(_: World) -> Result<&'static dyn podracer_runtime::pjrt::KeyValueStore> {
+    Err(UsageError::new("several processes train together on GPUs with the feature `central`, which this program is built without").into())
+}
+
 /// Opens the devices that the settings ask for.
 fn open(settings: &Settings) -> Result<Client> {
     // Where actors and learners are on different devices, a CPU has as many as are named.
@@ -276,12 +286,12 @@ fn open(settings: &Settings) -> Result<Client> {
         && settings.train.devices.named() == 1
         && training_loop.lanes() <= ONE_THREAD;
     let world = World::joined();
-    let options = match small && plugin.name() == "cpu" {
-        true => {
-            ClientOptions { cpu_devices: Some(1), cpu_threads: Some(NonZero::<usize>::MIN), world }
-        }
-        false => ClientOptions { cpu_devices, world, ..ClientOptions::default() },
+    let store = world.filter(|_| plugin.name() == "cuda13").map(store_of_all).transpose()?;
+    let (cpu_devices, cpu_threads) = match small && plugin.name() == "cpu" {
+        true => (Some(1), Some(NonZero::<usize>::MIN)),
+        false => (cpu_devices, None),
     };
+    let options = ClientOptions { cpu_devices, cpu_threads, world, store };
     Ok(Client::new(plugin, options)?)
 }
 

@@ -109,6 +109,10 @@ pub(super) fn agree<T>(
     facts: impl FnOnce(&T) -> Result<Facts>,
 ) -> Result<T> {
     let Some(world) = world else { return made };
+    if made.as_ref().is_err_and(|error| error.is::<NotBegun>()) {
+        // All know, by another call.
+        return made;
+    }
     let made = made.and_then(|made| Ok((facts(&made)?, made)));
     let tells = world.is_first();
     let problem = made.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default();

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_dsl::Tree;
-use podracer_runtime::{AnakinLoop, CompileOptions, ExecutableCache, ProgramOptions, World};
+use podracer_runtime::{AnakinLoop, CompileOptions, ExecutableCache, ProgramOptions};
 
 use crate::training::{LoopModule, Stage, Start};
 
@@ -34,7 +34,7 @@ pub(super) fn module<R: Tree, S: Tree, M: Tree, E: Tree>(
 pub(super) fn options(start: &Start<'_>, groups: &Simplify) -> ProgramOptions {
     let compile = CompileOptions {
         replicas: start.devices.len(),
-        processes: start.client.world().map_or(1, World::size),
+        processes: start.client.processes(),
         device_assignment: Some(start.devices.to_vec()),
         xla: start.xla.to_vec(),
     };

@@ -99,8 +99,8 @@ fn run_on(
     arguments: &[Vec<Array>],
     xla: Vec<(String, OptionValue)>,
 ) -> Result<Vec<Vec<Array>>> {
-    let (replicas, processes) = (arguments.len(), client.world().map_or(1, World::size));
-    let spec = ModuleSpec::new(func.name.clone(), func).replicas(replicas * processes);
+    let (replicas, processes) = (arguments.len(), client.processes());
+    let spec = ModuleSpec::new(func.name.clone(), func).replicas(replicas * processes.count);
     let spec = spec.processes(processes);
     let module = stablehlo(func, &spec).context("emitting StableHLO")?;
     let mut compiled =

@@ -6,6 +6,7 @@ use std::process::Command;
 use podracer_compiler::ops::{
     AllGather, AllReduce, AxisIndex, CollectivePermute, Combination, REPLICAS,
 };
+use podracer_compiler::stablehlo::{ModuleSpec, Processes, stablehlo};
 use podracer_compiler::transform::{VmapContext, vmap as batched_func};
 use podracer_compiler::{Array, Builder, DType, Func, Scalar, TensorType};
 use podracer_dsl::prelude::*;
@@ -103,6 +104,25 @@ fn replicas_compute_what_a_named_vmap_does() {
     check_all(&[2, 4].map(of).concat());
 }
 
+/// On a GPU or TPU a program is the same for all devices, whichever process has them; on a CPU it is one process's, and calls the others.
+#[test]
+fn a_module_is_for_all_devices_where_collectives_span_processes() {
+    let types = TYPES.map(|(dtype, shape)| TensorType::new(dtype, shape));
+    let func = collectives(&types, 4);
+    let text = |processes| {
+        let spec = ModuleSpec::new("collectives", &func).replicas(4).processes(processes);
+        stablehlo(&func, &spec).expect("StableHLO").text
+    };
+    let one = text(Processes::ONE);
+    assert!(one.contains("mhlo.num_replicas = 4") && !one.contains("podracer_"), "{one}");
+    assert_eq!(text(Processes { count: 2, by_calls: false }), one);
+    let called = text(Processes { count: 2, by_calls: true });
+    assert!(
+        called.contains("mhlo.num_replicas = 2") && called.contains("podracer_sum"),
+        "{called}"
+    );
+}
+
 /// The processes are this test once more, as MPI's launcher starts it.
 #[test]
 fn replicas_of_several_processes_compute_what_a_named_vmap_does() {
@@ -170,7 +190,7 @@ fn gradients_are_averaged_as_mpi4py_does() {
         let options =
             ClientOptions { cpu_devices: Some(1), world: Some(world), ..Default::default() };
         let client = Client::cpu(options).expect("the plugin");
-        let compile = CompileOptions { processes: world.size(), ..CompileOptions::default() };
+        let compile = CompileOptions { processes: client.processes(), ..CompileOptions::default() };
         let options = ProgramOptions { compile, ..ProgramOptions::default() };
         // Each process has its own gradient: the buffers are read, and not put together.
         let placements = vec![Placement::Replicated; 2];

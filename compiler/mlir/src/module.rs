@@ -79,7 +79,7 @@ fn set_attributes(
             .map_err(|message| MlirError::Rejected(vec![message]))
     };
     // The specification was checked: they fit.
-    let replicas = i32::try_from(spec.local_replicas()).unwrap_or(i32::MAX);
+    let replicas = i32::try_from(spec.module_replicas()).unwrap_or(i32::MAX);
     let mut operation = module.as_operation_mut();
     if !spec.name.is_empty() {
         operation.set_attribute("sym_name", string(context, &spec.name));

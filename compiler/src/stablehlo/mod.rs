@@ -17,7 +17,7 @@ mod spec;
 mod text;
 
 pub use error::EmitError;
-pub use spec::{ArgumentSpec, Donation, ModuleSpec};
+pub use spec::{ArgumentSpec, Donation, ModuleSpec, Processes};
 pub use text::opaque;
 
 use crate::ir::Func;

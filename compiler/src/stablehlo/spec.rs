@@ -41,6 +41,27 @@ impl ArgumentSpec {
     }
 }
 
+/// The processes that run a program together, each on as many devices, and the way of values between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processes {
+    /// The number of processes.
+    pub count: usize,
+    /// True where the platform's own collectives end with the process, so that values cross to others in calls of the runtime
+    /// ([`exchange`](crate::ops::exchange)).
+    pub by_calls: bool,
+}
+
+impl Processes {
+    /// One process by itself.
+    pub const ONE: Self = Processes { count: 1, by_calls: false };
+
+    /// The number of processes between which values cross in calls of the runtime; 1 if in none.
+    #[must_use]
+    pub fn calling(self) -> usize {
+        if self.by_calls { self.count } else { 1 }
+    }
+}
+
 /// The names, replicas and donations of a module: all that its function does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleSpec {
@@ -48,10 +69,8 @@ pub struct ModuleSpec {
     pub name: String,
     /// The number of devices that run it together, each with arguments of its own; at least 1.
     pub replicas: usize,
-    /// The number of processes that have these devices, as many each; 1 also where the platform's own collectives span processes.
-    /// With more, a module is for one process's devices, and what crosses between processes goes through calls of the runtime
-    /// ([`exchange`](crate::ops::exchange)).
-    pub processes: usize,
+    /// The processes that have these devices, as many each.
+    pub processes: Processes,
     /// The arguments of the main function, in order.
     pub arguments: Vec<ArgumentSpec>,
     /// The key paths of the results, in order; empty ones are left out of the text.
@@ -65,7 +84,7 @@ impl ModuleSpec {
         ModuleSpec {
             name: name.into(),
             replicas: 1,
-            processes: 1,
+            processes: Processes::ONE,
             arguments: (0..func.params.len())
                 .map(|i| ArgumentSpec::kept(format!("arg{i}")))
                 .collect(),
@@ -80,15 +99,15 @@ impl ModuleSpec {
     }
 
     /// The spec for replicas that so many processes share.
-    pub fn processes(mut self, processes: usize) -> Self {
+    pub fn processes(mut self, processes: Processes) -> Self {
         self.processes = processes;
         self
     }
 
-    /// The replicas of one process, for which the module is.
+    /// The replicas that the module is written for: those of one process where values cross between processes in calls, and else all.
     #[must_use]
-    pub fn local_replicas(&self) -> usize {
-        self.replicas / self.processes.max(1)
+    pub fn module_replicas(&self) -> usize {
+        self.replicas / self.processes.calling().max(1)
     }
 
     /// Checks the specification against the function it is for.
@@ -101,8 +120,9 @@ impl ModuleSpec {
         if self.replicas == 0 || i32::try_from(self.replicas).is_err() {
             return Err(EmitError::Replicas(self.replicas));
         }
-        if self.processes == 0 || !self.replicas.is_multiple_of(self.processes) {
-            let (replicas, processes) = (self.replicas, self.processes);
+        let processes = self.processes.count;
+        if processes == 0 || !self.replicas.is_multiple_of(processes) {
+            let replicas = self.replicas;
             return Err(EmitError::Processes { replicas, processes });
         }
         let mut taken = vec![false; func.results.len()];

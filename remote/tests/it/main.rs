@@ -13,5 +13,6 @@ mod refusals;
 mod security;
 #[path = "../../../tests/src/skip.rs"]
 mod skip;
+mod store;
 mod support;
 mod working;

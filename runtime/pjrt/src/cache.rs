@@ -74,7 +74,9 @@ impl ExecutableCache {
         module: &Module,
         options: &CompileOptions,
     ) -> Result<(Executable, bool), RuntimeError> {
-        let Some(folder) = &self.folder else {
+        // A program of other processes' devices is for these alone, and all have to compile it together.
+        let together = options.processes.calling() < options.processes.count;
+        let Some(folder) = self.folder.as_ref().filter(|_| !together) else {
             return Ok((client.compile(module, options)?, false));
         };
         let path = folder.join(key(client, module, options)?).with_extension(EXTENSION);

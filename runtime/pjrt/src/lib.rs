@@ -31,7 +31,7 @@ mod transfers;
 
 pub use c_api::{
     Argument, Buffer, Client, ClientOptions, Compiled, Device, Event, Executable, ExecuteError,
-    MemoryStats, NamedValue, Plugin, Topology, exit,
+    KeyValueStore, MemoryStats, NamedValue, Plugin, Topology, exit,
 };
 #[doc(hidden)]
 pub use c_api::{PIECE, Upload};
@@ -40,6 +40,7 @@ pub use error::{ErrorCode, RuntimeError};
 pub use hlo::{Collective, HloModule, LiveBuffer, Loop, SourceLine, Work};
 pub use module::Module;
 pub use options::{CompileOptions, OptionValue, XlaOptions};
+pub use podracer_compiler::stablehlo::Processes;
 pub use podracer_compiler::{Array, ArrayError, Element};
 pub use podracer_mpi::{Combine, Launched, Member, MpiError, Number, World, launched};
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};

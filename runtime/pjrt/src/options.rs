@@ -12,7 +12,7 @@ use crate::proto::{
     CompileOptionsProto, ComputationDevice, DeviceAssignmentProto, ExecutableBuildOptionsProto,
     ExtraDebugOptions, OptionOverride, OptionOverrideProto,
 };
-use crate::{Client, Module, RuntimeError, flags};
+use crate::{Client, Module, Processes, RuntimeError, flags};
 
 /// The option that is itself a list of options.
 const EXTRA: &str = "xla_backend_extra_options";
@@ -47,9 +47,9 @@ impl fmt::Display for OptionValue {
 pub struct CompileOptions {
     /// Number of this process's devices that the module runs on at once.
     pub replicas: usize,
-    /// Number of processes that run the module together, each on as many devices: 1, or those of the client's
-    /// [`World`](crate::World).
-    pub processes: usize,
+    /// The processes that run the module together, each on as many devices: one, or those of the client
+    /// ([`Client::processes`]).
+    pub processes: Processes,
     /// The device of each replica, by index in [`crate::Client::devices`]; by default the first ones. Must be left out when
     /// compiling for a topology.
     pub device_assignment: Option<Vec<usize>>,
@@ -62,7 +62,7 @@ pub struct CompileOptions {
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { replicas: 1, processes: 1, device_assignment: None, xla: Vec::new() }
+        Self { replicas: 1, processes: Processes::ONE, device_assignment: None, xla: Vec::new() }
     }
 }
 
@@ -70,7 +70,7 @@ impl CompileOptions {
     /// Number of devices, of all processes, that run the module together.
     #[must_use]
     pub fn members(&self) -> usize {
-        self.replicas * self.processes
+        self.replicas * self.processes.count
     }
 
     /// Checks that the processes which run programs together are to compile the same ones, with the same options: programs that differ in
@@ -79,17 +79,20 @@ impl CompileOptions {
     /// # Errors
     /// [`RuntimeError::Processes`] with what differs, and in which process.
     pub fn agree(&self, client: &Client, modules: &[&Module]) -> Result<(), RuntimeError> {
-        let Some(world) = client.world().filter(|_| self.processes > 1) else { return Ok(()) };
+        let Some(world) = client.world().filter(|_| self.processes.count > 1) else {
+            return Ok(());
+        };
         let mut text = Sha256::new();
         modules.iter().for_each(|module| text.update(module.key()));
         let xla: Vec<String> =
             (self.xla.iter()).map(|(name, value)| format!("{name}={value}")).collect();
         // The text has the number of devices too, and says less of it.
-        Ok(world.agree(&[
+        world.agree(&[
             ("the number of devices", self.replicas.to_string()),
             ("the program's text", format!("{:x}", text.finalize())),
             ("XLA's options", xla.join(" ")),
-        ])?)
+        ])?;
+        client.meet(world)
     }
 
     /// The placement as device indices, on a client with `devices` devices.
@@ -144,7 +147,8 @@ impl CompileOptions {
         self.xla.iter().any(|(name, _)| name == EXTRA)
     }
 
-    /// The serialized `CompileOptionsProto`. Unset numbers are zeros, which XLA aborts on: every field that it reads is set.
+    /// The serialized `CompileOptionsProto`. Unset numbers are zeros, which XLA aborts on: every field that it reads is set. The devices
+    /// are those of all replicas that the module is written for.
     ///
     /// `debug_options` is a complete `DebugOptions` as XLA serialized it.
     pub(crate) fn encode(
@@ -164,7 +168,7 @@ impl CompileOptions {
             executable_build_options: Some(ExecutableBuildOptionsProto {
                 device_ordinal: -1,
                 debug_options: debug_options.map(|all| [all, added].concat()),
-                num_replicas: self.replicas as i64,
+                num_replicas: device_ids.map_or(self.replicas, <[i64]>::len) as i64,
                 num_partitions: 1,
                 device_assignment: assignment,
             }),

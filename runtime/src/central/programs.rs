@@ -7,7 +7,7 @@ use podracer_dsl::prelude::{
 use podracer_envs::host::HostSpec;
 
 use crate::Placement;
-use crate::sebulba::programs::{Traces, expect, same};
+use crate::sebulba::programs::{ALONE, Traces, expect, same};
 use crate::sebulba::{HostLoopFunctions, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaShape};
 
 /// The programs of a run with central inference.
@@ -84,15 +84,15 @@ impl CentralLoop {
             Ok(Sized {
                 size,
                 log: Spec::clone(log),
-                act: lowering.program("act", (1, 1), &act)?,
-                take_out: lowering.program("take_out", (1, 1), &take_out)?,
+                act: lowering.program("act", ALONE, &act)?,
+                take_out: lowering.program("take_out", ALONE, &take_out)?,
             })
         });
         Ok(CentralLoop {
             sized: sized.collect::<Result<_, SebulbaError>>()?,
-            restart: lowering.program("restart", (1, 1), &restart)?,
-            unrolls: lowering.program("unrolls", (1, 1), &unrolls)?,
-            shards: lowering.program("shards", (1, 1), &shards)?,
+            restart: lowering.program("restart", ALONE, &restart)?,
+            unrolls: lowering.program("unrolls", ALONE, &unrolls)?,
+            shards: lowering.program("shards", ALONE, &shards)?,
             learning,
         })
     }

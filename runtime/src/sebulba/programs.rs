@@ -15,7 +15,7 @@ use super::origin::Origin;
 use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
 use crate::settings::HostLoopSettings;
-use crate::{Client, Placement, RuntimeError, World, projection, warnings};
+use crate::{Client, Placement, Processes, RuntimeError, World, projection, warnings};
 
 /// The functions of the DSL that Sebulba and central inference schedule. Each becomes a program.
 ///
@@ -115,7 +115,7 @@ pub struct SebulbaShape {
     /// Learner devices of a process.
     pub learners: usize,
     /// Processes that learn together, each with as many threads and learners.
-    pub processes: usize,
+    pub processes: Processes,
     /// Steps of a trajectory.
     pub unroll: usize,
 }
@@ -124,12 +124,12 @@ impl SebulbaShape {
     /// Learner devices of all processes.
     #[must_use]
     pub fn all_learners(&self) -> usize {
-        self.learners * self.processes
+        self.learners * self.processes.count
     }
 
     /// The processes that a client's programs of this shape span; `None` for one process.
     pub(crate) fn world(&self, client: &Client) -> Option<World> {
-        client.world().filter(|_| self.processes > 1)
+        client.world().filter(|_| self.processes.count > 1)
     }
 }
 
@@ -264,9 +264,9 @@ impl SebulbaLoop {
             state: placed(&learner),
             metrics: names(metrics),
             init: lowered.program("init", (shape.all_learners(), shape.processes), &init)?,
-            start: lowered.program("start", (1, 1), &start)?,
-            act: lowered.program("act", (1, 1), &act)?,
-            finish: lowered.program("finish", (1, 1), &finish)?,
+            start: lowered.program("start", ALONE, &start)?,
+            act: lowered.program("act", ALONE, &act)?,
+            finish: lowered.program("finish", ALONE, &finish)?,
             learn: lowered.program("learn", (shape.all_learners(), shape.processes), &learn)?,
             environments: environments.clone(),
             shape,
@@ -391,6 +391,9 @@ pub(crate) struct Traces<'a, F: HostLoopFunctions> {
     pub(crate) shard: Spec<F::Shard>,
 }
 
+/// The replicas of a program of one device.
+pub(crate) const ALONE: (usize, Processes) = (1, Processes::ONE);
+
 /// The names and options that all programs of a run are lowered with.
 pub(crate) struct Lowering<'a> {
     /// The run's name.
@@ -403,7 +406,7 @@ impl Lowering<'_> {
     pub(crate) fn program<A: Tree, R: Tree>(
         &self,
         program: &'static str,
-        replicas: (usize, usize),
+        replicas: (usize, Processes),
         traced: &Traced<A, R>,
     ) -> Result<SebulbaProgram, RuntimeError> {
         let name = format!("{}_{program}", self.name);

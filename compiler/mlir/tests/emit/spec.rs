@@ -3,7 +3,7 @@
 use crate::double::{check, func_at, module, module_of, ty};
 use crate::programs;
 use podracer_compiler::lower::hlo_simple;
-use podracer_compiler::stablehlo::{ArgumentSpec, EmitError, ModuleSpec, stablehlo};
+use podracer_compiler::stablehlo::{ArgumentSpec, EmitError, ModuleSpec, Processes, stablehlo};
 use podracer_compiler::{DType, Func, Loc};
 
 fn swap() -> Func {
@@ -17,7 +17,7 @@ fn spec() -> ModuleSpec {
     ModuleSpec {
         name: "step".into(),
         replicas: 4,
-        processes: 1,
+        processes: Processes::ONE,
         arguments: vec![
             ArgumentSpec::into_result("state.params.w", 1),
             ArgumentSpec::donor("state.count"),

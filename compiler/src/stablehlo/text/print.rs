@@ -67,7 +67,7 @@ impl Printer<'_> {
         if !spec.name.is_empty() {
             write!(self.text, "{} ", symbol(&spec.name))?;
         }
-        let replicas = spec.local_replicas();
+        let replicas = spec.module_replicas();
         writeln!(
             self.text,
             "attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = {replicas} : i32}} {{"

@@ -10,18 +10,18 @@ use std::thread;
 use super::api::{Api, call, rest, slice, text};
 use super::exchange;
 use super::ffi;
+use super::key_value::{KeyValueStore, attach, node};
 use super::plugin::Plugin;
 use super::threads::with_cores;
 use super::value::{self, NamedValue};
-use crate::RuntimeError;
-use crate::World;
 use crate::error::ErrorCode;
+use crate::{Processes, RuntimeError, World};
 
 /// Options of opening a client.
 ///
 /// A client of GPUs takes their memory as it is needed. `PODRACER_GPU_MEMORY=0.75` makes it take three quarters of it at once,
 /// which XLA does otherwise, and which leaves nothing to a second process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct ClientOptions {
     /// The number of CPU devices; by default one per core that this process may use. Only for the `cpu` plugin.
     pub cpu_devices: Option<usize>,
@@ -30,10 +30,16 @@ pub struct ClientOptions {
     pub cpu_threads: Option<NonZero<usize>>,
     /// The processes whose devices run programs together with this client's; by default this process is by itself.
     pub world: Option<World>,
+    /// The store by which the processes of a world tell each other of their devices. Only for the plugin `cuda13`, which needs it there:
+    /// its collectives span processes.
+    pub store: Option<&'static dyn KeyValueStore>,
 }
 
 /// The variable that names the share of a GPU's memory to take at once.
 const GPU_MEMORY: &str = "PODRACER_GPU_MEMORY";
+
+/// The variable in which a launcher says which GPUs are a process's.
+const GPUS: &str = "CUDA_VISIBLE_DEVICES";
 
 /// The rule for a GPU's memory: it is taken as it is needed, or a share of it at once.
 fn gpu_memory(share: Option<&str>) -> Result<Vec<(String, NamedValue)>, RuntimeError> {
@@ -70,6 +76,8 @@ pub(super) struct Inner {
     /// XLA's own values of its options, once they were needed.
     pub(super) debug_options: OnceLock<Vec<u8>>,
     world: Option<World>,
+    /// XLA's numbers of the devices of each process of the world, once they have told each other.
+    everywhere: OnceLock<Vec<Vec<i64>>>,
 }
 
 /// The facts about a device that never change.
@@ -77,8 +85,6 @@ pub(super) struct DeviceData {
     pub(super) raw: *mut ffi::PJRT_Device,
     pub(super) id: i64,
     pub(super) kind: String,
-    /// True if this process can use the device.
-    pub(super) local: bool,
 }
 
 // SAFETY: PJRT's devices may be used from any thread, and live as long as the client that owns this list.
@@ -115,59 +121,7 @@ impl Client {
     }
 
     fn open(plugin: Plugin, options: ClientOptions) -> Result<Self, RuntimeError> {
-        // XLA ignores the names of options it does not know, so only those known to exist are sent.
-        let mut create = Vec::new();
-        if plugin.name() == "cpu" {
-            let cores = || thread::available_parallelism().map_or(1, NonZero::get);
-            let devices = options.cpu_devices.unwrap_or_else(cores);
-            if devices == 0 {
-                return Err(RuntimeError::Options(
-                    "a client needs at least one device and 0 were asked for".to_owned(),
-                ));
-            }
-            create.push(("cpu_device_count".to_owned(), NamedValue::Int(devices as i64)));
-            if let Some(world) = options.world {
-                exchange::join(plugin, world)?;
-            }
-        } else if options.world.is_some() {
-            return Err(RuntimeError::Options(format!(
-                "several processes train together on the plugin `cpu` only, and `{}` was asked for",
-                plugin.name()
-            )));
-        } else if let Some(devices) = options.cpu_devices {
-            let name = plugin.name();
-            return Err(RuntimeError::Options(format!(
-                "{devices} CPU devices were asked of the plugin `{name}`"
-            )));
-        } else if plugin.name() == "cuda13" {
-            let share = env::var_os(GPU_MEMORY).map(|share| share.to_string_lossy().into_owned());
-            create.extend(gpu_memory(share.as_deref())?);
-        }
-        let written = value::write(&create);
-        let mut args = ffi::PJRT_Client_Create_Args {
-            create_options: written.as_ptr(),
-            num_options: written.len(),
-            ..rest()
-        };
-        let api = plugin.api();
-        // SAFETY: the options point into `create`, which outlives the call.
-        unsafe { call!(api, PJRT_Client_Create, &mut args) }?;
-        let raw = NonNull::new(args.client).ok_or_else(|| no_value("PJRT_Client_Create"))?;
-        // From here on the client is freed by `Inner::drop`, whatever fails.
-        let (platform, version) = (String::new(), String::new());
-        let mut inner = Inner {
-            plugin,
-            raw,
-            platform,
-            version,
-            devices: Vec::new(),
-            launch: Mutex::new(()),
-            debug_options: OnceLock::new(),
-            world: options.world,
-        };
-        inner.platform = inner.read_platform()?;
-        inner.version = inner.read_version()?;
-        inner.devices = inner.read_devices()?;
+        let inner = Inner::create(plugin, &create_options(plugin, options)?, options)?;
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -195,6 +149,47 @@ impl Client {
         self.inner.world
     }
 
+    /// The processes that run programs together with this one.
+    #[must_use]
+    pub fn processes(&self) -> Processes {
+        let by_calls = self.platform() == "cpu";
+        self.world().map_or(Processes::ONE, |world| Processes { count: world.size(), by_calls })
+    }
+
+    /// Tells all processes of the world which devices each of them has, where the platform's collectives span them.
+    pub(crate) fn meet(&self, world: World) -> Result<(), RuntimeError> {
+        if self.processes().by_calls || self.inner.everywhere.get().is_some() {
+            return Ok(());
+        }
+        let ids = self.inner.devices.iter().flat_map(|device| device.id.to_le_bytes());
+        let all = world.gather(&ids.collect::<Vec<u8>>())?;
+        let read = |bytes: &Vec<u8>| {
+            bytes.as_chunks().0.iter().map(|id| i64::from_le_bytes(*id)).collect()
+        };
+        // Another thread of this process has no other answer.
+        let _ = self.inner.everywhere.set(all.iter().map(read).collect());
+        Ok(())
+    }
+
+    /// XLA's numbers of the devices of a module's replicas: those of this process, by index, and those with the same indices of all other
+    /// processes, where the module is for all.
+    pub(super) fn assigned(
+        &self,
+        placement: &[usize],
+        processes: Processes,
+    ) -> Result<Vec<i64>, RuntimeError> {
+        if processes.calling() == processes.count {
+            return Ok(placement.iter().map(|&index| self.inner.devices[index].id).collect());
+        }
+        let unknown = || {
+            RuntimeError::Options(
+                "the processes have not told each other of their devices: CompileOptions::agree comes first".to_owned(),
+            )
+        };
+        let everywhere = self.inner.everywhere.get().ok_or_else(unknown)?;
+        assigned(everywhere, placement)
+    }
+
     pub(super) fn api(&self) -> Api {
         self.inner.plugin.api()
     }
@@ -204,7 +199,95 @@ impl Client {
     }
 }
 
+/// The options of the plugin's that the client is created with. XLA ignores the names of options it does not know, so only those known to
+/// exist are sent.
+fn create_options(
+    plugin: Plugin,
+    options: ClientOptions,
+) -> Result<Vec<(String, NamedValue)>, RuntimeError> {
+    let wrong = |problem: String| Err(RuntimeError::Options(problem));
+    let name = plugin.name();
+    if name == "cpu" {
+        let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+        let devices = options.cpu_devices.unwrap_or_else(cores);
+        if devices == 0 {
+            return wrong("a client needs at least one device and 0 were asked for".to_owned());
+        }
+        if let Some(world) = options.world {
+            exchange::join(plugin, world)?;
+        }
+        return Ok(vec![("cpu_device_count".to_owned(), NamedValue::Int(devices as i64))]);
+    }
+    if let Some(devices) = options.cpu_devices {
+        return wrong(format!("{devices} CPU devices were asked of the plugin `{name}`"));
+    }
+    if name != "cuda13" {
+        // A TPU's processes find each other by themselves.
+        return Ok(Vec::new());
+    }
+    let share = env::var_os(GPU_MEMORY).map(|share| share.to_string_lossy().into_owned());
+    let mut create = gpu_memory(share.as_deref())?;
+    if let Some(world) = options.world {
+        if options.store.is_none() {
+            return wrong(format!("the processes of the plugin `{name}` need a store"));
+        }
+        create.extend(node(world, env::var_os(GPUS).is_some()));
+    }
+    Ok(create)
+}
+
+/// The devices with these indices of each process, one process's after another's.
+fn assigned(everywhere: &[Vec<i64>], placement: &[usize]) -> Result<Vec<i64>, RuntimeError> {
+    let ids = everywhere.iter().enumerate().flat_map(|(rank, ids)| {
+        placement.iter().map(move |&index| {
+            ids.get(index).copied().ok_or_else(|| {
+                RuntimeError::Options(format!(
+                    "device {index} is asked for in each process, and process {rank} has {}",
+                    ids.len()
+                ))
+            })
+        })
+    });
+    ids.collect()
+}
+
 impl Inner {
+    pub(super) fn create(
+        plugin: Plugin,
+        create: &[(String, NamedValue)],
+        options: ClientOptions,
+    ) -> Result<Self, RuntimeError> {
+        let written = value::write(create);
+        let mut args = ffi::PJRT_Client_Create_Args {
+            create_options: written.as_ptr(),
+            num_options: written.len(),
+            ..rest()
+        };
+        if let Some(store) = options.store {
+            attach(&mut args, store);
+        }
+        let api = plugin.api();
+        // SAFETY: the options point into `create`, which outlives the call.
+        unsafe { call!(api, PJRT_Client_Create, &mut args) }?;
+        let raw = NonNull::new(args.client).ok_or_else(|| no_value("PJRT_Client_Create"))?;
+        // From here on the client is freed by `Inner::drop`, whatever fails.
+        let mut inner = Inner {
+            plugin,
+            raw,
+            platform: String::new(),
+            version: String::new(),
+            devices: Vec::new(),
+            launch: Mutex::new(()),
+            debug_options: OnceLock::new(),
+            world: options.world,
+            everywhere: OnceLock::new(),
+        };
+        inner.platform = inner.read_platform()?;
+        inner.version = inner.read_version()?;
+        inner.devices = inner.read_devices()?;
+        Ok(inner)
+    }
+
     fn read_platform(&self) -> Result<String, RuntimeError> {
         let mut args = ffi::PJRT_Client_PlatformName_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: the client is live, and the name lives as long as it.
@@ -226,20 +309,18 @@ impl Inner {
 
     fn read_devices(&self) -> Result<Vec<DeviceData>, RuntimeError> {
         let api = self.plugin.api();
-        let mut args = ffi::PJRT_Client_Devices_Args { client: self.raw.as_ptr(), ..rest() };
+        // Those of other processes are in no list: programs and buffers of this client cannot be on them.
+        let mut args =
+            ffi::PJRT_Client_AddressableDevices_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: the client is live, and the list lives as long as it.
         let devices = unsafe {
-            call!(api, PJRT_Client_Devices, &mut args)?;
-            slice(args.devices, args.num_devices)
+            call!(api, PJRT_Client_AddressableDevices, &mut args)?;
+            slice(args.addressable_devices, args.num_addressable_devices)
         };
         let describe = |&raw: &*mut ffi::PJRT_Device| {
             let mut args = ffi::PJRT_Device_GetDescription_Args { device: raw, ..rest() };
-            let mut local = ffi::PJRT_Device_IsAddressable_Args { device: raw, ..rest() };
             // SAFETY: the device and its description live as long as the client.
-            unsafe {
-                call!(api, PJRT_Device_GetDescription, &mut args)?;
-                call!(api, PJRT_Device_IsAddressable, &mut local)?;
-            }
+            unsafe { call!(api, PJRT_Device_GetDescription, &mut args) }?;
             let device_description = args.device_description;
             let mut id = ffi::PJRT_DeviceDescription_Id_Args { device_description, ..rest() };
             let mut kind = ffi::PJRT_DeviceDescription_Kind_Args { device_description, ..rest() };
@@ -249,7 +330,7 @@ impl Inner {
                 call!(api, PJRT_DeviceDescription_Kind, &mut kind)?;
                 text(kind.device_kind, kind.device_kind_size)
             };
-            Ok(DeviceData { raw, id: i64::from(id.id), kind, local: local.is_addressable })
+            Ok(DeviceData { raw, id: i64::from(id.id), kind })
         };
         devices.iter().map(describe).collect()
     }
@@ -281,6 +362,15 @@ pub(super) fn no_value(call: &'static str) -> RuntimeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replicas_are_on_the_devices_of_all_processes_in_their_order() {
+        let everywhere = [vec![0, 1], vec![8, 9]];
+        assert_eq!(assigned(&everywhere, &[0, 1]).unwrap(), [0, 1, 8, 9]);
+        assert_eq!(assigned(&everywhere, &[1]).unwrap(), [1, 9]);
+        let error = assigned(&[vec![0, 1], vec![8]], &[1]).unwrap_err().to_string();
+        assert!(error.contains("process 1 has 1"), "{error}");
+    }
 
     #[test]
     fn the_memory_of_a_gpu_is_taken_as_it_is_needed_unless_a_share_is_named() {

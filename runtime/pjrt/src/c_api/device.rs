@@ -15,16 +15,10 @@ pub struct Device {
 }
 
 impl Client {
-    /// All devices, those of other processes included, in XLA's order.
+    /// The devices of this process, in XLA's order.
     #[must_use]
     pub fn devices(&self) -> Vec<Device> {
         (0..self.inner.devices.len()).map(|index| Device { client: self.clone(), index }).collect()
-    }
-
-    /// The devices of this process: those that programs and buffers of this client can be on.
-    #[must_use]
-    pub fn local_devices(&self) -> Vec<Device> {
-        self.devices().into_iter().filter(Device::is_local).collect()
     }
 
     /// The device at `index` of [`Client::devices`].
@@ -57,12 +51,6 @@ impl Device {
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.data().kind
-    }
-
-    /// Tells if the device belongs to this process.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        self.data().local
     }
 
     /// The client that the device belongs to.

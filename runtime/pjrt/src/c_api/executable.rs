@@ -12,7 +12,7 @@ use super::device::Device;
 use super::{Buffer, ffi};
 use crate::serialized::Serialized;
 use crate::transfers::Transfers;
-use crate::{Array, CompileOptions, Module, RuntimeError};
+use crate::{Array, CompileOptions, Module, Processes, RuntimeError};
 
 /// A program loaded on the devices it runs on.
 pub struct Executable {
@@ -54,17 +54,18 @@ impl Client {
         options: &CompileOptions,
     ) -> Result<Executable, RuntimeError> {
         let placement = options.placement(self.inner.devices.len())?;
-        let world = self.world().map_or(1, crate::World::size);
-        if ![1, world].contains(&options.processes) {
+        let (asked, processes) = (options.processes, self.processes());
+        if ![Processes::ONE, processes].contains(&asked) {
             return Err(RuntimeError::Options(format!(
-                "a program of {} processes was asked for and there are {world}",
-                options.processes
+                "a program of {} processes was asked for and there are {}",
+                asked.count, processes.count
             )));
         }
-        module.check_replicas(options.replicas)?;
+        let devices = self.assigned(&placement, asked)?;
+        module.check_replicas(devices.len())?;
         let debug_options =
             if options.needs_debug_options() { Some(self.debug_options()?) } else { None };
-        let encoded = options.encode(Some(&self.device_ids(&placement)), debug_options)?;
+        let encoded = options.encode(Some(&devices), debug_options)?;
         let program = program(&module.text);
         let mut args = ffi::PJRT_Client_Compile_Args {
             client: self.raw(),
@@ -113,10 +114,6 @@ impl Client {
         let smallest = self.compile_exactly(&smallest(), &CompileOptions::default())?;
         let options = smallest.compiled.debug_options()?;
         Ok(self.inner.debug_options.get_or_init(|| options).clone())
-    }
-
-    fn device_ids(&self, placement: &[usize]) -> Vec<i64> {
-        placement.iter().map(|&index| self.inner.devices[index].id).collect()
     }
 
     /// Owns the plugin's loaded executable.

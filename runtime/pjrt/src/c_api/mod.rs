@@ -23,8 +23,11 @@ mod exit;
 #[rustfmt::skip] // generated
 mod ffi;
 mod handler;
+mod key_value;
 mod pieces;
 mod plugin;
+#[cfg(test)]
+mod recording;
 mod threads;
 mod topology;
 mod types;
@@ -38,6 +41,7 @@ pub use event::Event;
 pub use executable::Executable;
 pub use execute::{Argument, ExecuteError};
 pub use exit::exit;
+pub use key_value::KeyValueStore;
 pub use pieces::{PIECE, Upload};
 pub use plugin::Plugin;
 pub use topology::Topology;

@@ -97,6 +97,23 @@ impl Plugin {
         &self.inner.attributes
     }
 
+    /// A plugin of this table of functions, for tests.
+    #[cfg(test)]
+    pub(super) fn of_table(name: &'static str, api: Api) -> Self {
+        let (library, fingerprint) = (PathBuf::new(), String::new());
+        let (version, attributes) = ((0, 0), BTreeMap::new());
+        Self {
+            inner: Box::leak(Box::new(Inner {
+                name,
+                library,
+                fingerprint,
+                version,
+                attributes,
+                api,
+            })),
+        }
+    }
+
     pub(super) fn api(self) -> Api {
         self.inner.api
     }

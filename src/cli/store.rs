@@ -1,0 +1,46 @@
+//! The store of keys and values by which the processes of a training on GPUs tell each other of their devices. The first process serves
+//! it, as long as it lives.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use podracer_remote::store::{StoreClient, StoreServer};
+use podracer_runtime::World;
+use podracer_runtime::pjrt::KeyValueStore;
+
+use super::together;
+use crate::machine::random_name;
+
+struct Store(StoreClient);
+
+impl KeyValueStore for Store {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        self.0.put(key, value).map_err(|error| error.to_string())
+    }
+
+    fn get(&self, key: &[u8], timeout: Duration) -> Result<Option<Vec<u8>>, String> {
+        self.0.get(key, timeout).map_err(|error| error.to_string())
+    }
+}
+
+/// The store of all processes, to which each has a connection of its own. All call this, or are in [`together::agree`] with the reason why
+/// they do not.
+pub(super) fn of_all(world: World) -> Result<&'static dyn KeyValueStore> {
+    let word = random_name();
+    let served = world.is_first().then(|| StoreServer::start(&word)).transpose();
+    let served = together::agree(Some(world), served.map_err(Into::into), |_| Ok(Vec::new()))?;
+    let mut told = vec![word];
+    told.extend(served.iter().flat_map(StoreServer::addresses));
+    let told = String::from_utf8(world.hear_first(told.join("\n").as_bytes())?)?;
+    let mut addresses: Vec<String> = told.lines().map(str::to_owned).collect();
+    let word = addresses.remove(0);
+    // The last is the first process's machine as that machine says it.
+    if world.members()[world.rank()].host != world.members()[0].host {
+        addresses.pop();
+    }
+    let client = StoreClient::connect(&addresses, &word).context("the first process serves it");
+    let client = together::agree(Some(world), client, |_| Ok(Vec::new()))?;
+    // Plugins use it as long as the process lives.
+    served.into_iter().for_each(std::mem::forget);
+    Ok(Box::leak(Box::new(Store(client))))
+}
