@@ -63,7 +63,7 @@ fn traced(
         Devices::Count(count) => (0..*count).collect(),
         Devices::List(list) => list.clone(),
         Devices::All => {
-            let client = open(&settings)?;
+            let client = open(&settings, None)?;
             settings.train.devices.resolve(client.devices().len(), client.platform())?
         }
     };

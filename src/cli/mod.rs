@@ -29,6 +29,7 @@ mod memory;
 mod new;
 mod numbers;
 mod one_by_one;
+mod one_program;
 mod opt;
 mod outcomes;
 mod play;
@@ -48,6 +49,7 @@ mod runs;
 #[cfg(feature = "central")]
 mod serve;
 mod session;
+mod shared_runs;
 mod signals;
 #[cfg(feature = "central")]
 mod store;
@@ -266,7 +268,7 @@ fn store_of_all(_: World) -> Result<&'static dyn podracer_runtime::pjrt::KeyValu
 }
 
 /// Opens the devices that the settings ask for.
-fn open(settings: &Settings) -> Result<Client> {
+fn open(settings: &Settings, world: Option<World>) -> Result<Client> {
     // Where actors and learners are on different devices, a CPU has as many as are named.
     let training_loop = &settings.training_loop;
     let named = match training_loop.host() {
@@ -285,7 +287,6 @@ fn open(settings: &Settings) -> Result<Client> {
     let small = training_loop.host().is_none()
         && settings.train.devices.named() == 1
         && training_loop.lanes() <= ONE_THREAD;
-    let world = World::joined();
     let store = world.filter(|_| plugin.name() == "cuda13").map(store_of_all).transpose()?;
     let (cpu_devices, cpu_threads) = match small && plugin.name() == "cpu" {
         true => (Some(1), Some(NonZero::<usize>::MIN)),

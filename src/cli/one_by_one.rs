@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -16,13 +17,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::arguments::Apart;
 use super::launch::{quoted, submitted};
-use super::outcomes::{Failed, Outcomes};
+use super::outcomes::Failed;
 use super::population::{Planned, Several};
 use super::session::Outcome;
-use super::{Console, FAILURE, INTERRUPTED, processes, signals};
+use super::shared_runs::Trained;
+use super::{Console, processes, signals};
 use crate::files::write_whole;
 use crate::format::plural;
-use crate::run_directory::{RunDirectory, RunOverview, RunState, group};
+use crate::run_directory::{RunDirectory, RunOverview, RunState};
 use crate::settings::UsageError;
 
 /// Time between two looks at the processes.
@@ -34,20 +36,16 @@ const ARGUMENTS: &str = "arguments.json";
 /// The script of an array job.
 const SCRIPT: &str = "sweep.sbatch";
 
-/// Trains the runs. `reason` says why they are no program together.
+/// Trains those of the runs that are this process's. `reason` says why they are no program together.
 pub(super) fn train(
     several: &Several<'_>,
+    (own, folder): (Range<usize>, &Path),
     reason: Option<&anyhow::Error>,
     (console, interrupt): (&mut Console<'_>, &AtomicBool),
-) -> Result<u8> {
-    let folder = group(several.run_dir, &several.name)?;
-    same_as_before(several, &folder)?;
-    let Apart { processes, launch, submit, only } = several.apart;
-    if launch.is_some() {
-        return write_script(several, &folder, submit, console);
-    }
+) -> Result<Trained> {
+    let Apart { processes, only, .. } = several.apart;
     let chosen: Vec<&Planned> = match only {
-        None => several.runs.iter().collect(),
+        None => several.runs[own.clone()].iter().collect(),
         Some(index) => {
             let number = several.runs.len();
             let run = several.runs.get(index);
@@ -64,9 +62,10 @@ pub(super) fn train(
         ));
     }
     let _heeding = signals::heed();
-    let failed = train_all(several, &folder, &chosen, (at_once, console, interrupt))?;
+    let failed = train_all(several, folder, &chosen, (at_once, console, interrupt))?;
     let mut ended = Vec::new();
-    for run in &several.runs {
+    for index in own.clone() {
+        let run = &several.runs[index];
         let path = folder.join(&run.folder);
         let known = failed.iter().any(|one| one.run == run.folder);
         if known || !RunDirectory::is_run(&path) {
@@ -75,27 +74,21 @@ pub(super) fn train(
         if let Some(text) = RunOverview::read(&path)?.result()? {
             let outcome: Outcome = serde_json::from_str(&text)
                 .with_context(|| format!("cannot read the result of `{}`", path.display()))?;
-            ended.push((run, outcome));
+            ended.push((index, outcome));
         }
     }
-    let missing = several.runs.len() - ended.len() - failed.len();
+    let missing = own.len() - ended.len() - failed.len();
     let interrupted = interrupt.load(Ordering::Relaxed);
-    let outcomes = Outcomes::of(several, &folder, (ended, failed), interrupted);
-    if outcomes.interrupted || (missing > 0 && only.is_none()) {
+    if interrupted || (missing > 0 && only.is_none()) {
         console.say(&format!("the same command with --run-dir {} goes on", folder.display()));
     }
-    outcomes.tell(several.json, console)?;
-    Ok(match (outcomes.interrupted, outcomes.failed.is_empty()) {
-        (true, _) => INTERRUPTED,
-        (false, true) => 0,
-        (false, false) => FAILURE,
-    })
+    Ok(Trained { ended, failed, together: None, interrupted })
 }
 
 /// True if a folder has some of these runs already.
-pub(super) fn has_begun(several: &Several<'_>, folder: &Path) -> bool {
+pub(super) fn has_begun(runs: &[Planned], folder: &Path) -> bool {
     let is_there = |run: &Planned| RunDirectory::is_run(&folder.join(&run.folder));
-    folder.join(ARGUMENTS).is_file() && several.runs.iter().any(is_there)
+    folder.join(ARGUMENTS).is_file() && runs.iter().any(is_there)
 }
 
 /// Writes down what the folder's runs are of, and refuses a folder of others.
@@ -214,6 +207,8 @@ fn begin(several: &Several<'_>, folder: &Path, run: &Planned) -> Result<Begun> {
         .append(true)
         .open(&log)
         .with_context(|| format!("cannot write `{}`", log.display()))?;
+    // The launcher's processes are those of the sweep.
+    command.env("PODRACER_MPI", "none");
     // Ctrl-C of a terminal reaches this process alone, which passes it on: a second one would end the run without a checkpoint.
     command.process_group(0);
     Ok(Begun::Here(processes::start(&mut command, log.try_clone()?, log)?))
@@ -225,10 +220,9 @@ fn log_of(run: &Planned) -> String {
 }
 
 /// Writes the script of an array job, and submits it if asked to.
-fn write_script(
+pub(super) fn write_script(
     several: &Several<'_>,
     folder: &Path,
-    submit: bool,
     console: &mut Console<'_>,
 ) -> Result<u8> {
     let folder = fs::canonicalize(folder)?;
@@ -237,7 +231,7 @@ fn write_script(
     let executable = std::env::current_exe()?;
     let text = script(several, [&executable, &directory, &folder]);
     write_whole(&path, text.as_bytes())?;
-    submitted(&path, &["sbatch"], submit, console)
+    submitted(&path, &["sbatch"], several.apart.submit, console)
 }
 
 /// The script of an array job, a task for each run.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Console;
 use super::population::{Planned, Several};
 use super::session::Outcome;
+use super::shared_runs::Trained;
 use crate::files::write_whole;
 use crate::format::{aligned, count, plural};
 use crate::statistics::{Estimate, estimate, interquartile_mean, mean};
@@ -47,7 +48,7 @@ pub(super) struct Group {
 }
 
 /// A run that failed.
-#[derive(Serialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Failed {
     pub(super) run: String,
     pub(super) problem: String,
@@ -69,18 +70,15 @@ impl Group {
 }
 
 impl Outcomes {
-    /// The results of runs, each with its plan.
-    pub(super) fn of(
-        several: &Several<'_>,
-        folder: &Path,
-        (ended, failed): (Vec<(&Planned, Outcome)>, Vec<Failed>),
-        interrupted: bool,
-    ) -> Self {
+    /// The results of runs that were trained.
+    pub(super) fn of(several: &Several<'_>, folder: &Path, trained: Trained) -> Self {
+        let Trained { ended, failed, together, interrupted } = trained;
         let mut groups: Vec<(&[String], Vec<f64>)> = Vec::new();
-        for (planned, outcome) in &ended {
-            let known = groups.iter().position(|(chosen, _)| *chosen == planned.chosen);
+        for (run, outcome) in &ended {
+            let chosen = &several.runs[*run].chosen;
+            let known = groups.iter().position(|(known, _)| known == chosen);
             let known = known.unwrap_or_else(|| {
-                groups.push((&planned.chosen, Vec::new()));
+                groups.push((chosen, Vec::new()));
                 groups.len() - 1
             });
             groups[known].1.extend(outcome.mean_return);
@@ -99,9 +97,18 @@ impl Outcomes {
         Outcomes {
             experiment: experiment.unwrap_or_default(),
             settings,
-            compile_seconds: runs.iter().map(|run| run.compile_seconds).sum(),
-            run_seconds: runs.iter().map(|run| run.run_seconds).sum(),
-            env_steps_per_second: speeds.and_then(|speeds| mean(&speeds)),
+            compile_seconds: together.map_or_else(
+                || runs.iter().map(|run| run.compile_seconds).sum(),
+                |together| together.compile_seconds,
+            ),
+            run_seconds: together.map_or_else(
+                || runs.iter().map(|run| run.run_seconds).sum(),
+                |together| together.run_seconds,
+            ),
+            env_steps_per_second: match together {
+                Some(together) => together.env_steps_per_second,
+                None => speeds.and_then(|speeds| mean(&speeds)),
+            },
             interrupted,
             runs,
             failed,

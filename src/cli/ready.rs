@@ -43,13 +43,31 @@ impl Serving {
 }
 
 impl Ready {
-    /// Opens the devices and builds the training.
+    /// Opens the devices and builds the training, which is that of all processes that were started together.
     pub(super) fn new(
+        settings: Settings,
+        console: &mut Console<'_>,
+        program: Program<'_>,
+    ) -> Result<Self> {
+        Self::with(World::joined(), settings, console, program)
+    }
+
+    /// [`Ready::new`] of a training of this process by itself.
+    pub(super) fn by_itself(
+        settings: Settings,
+        console: &mut Console<'_>,
+        program: Program<'_>,
+    ) -> Result<Self> {
+        Self::with(None, settings, console, program)
+    }
+
+    fn with(
+        world: Option<World>,
         mut settings: Settings,
         console: &mut Console<'_>,
         program: Program<'_>,
     ) -> Result<Self> {
-        let client = open(&settings)?;
+        let client = open(&settings, world)?;
         settings.train.processes = client.world().map(World::size);
         let platform = client.platform().to_owned();
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;

@@ -9,7 +9,7 @@ use podracer_rl::population::Exploit;
 use super::arguments::SweepArguments;
 use super::axes::{Axis, combinations, several};
 use super::population::{Planned, Several, at_most, train, with_seeds};
-use super::{Console, Program};
+use super::{Console, Program, together};
 use crate::loading::Overrides;
 use crate::settings::UsageError;
 
@@ -19,6 +19,13 @@ pub(super) fn sweep(
     (console, interrupt): (&mut Console<'_>, &AtomicBool),
     program: Program<'_>,
 ) -> Result<u8> {
+    let world = together::join(console)?;
+    let several = together::agree(world, planned(args, program), |_| Ok(Vec::new()))?;
+    train(several, started, (console, interrupt), program)
+}
+
+/// The runs of a sweep.
+fn planned<'a>(args: &'a SweepArguments, program: Program<'_>) -> Result<Several<'a>> {
     let experiment = &args.experiment;
     let (mut axes, mut set): (Vec<Axis>, Vec<String>) = Default::default();
     for text in &experiment.set {
@@ -62,7 +69,7 @@ pub(super) fn sweep(
     let exploit_every = args.exploit_every.map(|every| format!("--exploit-every={every}"));
     let mut again = experiment.again("sweep", &common, (args.seed, seeds));
     again.extend(exploit_every);
-    let several = Several {
+    Ok(Several {
         name: format!("{name}-sweep"),
         keys: axes.into_iter().map(|(key, _)| key).collect(),
         run_dir: args.run_dir.as_deref(),
@@ -74,6 +81,5 @@ pub(super) fn sweep(
         on_devices: experiment.devices.is_some(),
         json: args.json,
         runs,
-    };
-    train(several, started, (console, interrupt), program)
+    })
 }

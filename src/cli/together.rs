@@ -13,9 +13,10 @@ use podracer_runtime::Checkpoint;
 use podracer_runtime::pjrt::{World, exit, launched};
 use sha2::{Digest, Sha256};
 
+use super::population::Planned;
 use super::ready::{Ready, Serving};
 use super::{Console, program_name, signals};
-use crate::settings::UsageError;
+use crate::settings::{Settings, UsageError};
 use crate::training::Run;
 
 /// Seconds for which another process may be silent, where the settings do not say, or are not known yet; and for which all may take to
@@ -145,9 +146,27 @@ pub(super) fn facts(ready: &Ready) -> Result<Facts> {
         ("the program", binary()?),
         ("the plugin", recorded.plugin.clone()),
         ("the seed", settings.train.seed.to_string()),
-        ("the settings", format!("{:x}", Sha256::digest(settings.to_toml()?))),
+        ("the settings", digest([settings])?),
         ("the number of devices", devices.len().to_string()),
     ])
+}
+
+/// Program, names and settings of runs that the processes share.
+pub(super) fn facts_of_runs(runs: &[Planned]) -> Result<Facts> {
+    let names: Vec<&str> = runs.iter().map(|run| run.folder.as_str()).collect();
+    Ok(vec![
+        ("the program", binary()?),
+        ("the runs", names.join(" ")),
+        ("the settings", digest(runs.iter().map(|run| &run.settings))?),
+    ])
+}
+
+fn digest<'a>(settings: impl IntoIterator<Item = &'a Settings>) -> Result<String> {
+    let mut digest = Sha256::new();
+    for one in settings {
+        digest.update(one.to_toml()?);
+    }
+    Ok(format!("{:x}", digest.finalize()))
 }
 
 /// A process as messages name it.

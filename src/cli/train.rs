@@ -31,37 +31,16 @@ pub(super) fn train(
     }
     let world = together::join(console)?;
     if let Some(seeds) = args.seeds {
-        let settings =
-            together::agree(world, one_process(args, world, program), |_| Ok(Vec::new()))?;
-        return population::seeds(
-            args,
-            seeds.get(),
-            &settings,
-            started,
-            (console, interrupt),
-            program,
-        );
+        let several = settings(args, program)
+            .and_then(|settings| population::seeds(args, seeds.get(), &settings));
+        let several = together::agree(world, several, |_| Ok(Vec::new()))?;
+        return population::train(several, started, (console, interrupt), program);
     }
     let ready = together::agree(world, ready(args, console, program), together::facts)?;
     if let Some(world) = together::following(world, &ready) {
         return together::follow(world, &ready, None, None);
     }
     begin(args, ready, started, console)?.run(console, interrupt)
-}
-
-/// The settings of runs that are one program, which is a process's.
-fn one_process(
-    args: &TrainArguments,
-    world: Option<World>,
-    program: Program<'_>,
-) -> Result<Settings> {
-    match world {
-        None => settings(args, program),
-        Some(_) => Err(UsageError::new(
-            "--seeds trains in one process, and several were started together: start one, or give each its --seed and PODRACER_MPI=none",
-        )
-        .into()),
-    }
 }
 
 /// The settings of a training that begins.

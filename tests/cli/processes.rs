@@ -127,10 +127,6 @@ fn what_does_not_fit_together_is_refused_before_the_first_iteration() {
     };
     let Some(odd) = together(2, &run, 1, &["--set=anakin.environments=9"]) else { return };
     refused(odd, "anakin.environments = 9 does not divide over 2 devices");
-    refused(
-        together(2, &run, 1, &["--seeds=2"]).expect("a launcher"),
-        "--seeds trains in one process, and several were started together",
-    );
     let with_another_seed = |mut command: Command| {
         command.args([":", "-n", "1", env!("CARGO_BIN_EXE_podracer"), "train"]).args(TRAINING);
         command.args(["--seed=7", &format!("--steps={CALL}"), "--run-dir"]).arg(&run);
@@ -273,6 +269,43 @@ fn learners_of_several_processes_infer_for_workers_of_their_own() {
         assert!(worker.wait().expect("it ends").success());
     }
     close(&learnt("served"), &learnt("two"));
+}
+
+/// Runs with several seeds are shared by the processes: each trains some of them, as one program, and the first tells of all.
+#[test]
+fn processes_share_the_runs_of_a_population() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |name: &str| folder.path().join(name);
+    let Some(command) = together(2, &of("two"), 2, &["--seeds=3"]) else { return };
+    let output = ended(command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let two: Value = serde_json::from_slice(&output.stdout).expect("results, printed once");
+    let steps = format!("--steps={}", 2 * CALL);
+    let one = of("one").display().to_string();
+    let more = ["--seeds=3", &steps, "--run-dir", &one];
+    let alone = podracer(&[&["train"], &TRAINING[..], &more].concat()).assert().success();
+    let one: Value = serde_json::from_slice(&alone.get_output().stdout).expect("results");
+    let runs = |results: &Value| {
+        let runs = results["runs"].as_array().expect("runs").iter();
+        let told = |run: &Value| ["seed", "env_steps", "mean_return"].map(|key| run[key].clone());
+        runs.map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(&two), runs(&one));
+    for seed in 0..3 {
+        let run = |name: &str| of(name).join(format!("seed-{seed}"));
+        close(&arrays(&run("two"), 8), &arrays(&run("one"), 8));
+    }
+
+    // The same command finds them done, and those that are no program together are processes of their process.
+    let again = ended(together(2, &of("two"), 2, &["--seeds=3"]).expect("a launcher"));
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("the folder has them already"), "{}", text(&again.stderr));
+    let again: Value = serde_json::from_slice(&again.stdout).expect("results");
+    assert_eq!(runs(&again), runs(&two));
+    let few = ended(together(3, &of("few"), 1, &["--seeds=2"]).expect("a launcher"));
+    let said = text(&few.stderr);
+    assert!(said.contains("2 runs are fewer than the 3 processes"), "{said}");
+    assert!(!of("few").exists(), "{said}");
 }
 
 /// Waits until the training has a checkpoint, and gives the numbers of its processes.

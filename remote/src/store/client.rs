@@ -55,7 +55,7 @@ impl StoreClient {
         Err(away(problem))
     }
 
-    /// Puts a value.
+    /// Puts the value of a key.
     ///
     /// # Errors
     /// [`StoreError::Refused`] where the key has another value.

@@ -20,7 +20,7 @@ pub struct GetRequest {
     pub word: ::prost::alloc::string::String,
     #[prost(bytes = "bytes", tag = "2")]
     pub key: ::prost::bytes::Bytes,
-    /// How long to wait for the value; 0 is not at all.
+    /// The longest time to wait for the value; 0 is not at all.
     #[prost(uint64, tag = "3")]
     pub timeout_ms: u64,
 }

@@ -13,7 +13,7 @@ use super::value::NamedValue;
 
 /// A store that all processes of a [`World`] share. The plugin calls it from threads of its own, several at once.
 pub trait KeyValueStore: Send + Sync {
-    /// Puts a value.
+    /// Puts the value of a key.
     ///
     /// # Errors
     /// A sentence that says why it cannot.
@@ -123,6 +123,8 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(panicked)
 }
 
+/// The store of a callback.
+///
 /// # Safety
 /// `user` is what `attach` gave.
 unsafe fn store(user: *mut c_void) -> &'static dyn KeyValueStore {
@@ -130,6 +132,8 @@ unsafe fn store(user: *mut c_void) -> &'static dyn KeyValueStore {
     unsafe { *user.cast::<&'static dyn KeyValueStore>() }
 }
 
+/// A key or a value of the plugin's.
+///
 /// # Safety
 /// As [`slice`].
 unsafe fn bytes<'a>(start: *const c_char, size: usize) -> &'a [u8] {
@@ -137,6 +141,8 @@ unsafe fn bytes<'a>(start: *const c_char, size: usize) -> &'a [u8] {
     unsafe { slice(start.cast(), size) }
 }
 
+/// The outcome of a callback as the plugin takes it: null, or an error that its own function makes.
+///
 /// # Safety
 /// `make` is the plugin's.
 unsafe fn told(

@@ -1,0 +1,124 @@
+//! Several runs whose training the processes of a launcher share: each trains some of them, and the first one tells of all.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use podracer_runtime::World;
+use serde::{Deserialize, Serialize};
+
+use super::outcomes::Failed;
+use super::population::Several;
+use super::session::Outcome;
+use crate::run_directory::group;
+use crate::settings::UsageError;
+
+/// The runs that a process has trained.
+#[derive(Default, Deserialize, Serialize)]
+pub(super) struct Trained {
+    /// The runs that have come to their end or were stopped, by their positions.
+    pub(super) ended: Vec<(usize, Outcome)>,
+    pub(super) failed: Vec<Failed>,
+    /// Seconds and speed of the runs together, where they were one program.
+    pub(super) together: Option<Together>,
+    pub(super) interrupted: bool,
+}
+
+/// Seconds and speed of runs that were one program.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+pub(super) struct Together {
+    pub(super) compile_seconds: f64,
+    pub(super) run_seconds: f64,
+    pub(super) env_steps_per_second: Option<f64>,
+}
+
+impl Together {
+    /// Seconds and speed of two processes at once.
+    fn beside(self, other: Together) -> Together {
+        let speeds = self.env_steps_per_second.zip(other.env_steps_per_second);
+        Together {
+            compile_seconds: self.compile_seconds.max(other.compile_seconds),
+            run_seconds: self.run_seconds.max(other.run_seconds),
+            env_steps_per_second: speeds.map(|(one, other)| one + other),
+        }
+    }
+}
+
+impl Trained {
+    /// The runs that all processes have trained, in each of them.
+    pub(super) fn of_all(self, world: Option<World>) -> Result<Self> {
+        let Some(world) = world else { return Ok(self) };
+        let mut all = Trained::default();
+        for (rank, told) in world.gather(&serde_json::to_vec(&self)?)?.iter().enumerate() {
+            let one: Trained = serde_json::from_slice(told)
+                .with_context(|| format!("the results of process {rank}"))?;
+            all.ended.extend(one.ended);
+            all.failed.extend(one.failed);
+            all.interrupted |= one.interrupted;
+            all.together = match all.together.zip(one.together) {
+                Some((these, those)) => Some(these.beside(those)),
+                None if rank == 0 => one.together,
+                None => None,
+            };
+        }
+        Ok(all)
+    }
+}
+
+/// The positions of the runs that this process trains.
+pub(super) fn own(several: &Several<'_>, world: Option<World>) -> Result<Range<usize>, UsageError> {
+    let number = several.runs.len();
+    let Some(world) = world else { return Ok(0..number) };
+    if number < world.size() {
+        return Err(UsageError::new(format!(
+            "{number} runs are fewer than the {} processes that were started, and each trains at least one",
+            world.size()
+        )));
+    }
+    if several.exploit.is_some() {
+        return Err(UsageError::new(format!(
+            "--exploit-every is for runs of one program, and the {} processes have one each",
+            world.size()
+        )));
+    }
+    Ok(share(number, world.rank(), world.size()))
+}
+
+/// The share of one of several processes, of which the first have one more where they do not divide.
+fn share(number: usize, rank: usize, size: usize) -> Range<usize> {
+    let first = |rank: usize| rank * (number / size) + rank.min(number % size);
+    first(rank)..first(rank + 1)
+}
+
+/// The folder of the runs, which the first process makes.
+pub(super) fn folder(several: &Several<'_>, world: Option<World>) -> Result<PathBuf> {
+    let Some(world) = world else { return group(several.run_dir, &several.name) };
+    let folder = match world.is_first() {
+        true => group(several.run_dir, &several.name)?.display().to_string(),
+        false => String::new(),
+    };
+    let folder = PathBuf::from(String::from_utf8(world.hear_first(folder.as_bytes())?)?);
+    // Where the processes share no disk, each has its runs on its own.
+    fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_is_one_processs() {
+        for (number, size) in [(4, 2), (5, 2), (7, 4), (4, 4)] {
+            let shares: Vec<_> = (0..size).map(|rank| share(number, rank, size)).collect();
+            assert_eq!(
+                shares.iter().cloned().flatten().collect::<Vec<_>>(),
+                (0..number).collect::<Vec<_>>()
+            );
+            let sizes = || shares.iter().map(ExactSizeIterator::len);
+            assert!(sizes().max().unwrap() - sizes().min().unwrap() <= 1, "{shares:?}");
+        }
+    }
+}
