@@ -71,7 +71,8 @@ pub struct Pruned {
 pub enum Effect {
     /// No effect: the op may be removed, duplicated, moved.
     Pure,
-    /// Takes part in a collective: every replica must run it equally often and in the same order, so it stays where it is.
+    /// Takes part in a collective: every replica must run it equally often and in the same order, so it stays where it is,
+    /// unless all are moved alike.
     Collective,
 }
 
@@ -202,6 +203,12 @@ pub trait Op: OpStruct {
 
     /// Emits StableHLO. `results` are the inferred result types.
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults;
+
+    /// True if each result is of the operand at its place alone, and waiting for all of them takes as long as for one: two such ops
+    /// are better one, with the operands of both.
+    fn joins(&self) -> bool {
+        false
+    }
 
     /// The op without the operands and results that the results marked `used` do not need; `None` if all are needed.
     fn prune(&self, used: &[bool]) -> Option<Pruned> {

@@ -1,6 +1,6 @@
 //! Fewer and cheaper equations for the same results, to the bit.
 //!
-//! A function is first cleared of common subexpressions and dead code. Then every region (the function, each body) becomes
+//! A function is first cleared of common subexpressions and dead code, and its all-reduces wait together where they can. Then every region (the function, each body) becomes
 //! an e-graph of its own, in which named rules ([`rules`]) find equal terms, and the cheapest terms are taken out again; and
 //! region ops rewrite themselves ([`Op::rewrite`](crate::Op::rewrite)): a carry that never changes becomes a constant of its
 //! loop, a constant enters the body. This repeats until nothing changes.
@@ -27,7 +27,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Func, Var};
 use crate::ops::{Constant, OpRef};
 use crate::scalar::Scalar;
-use crate::transform::{cse, dce, map_bodies};
+use crate::transform::{cse, dce, join, map_bodies};
 use std::sync::Arc;
 
 pub use group::Group;
@@ -105,7 +105,7 @@ pub fn simplify(func: &Func, options: &Options) -> Func {
 }
 
 fn tidy(func: &Func) -> Func {
-    dce(&cse(&dce(func)))
+    join(&dce(&cse(&dce(func))))
 }
 
 /// Simplifies the bodies of a region's ops and then the region, once.

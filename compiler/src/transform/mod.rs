@@ -5,6 +5,7 @@ mod cse;
 mod dce;
 mod differentiate;
 mod inline;
+mod join;
 pub mod passes;
 mod transpose;
 mod vmap;
@@ -17,6 +18,7 @@ pub(crate) use dce::needed;
 pub use differentiate::{Linearized, Vjp, jvp, jvp_with, linearize, linearize_with, vjp};
 pub(crate) use differentiate::{deal, given, instantiate, with_given};
 pub use inline::{inline_calls, runs, settle};
+pub use join::join;
 pub use transpose::transpose;
 pub use vmap::vmap;
 

@@ -22,6 +22,9 @@ mod any;
 mod boards;
 mod check;
 mod delayed_chains;
+mod gallery;
+#[path = "../../../tests/src/generated.rs"]
+mod generated;
 mod golden;
 mod grid_tasks;
 mod grid_world;

@@ -120,6 +120,10 @@ impl Op for AllReduce {
 
     over_axis! {}
 
+    fn joins(&self) -> bool {
+        true
+    }
+
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         inputs.to_vec()
     }

@@ -1,6 +1,7 @@
 //! Transforms on programs whose derivatives are known by other means: unrolled loops and central differences.
 
 mod dead;
+mod joined;
 mod regions;
 
 use super::*;

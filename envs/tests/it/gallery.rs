@@ -1,0 +1,246 @@
+//! The page of all environments, `docs/gallery.md`, is what it is made of: their pictures, spaces, settings and documentation.
+//! `PODRACER_BLESS=1` makes it anew.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use podracer_dsl::prelude::*;
+use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
+use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::{
+    Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, Environment,
+    GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit,
+    Space, UmbrellaChain,
+};
+use schemars::{JsonSchema, schema_for};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::generated::check_generated;
+use crate::run::run;
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+
+/// Steps of random actions before the picture.
+const STEPS: usize = 8;
+/// Least width of a picture.
+const WIDTH: usize = 160;
+
+const HEAD: &str = "\
+# The environments in pictures
+
+The environments that are written in the DSL, as they are by default: `environment.name = \"cartpole\"` and so on. Each picture is that of the state after eight random actions;
+`podracer play NAME --random` shows more. Observations have a leading axis for the environments of a batch when an agent sees them. The rules are those of the package under *as in*, whose licence is
+given; nothing of it is in this program. [experiments.md](experiments.md#the-environments) says how exactly they are the same.
+
+";
+
+/// An environment's name, the package that has its rules, and the licence of that one.
+type Origin = (&'static str, &'static str, &'static str);
+
+/// Every environment: its type, its name, the package with its rules, the package's licence.
+macro_rules! all {
+    ($card:ident: $($environment:ident $name:literal $package:literal $licence:literal,)*) => {
+        [$($card($environment::default(), ($name, $package, $licence)),)*]
+    };
+}
+
+#[test]
+fn the_gallery_shows_every_environment() {
+    let cards = all! { card:
+        CartPole "cartpole" "Gymnasium" "MIT",
+        Pendulum "pendulum" "Gymnasium" "MIT",
+        Acrobot "acrobot" "Gymnasium" "MIT",
+        MountainCar "mountain-car" "Gymnasium" "MIT",
+        MountainCarContinuous "mountain-car-continuous" "Gymnasium" "MIT",
+        Catch "catch" "bsuite, gymnax" "Apache-2.0",
+        SimpleBandit "bandit" "bsuite, gymnax" "Apache-2.0",
+        DeepSea "deep-sea" "bsuite" "Apache-2.0",
+        DiscountingChain "discounting-chain" "bsuite, gymnax" "Apache-2.0",
+        MemoryChain "memory-chain" "bsuite, gymnax" "Apache-2.0",
+        UmbrellaChain "umbrella-chain" "bsuite, gymnax" "Apache-2.0",
+        GridTasks "grid-tasks" "groove" "Apache-2.0",
+        DelayedChains "delayed-chains" "groove" "Apache-2.0",
+        TicTacToe "tic-tac-toe" "pgx" "Apache-2.0",
+        ConnectFour "connect-four" "pgx" "Apache-2.0",
+        Othello "othello" "pgx" "Apache-2.0",
+        Game2048 "2048" "pgx" "Apache-2.0",
+        Snake "snake" "jumanji" "Apache-2.0",
+        Connector "connector" "jumanji" "Apache-2.0",
+        Asterix "minatar-asterix" "gymnax" "Apache-2.0",
+        Breakout "minatar-breakout" "gymnax" "Apache-2.0",
+        Freeway "minatar-freeway" "gymnax" "Apache-2.0",
+        Seaquest "minatar-seaquest" "gymnax" "Apache-2.0",
+        SpaceInvaders "minatar-space-invaders" "gymnax" "Apache-2.0",
+        GridWorld "gridworld" "podracer" "MIT or Apache-2.0",
+    };
+    static ALL: AtomicUsize = AtomicUsize::new(0);
+    fn count<E>(_: E) {
+        ALL.fetch_add(1, Ordering::Relaxed);
+    }
+    every_environment!(count);
+    assert_eq!(cards.len(), ALL.load(Ordering::Relaxed), "every environment has a part");
+    check_generated(&format!("{DOCS}/gallery.md"), &(HEAD.to_owned() + &cards.join("\n")));
+}
+
+/// The part of the page about an environment, whose picture is in its file.
+fn card<E>(env: E, (name, package, licence): Origin) -> String
+where
+    E: Environment<Observation = Tensor> + JsonSchema + Serialize,
+{
+    let mut text = format!("## {name}\n\n");
+    if let Some(picture) = picture(&env) {
+        let file = format!("images/gallery/{name}.png");
+        check_picture(&format!("{DOCS}/{file}"), &picture);
+        writeln!(text, "![{name}]({file})\n").unwrap();
+    }
+    let schema = schema_for!(E).to_value();
+    let about = schema["description"].as_str().expect("documentation");
+    for paragraph in about.split("\n\n") {
+        let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        writeln!(text, "{}\n", without_links(&paragraph)).unwrap();
+    }
+    let mask = if masks(&env) { "; not all are legal in all states" } else { "" };
+    let settings = serde_json::to_value(&env).unwrap();
+    let settings = settings.as_object().expect("a table").iter();
+    let mut settings: Vec<String> = settings.map(|(key, value)| setting(key, value)).collect();
+    // Tables keep their order only where another crate asks serde_json for it.
+    settings.sort();
+    writeln!(text, "| | |\n|---|---|").unwrap();
+    writeln!(text, "| observation | {} |", shown(&env.observation_space())).unwrap();
+    writeln!(text, "| action | {}{mask} |", shown(&env.action_space())).unwrap();
+    let settings = if settings.is_empty() { "none".to_owned() } else { settings.join(", ") };
+    writeln!(text, "| settings | {settings} |").unwrap();
+    writeln!(text, "| as in | {package} ({licence}) |").unwrap();
+    text
+}
+
+/// A setting with its default, where that is short.
+fn setting(key: &str, value: &Value) -> String {
+    match value.to_string() {
+        text if text.len() <= 20 => format!("`{key} = {text}`"),
+        _ => format!("`{key}`"),
+    }
+}
+
+/// A sentence without the targets of its links.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        plain += before;
+        let Some((named, behind)) = after.split_once(']') else {
+            plain += "[";
+            rest = after;
+            continue;
+        };
+        match behind.strip_prefix('(').and_then(|target| target.split_once(')')) {
+            Some((_, behind)) => (plain += named, rest = behind).1,
+            None if named.starts_with('`') => (plain += named, rest = behind).1,
+            None => (plain += &format!("[{named}]"), rest = behind).1,
+        }
+    }
+    plain + rest
+}
+
+fn shown(space: &Space) -> String {
+    let shape =
+        |shape: &[usize]| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let with = |text: String, description: &str| match description {
+        "" => text,
+        description => format!("{text}: {description}"),
+    };
+    match space {
+        Space::Discrete { n } => format!("`i32[]`, 0 to {}", n - 1),
+        Space::MultiDiscrete { counts, description } => {
+            let most = counts.iter().max().copied().unwrap_or(1) - 1;
+            with(format!("`i32[{}]`, each 0 to {most}", counts.len()), description)
+        }
+        Space::Pixels { shape: of } => format!("`u8[{}]`", shape(of)),
+        Space::Box { shape: of, description, .. } => {
+            let ((low, high), all) = (space.bounds(0), 0..space.elements());
+            let same = all.map(|i| space.bounds(i)).all(|bounds| bounds == (low, high));
+            let bounds = match (same, low.is_finite() && high.is_finite()) {
+                (true, true) => format!(", {low} to {high}"),
+                _ => String::new(),
+            };
+            with(format!("`f32[{}]`{bounds}", shape(of)), description)
+        }
+    }
+}
+
+fn masks<E: Environment<Observation = Tensor>>(env: &E) -> bool {
+    let mut masks = false;
+    run((), &[], |()| {
+        masks = env.legal_actions(&env.initial_state(Key::new(0u32))).is_some();
+    });
+    masks
+}
+
+/// A random action of those that are legal.
+fn action<E: Environment>(env: &E, state: &E::State, key: Key) -> Tensor {
+    let space = env.action_space();
+    let Some(legal) = env.legal_actions(state) else { return space.sample(key) };
+    let draws = select(legal, key.uniform([legal.len()]), -1.0);
+    match &space {
+        Space::Discrete { .. } => draws.argmax(0),
+        _ => {
+            let counts = space.counts();
+            let first =
+                counts.iter().scan(0, |next, count| Some(std::mem::replace(next, *next + count)));
+            let parts =
+                first.zip(counts).map(|(first, count)| draws.slice(first..first + count).argmax(0));
+            stack(&parts.collect::<Vec<_>>(), 0)
+        }
+    }
+}
+
+/// The picture after some random actions: height, width, and the bytes of its pixels.
+fn picture<E: Environment<Observation = Tensor>>(env: &E) -> Option<(usize, usize, Vec<u8>)> {
+    let mut draws = false;
+    let results = run((), &[], |()| {
+        let mut state = env.initial_state(Key::new(1u32));
+        for step in 0..STEPS {
+            let [choice, chance] = Key::new(step as u32 + 2).split_into();
+            let action = action(env, &state, choice);
+            let (next, step) = env.step(state.clone(), action, chance);
+            // The last one before the end, for an episode that is shorter.
+            let over = step.terminated | step.truncated;
+            state = tree_select(over, &state, &next);
+        }
+        draws = env.render(&state).is_some();
+        env.render(&state).unwrap_or_else(|| zeros(U8, [1, 1, 3]))
+    });
+    let shape = &results[0].ty().shape;
+    let pixels = results[0].to_f64().into_iter().map(|value| value as u8).collect();
+    draws.then(|| enlarged((shape[0], shape[1], pixels)))
+}
+
+/// The picture with squares in place of its pixels, as wide as it is to be.
+fn enlarged((height, width, pixels): (usize, usize, Vec<u8>)) -> (usize, usize, Vec<u8>) {
+    let times = WIDTH.div_ceil(width);
+    let rows = (0..height * times).map(|row| row / times);
+    let pixel = |row: usize, column: usize| &pixels[3 * (row * width + column)..][..3];
+    let large =
+        rows.flat_map(|row| (0..width * times).flat_map(move |column| pixel(row, column / times)));
+    (height * times, width * times, large.copied().collect())
+}
+
+/// Checks that a file has this picture; `PODRACER_BLESS=1` writes it anew.
+fn check_picture(file: &str, (height, width, pixels): &(usize, usize, Vec<u8>)) {
+    if std::env::var_os("PODRACER_BLESS").is_some() {
+        let out = File::create(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let mut encoder = png::Encoder::new(out, *width as u32, *height as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_compression(png::Compression::High);
+        return encoder.write_header().unwrap().write_image_data(pixels).unwrap();
+    }
+    let there = File::open(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut reader = png::Decoder::new(BufReader::new(there)).read_info().unwrap();
+    let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut bytes).unwrap();
+    let same = (info.height as usize, info.width as usize) == (*height, *width) && bytes == *pixels;
+    assert!(same, "{file} shows something else: PODRACER_BLESS=1 draws it anew");
+}
