@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Parser;
 use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
 use podracer_envs::{CartPole, Catch, Connector};
 use serde_json::json;
 
@@ -18,7 +19,17 @@ use stepping::{Shape, Stepping};
 const TARGET: f64 = 10.0;
 
 /// The environments that pgx and jumanji have.
-const BOARDS: [&str; 6] = ["tic-tac-toe", "connect-four", "othello", "2048", "snake", "connector"];
+const BOARDS: [&str; 9] = [
+    "tic-tac-toe",
+    "connect-four",
+    "othello",
+    "2048",
+    "snake",
+    "connector",
+    "sliding-tiles",
+    "knapsack",
+    "graph-coloring",
+];
 
 /// Times random-policy stepping beside gymnax, pgx and jumanji.
 #[derive(Parser)]
@@ -29,7 +40,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `graph-coloring`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -99,6 +110,9 @@ pub fn run(options: &Options) -> Result<()> {
                 "2048" => Stepping::compile(&client, Game2048::default(), shape)?,
                 "connector" => Stepping::compile(&client, Connector::default(), shape)?,
                 "snake" => Stepping::compile(&client, Snake::default(), shape)?,
+                "sliding-tiles" => Stepping::compile(&client, SlidingTiles::default(), shape)?,
+                "knapsack" => Stepping::compile(&client, Knapsack::default(), shape)?,
+                "graph-coloring" => Stepping::compile(&client, GraphColoring::default(), shape)?,
                 _ => anyhow::bail!(
                     "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest, space-invaders, {}",
                     BOARDS.join(", ")

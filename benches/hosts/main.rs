@@ -202,7 +202,8 @@ fn compare(options: &Options) -> Result<()> {
     let number = |line: &Value, key: &str| line[key].as_f64().unwrap_or(f64::NAN);
     let exchanges = number(&last, "exchanges_per_iteration");
     let plain = number(&last, "iteration_seconds");
-    let delay = delayed(&mpirun)?;
+    // With a delay before each sum.
+    let delay = mpi::wrapped(&mpirun, &root().join("benches/hosts/delay.c"));
     let mut table = Table::new(&["added latency", "an iteration", "predicted", "ratio"]);
     for micros in DELAYS {
         let mut command = processes(&mpirun);
@@ -248,20 +249,4 @@ fn lines(command: &mut Command) -> Result<Vec<Value>> {
     let lines = lines.collect::<Result<Vec<Value>>>()?;
     lines.iter().for_each(say);
     Ok(lines)
-}
-
-/// The launcher's MPI with a delay before each sum.
-fn delayed(mpirun: &Path) -> Result<PathBuf> {
-    let home = mpirun.parent().and_then(Path::parent).context("mpirun is in a folder `bin`")?;
-    let library = std::env::temp_dir().join(format!("podracer-delay-{}.so", std::process::id()));
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O2", "-o"])
-        .arg(&library)
-        .arg(root().join("benches/hosts/delay.c"))
-        .arg(format!("-I{}", home.join("include").display()))
-        .arg(format!("-L{}", home.join("lib").display()))
-        .args(["-l:libmpi.so.40", &format!("-Wl,-rpath,{}", home.join("lib").display())])
-        .status()?;
-    ensure!(built.success(), "cc failed");
-    Ok(library)
 }

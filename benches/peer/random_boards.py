@@ -28,42 +28,35 @@ def pgx_functions(name):
     return env.init, stepped, env.num_actions
 
 
-def snake_functions():
-    from jumanji.environments import Snake
+# The environment's class, what is seen of an observation, the actions, and the elements of an action where it has several.
+JUMANJI = {
+    "snake": ("Snake", lambda seen: seen.grid, 4, ()),
+    "connector": ("Connector", lambda seen: seen.grid, 5, (10,)),
+    "sliding-tiles": ("SlidingTilePuzzle", lambda seen: seen.puzzle, 4, ()),
+    "knapsack": ("Knapsack", lambda seen: jnp.stack([seen.weights, seen.values, seen.packed_items]), 50, ()),
+    "graph-coloring": ("GraphColoring", lambda seen: jnp.concatenate([seen.adj_matrix, seen.colors[:, None]], 1), 20, ()),
+}
+
+
+def jumanji_functions(name):
+    import jumanji.environments
     from jumanji.wrappers import AutoResetWrapper
 
-    env = AutoResetWrapper(Snake())
+    kind, seen, actions, _ = JUMANJI[name]
+    env = AutoResetWrapper(getattr(jumanji.environments, kind)())
 
     def step(state, action, key):
         # jumanji keeps the key in its state.
         state, timestep = env.step(state, action)
-        return state, timestep.observation.grid, timestep.observation.action_mask, timestep.reward, timestep.last()
+        observation = timestep.observation
+        return state, seen(observation), observation.action_mask, timestep.reward.sum(), timestep.last()
 
-    return (lambda key: env.reset(key)[0]), step, 4
-
-
-def connector_functions():
-    from jumanji.environments import Connector
-    from jumanji.wrappers import AutoResetWrapper
-
-    env = AutoResetWrapper(Connector())
-
-    def step(state, action, key):
-        state, timestep = env.step(state, action)
-        # An action for each wire.
-        return state, timestep.observation.grid, timestep.observation.action_mask, timestep.reward.sum(), timestep.last()
-
-    return (lambda key: env.reset(key)[0]), step, 5
-
-
-# Elements of an action, where it has several.
-ELEMENTS = {"connector": (10,)}
+    return (lambda key: env.reset(key)[0]), step, actions
 
 
 def make_steps(name, num_envs, steps):
-    functions = {"snake": snake_functions, "connector": connector_functions}
-    init, step_one, actions = functions[name]() if name in functions else pgx_functions(name)
-    elements = ELEMENTS.get(name, ())
+    init, step_one, actions = jumanji_functions(name) if name in JUMANJI else pgx_functions(name)
+    elements = JUMANJI[name][3] if name in JUMANJI else ()
 
     def step(carry, key):
         state, observations, masks, rewards, ends = carry
@@ -87,7 +80,7 @@ def make_steps(name, num_envs, steps):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--env", choices=[*PGX, "snake", "connector"], default="connect-four")
+    parser.add_argument("--env", choices=[*PGX, *JUMANJI], default="connect-four")
     parser.add_argument("--num-envs", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=1_000, help="steps of every environment")
     parser.add_argument("--seed", type=int, default=0)

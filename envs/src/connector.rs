@@ -345,21 +345,9 @@ impl Environment for Connector {
 
     /// A colour for each wire: dark where it has been, bright at its head, a frame around its target.
     fn render(&self, state: &State) -> Option<Tensor> {
-        const COLOURS: [Colour; 10] = [
-            Colour::RED,
-            Colour::GREEN,
-            Colour::BLUE,
-            Colour::YELLOW,
-            Colour::CYAN,
-            Colour::MAGENTA,
-            Colour::ORANGE,
-            Colour::WHITE,
-            Colour([150, 110, 220]),
-            Colour([130, 160, 60]),
-        ];
         let black = [Colour::BLACK.0];
         let wires = (0..self.wires).flat_map(|wire| {
-            let Colour(bright) = COLOURS[wire % COLOURS.len()];
+            let Colour(bright) = Colour::SEVERAL[wire % Colour::SEVERAL.len()];
             [bright.map(|part| (u16::from(part) * 3 / 5) as u8), bright, bright]
         });
         let table: Vec<u8> = black.into_iter().chain(wires).flatten().collect();

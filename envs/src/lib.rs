@@ -49,6 +49,7 @@ pub mod memory_chain;
 pub mod minatar;
 pub mod mountain_car;
 pub mod pendulum;
+pub mod puzzles;
 pub mod render;
 mod space;
 mod space_tree;

@@ -24,6 +24,19 @@ impl Colour {
     pub const ORANGE: Colour = Colour([240, 140, 50]);
     pub const SKY: Colour = Colour([40, 60, 100]);
     pub const GROUND: Colour = Colour([80, 110, 80]);
+    /// Colours that tell several things of one kind apart.
+    pub const SEVERAL: [Colour; 10] = [
+        Colour::RED,
+        Colour::GREEN,
+        Colour::BLUE,
+        Colour::YELLOW,
+        Colour::CYAN,
+        Colour::MAGENTA,
+        Colour::ORANGE,
+        Colour::WHITE,
+        Colour([150, 110, 220]),
+        Colour([130, 160, 60]),
+    ];
 }
 
 /// A point in pixels: x to the right and y down from the upper left corner, both `f32[]`. A pixel's center is at halves.

@@ -165,7 +165,8 @@ impl Session {
         self.tell_beginning(console);
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
-        let (elsewhere, completes) = self.serving.take().map(Serving::parts).unzip();
+        // The server of workers elsewhere is there as long as the run.
+        let (elsewhere, mut completes) = self.serving.take().map(Serving::parts).unzip();
         // What it was read from takes memory that the run may need.
         let from = self.from.take();
         let mut run = self.ready.run(self.directory.path(), from.as_ref(), elsewhere)?;
@@ -214,7 +215,9 @@ impl Session {
             );
         }
         progress.finish();
-        if let Some(complete) = completes.filter(|_| totals.counters.calls >= plan.calls) {
+        if totals.counters.calls >= plan.calls
+            && let Some(complete) = completes.take()
+        {
             complete();
         }
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
@@ -397,6 +400,9 @@ impl Session {
         let Ready { settings, recorded, .. } = &self.ready;
         let directory = &mut self.directory;
         self.ready.tell(Order::Save { store })?;
+        if let Some(world) = self.ready.client.world() {
+            together::same_parameters(world, run)?;
+        }
         let store_part = run.store();
         let written = run.checkpoint().and_then(|mut checkpoint| {
             if !store {

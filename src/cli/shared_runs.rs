@@ -76,6 +76,12 @@ pub(super) fn own(several: &Several<'_>, world: Option<World>) -> Result<Range<u
             world.size()
         )));
     }
+    if several.apart.only.is_some() || several.apart.launch.is_some() {
+        return Err(UsageError::new(format!(
+            "--only and --launch are for one process, and {} share the runs",
+            world.size()
+        )));
+    }
     if several.exploit.is_some() {
         return Err(UsageError::new(format!(
             "--exploit-every is for runs of one program, and the {} processes have one each",

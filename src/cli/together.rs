@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use podracer_runtime::Checkpoint;
 use podracer_runtime::pjrt::{World, exit, launched};
 use sha2::{Digest, Sha256};
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::population::Planned;
 use super::ready::{Ready, Serving};
 use super::{Console, program_name, signals};
+use crate::parameters::sha256;
 use crate::settings::{Settings, UsageError};
 use crate::training::Run;
 
@@ -192,7 +193,7 @@ pub(super) fn follow(
     serving: Option<Serving>,
 ) -> Result<u8> {
     let who = || name(world, world.rank());
-    let (elsewhere, completes) = serving.map(Serving::parts).unzip();
+    let (elsewhere, mut completes) = serving.map(Serving::parts).unzip();
     let mut run = ready.run(Path::new(""), from, elsewhere).with_context(who)?;
     let _heeding = signals::heed();
     // The first process decides when a training that was interrupted ends.
@@ -200,9 +201,9 @@ pub(super) fn follow(
     loop {
         match Order::hear(world).with_context(who)? {
             Order::Advance => drop(run.advance_until(&never).with_context(who)?),
-            Order::Save { store } => give(&mut *run, store).with_context(who)?,
+            Order::Save { store } => give(&mut *run, world, store).with_context(who)?,
             Order::End { done } => {
-                if let Some(complete) = completes.filter(|_| done) {
+                if done && let Some(complete) = completes.take() {
                     complete();
                 }
                 return Ok(0);
@@ -211,13 +212,28 @@ pub(super) fn follow(
     }
 }
 
-fn give(run: &mut dyn Run, store: bool) -> Result<()> {
+fn give(run: &mut dyn Run, world: World, store: bool) -> Result<()> {
+    same_parameters(world, run)?;
     let part = run.store();
     let mut checkpoint = run.checkpoint()?;
     if !store {
         checkpoint.leave_out(part);
     }
     Ok(checkpoint.give()?)
+}
+
+/// Checks that all processes have the same parameters, before a checkpoint is written: they are never sent, and stay the same only as long
+/// as each process computes what the others do.
+pub(super) fn same_parameters(world: World, run: &dyn Run) -> Result<()> {
+    let all = world.gather(sha256(&run.parameters()?).as_bytes())?;
+    match all.iter().position(|other| *other != all[0]) {
+        None => Ok(()),
+        Some(rank) => bail!(
+            "{} has other parameters than process 0, though all learn from the same sums: a machine, its memory or the link to it changed a \
+             value since the checkpoint before",
+            name(world, rank)
+        ),
+    }
 }
 
 /// Ends what [`join`] began: with all others where the training has ended in all processes, and all others with it where it failed

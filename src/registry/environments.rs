@@ -11,6 +11,7 @@ use podracer_envs::host::{
     HostEnvironment, NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch,
 };
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
 use podracer_envs::{
     Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, DeepSea, DelayedChains,
     DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
@@ -58,6 +59,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::tasks::<GridTasks>("grid-tasks"));
     registry.add_environment(EnvironmentEntry::tasks::<DelayedChains>("delayed-chains"));
     registry.add_environment(EnvironmentEntry::dsl::<DiscountingChain>("discounting-chain"));
+    registry.add_environment(EnvironmentEntry::dsl::<GraphColoring>("graph-coloring"));
     registry.add_environment(EnvironmentEntry::dsl::<GridWorld>("gridworld").map(|grid| {
         let evaluation: Evaluation = |table, agent, client, state| {
             let grid = parse(table, "environment").map_err(UsageError::new)?;
@@ -65,6 +67,7 @@ pub(super) fn register(registry: &mut Registry) {
         };
         EnvironmentEntry { evaluation: Some(evaluation), ..grid }
     }));
+    registry.add_environment(EnvironmentEntry::dsl::<Knapsack>("knapsack"));
     registry.add_environment(EnvironmentEntry::dsl::<MemoryChain>("memory-chain"));
     registry.add_environment(EnvironmentEntry::dsl::<Asterix>("minatar-asterix"));
     registry.add_environment(EnvironmentEntry::dsl::<Breakout>("minatar-breakout"));
@@ -85,6 +88,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
     remote::register(registry);
+    registry.add_environment(EnvironmentEntry::dsl::<SlidingTiles>("sliding-tiles"));
     registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
     registry.add_environment(EnvironmentEntry::dsl::<TicTacToe>("tic-tac-toe").map(|game| {
         let evaluation: Evaluation =

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use podracer_runtime::{NamedArrays, from_safetensors};
 use serde_json::Value;
 
-use super::mpi::mpirun;
+use super::mpi::{mpirun, wrapped};
 use super::signals::{gone, send, wait_for};
+use super::skip::skip;
 use super::{QUICK, podracer, text};
 
 /// CartPole, small, with a checkpoint after each call.
@@ -306,6 +307,30 @@ fn processes_share_the_runs_of_a_population() {
     let said = text(&few.stderr);
     assert!(said.contains("2 runs are fewer than the 3 processes"), "{said}");
     assert!(!of("few").exists(), "{said}");
+}
+
+/// A value that one process got wrong makes no checkpoint.
+#[test]
+fn a_process_with_other_parameters_is_found_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let Some(mut command) = together(2, &run, 8, &[]) else { return };
+    let launcher = std::path::PathBuf::from(command.get_program());
+    if !launcher.is_absolute() {
+        return skip("PODRACER_MPIRUN names no file, so that its library is not known");
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/faulty.c");
+    let faulty = wrapped(&launcher, &source);
+    command.env("PODRACER_MPI", &faulty);
+    let output = ended(command);
+    fs::remove_file(faulty).expect("the library was there");
+    let said = text(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    let expected = ") has other parameters than process 0, though all learn from the same sums";
+    assert!(said.contains("error: process 1 (pid ") && said.contains(expected), "{said}");
+    // It was in the third iteration, and the first checkpoint would have been that after the fourth.
+    let checkpoints = fs::read_dir(run.join("checkpoints"));
+    assert_eq!(checkpoints.map_or(0, Iterator::count), 0, "{said}");
 }
 
 /// Waits until the training has a checkpoint, and gives the numbers of its processes.

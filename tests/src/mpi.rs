@@ -2,7 +2,7 @@
 //! [`skip`](crate::skip).
 #![allow(dead_code, reason = "each crate that includes this file uses its part")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::skip::skip;
@@ -37,6 +37,22 @@ pub fn mpirun(processes: usize) -> Option<Command> {
     command.args(["--oversubscribe", "--bind-to", "none", "-n", &processes.to_string()]);
     command.env("OMPI_MCA_mpi_yield_when_idle", "1").stdin(Stdio::null());
     Some(command)
+}
+
+/// The launcher's MPI with some functions of its own, which are C: a library for `PODRACER_MPI`.
+pub fn wrapped(mpirun: &Path, source: &Path) -> PathBuf {
+    let home = mpirun.parent().and_then(Path::parent).expect("mpirun is in a folder `bin`");
+    let name = source.file_stem().expect("a file").to_string_lossy();
+    let library = std::env::temp_dir().join(format!("podracer-{name}-{}.so", std::process::id()));
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O2", "-o"])
+        .args([&library, source])
+        .arg(format!("-I{}", home.join("include").display()))
+        .arg(format!("-L{}", home.join("lib").display()))
+        .args(["-l:libmpi.so.40", &format!("-Wl,-rpath,{}", home.join("lib").display())])
+        .status();
+    assert!(built.expect("a C compiler, as Rust's linker is").success(), "cc failed");
+    library
 }
 
 /// [`mpirun`] of the running test, by its whole name: its processes find that they were [`launched`](podracer_runtime::pjrt::launched).

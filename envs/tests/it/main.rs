@@ -5,6 +5,7 @@ macro_rules! every_environment {
     ($check:ident) => {{
         use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
         use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+        use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
         use podracer_envs::{
             Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
             MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
@@ -12,7 +13,8 @@ macro_rules! every_environment {
         every_environment!(
             $check Acrobot CartPole Catch Connector DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
             MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
-            Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe
+            Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe GraphColoring Knapsack
+            SlidingTiles
         );
     }};
     ($check:ident $($environment:ident)*) => { $($check($environment::default());)* };

@@ -73,7 +73,8 @@ impl StoreServer {
 impl Drop for StoreServer {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            // Whoever comes afterwards finds nobody: the listener is closed by then.
+            runtime.shutdown_timeout(Duration::from_secs(1));
         }
     }
 }

@@ -3,6 +3,7 @@
 mod bsuite;
 mod connector;
 mod minatar;
+mod puzzles;
 
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;

@@ -79,12 +79,9 @@ unsafe extern "C" fn get(args: *mut ffi::PJRT_KeyValueGetCallback_Args) -> *mut 
         let timeout = Duration::from_millis(args.timeout_in_ms.max(0) as u64);
         let key = bytes(args.key, args.key_size);
         let got = guarded(|| store(args.user_arg).get(key, timeout));
-        let missing = ffi::PJRT_Error_Code_DEADLINE_EXCEEDED;
-        let given = found(got, key, missing).map(|value| {
-            (args.value, args.value_size) = give(value);
-            args.value_deleter_callback = Some(free);
-        });
-        told(args.callback_error, given)
+        let got = found(got, key, ffi::PJRT_Error_Code_DEADLINE_EXCEEDED);
+        let place = (&mut args.value, &mut args.value_size, &mut args.value_deleter_callback);
+        told(args.callback_error, got.map(|value| give(value, place)))
     }
 }
 
@@ -96,12 +93,9 @@ unsafe extern "C" fn try_get(
         let args = &mut *args;
         let key = bytes(args.key, args.key_size);
         let got = guarded(|| store(args.user_arg).get(key, Duration::ZERO));
-        let missing = ffi::PJRT_Error_Code_NOT_FOUND;
-        let given = found(got, key, missing).map(|value| {
-            (args.value, args.value_size) = give(value);
-            args.value_deleter_callback = Some(free);
-        });
-        told(args.callback_error, given)
+        let got = found(got, key, ffi::PJRT_Error_Code_NOT_FOUND);
+        let place = (&mut args.value, &mut args.value_size, &mut args.value_deleter_callback);
+        told(args.callback_error, got.map(|value| give(value, place)))
     }
 }
 
@@ -161,12 +155,17 @@ unsafe fn told(
 /// Room for the number of bytes of a value, before it.
 const LENGTH: usize = size_of::<usize>();
 
-/// Gives a value away, until [`free`] is called with it: its start and size.
-fn give(value: Vec<u8>) -> (*mut c_char, usize) {
-    let size = value.len();
-    let kept: Box<[u8]> = [&size.to_ne_bytes(), &value[..]].concat().into();
+/// The place of a value in a call's arguments: its start, its size, and what frees it.
+type Place<'a> =
+    (&'a mut *mut c_char, &'a mut usize, &'a mut Option<unsafe extern "C" fn(*mut c_char)>);
+
+/// Gives a value away, until [`free`] is called with it.
+fn give(value: Vec<u8>, (start, size, deleter): Place<'_>) {
+    let kept: Box<[u8]> = [&value.len().to_ne_bytes(), &value[..]].concat().into();
     // SAFETY: the value is behind its length.
-    (unsafe { Box::into_raw(kept).cast::<u8>().add(LENGTH) }.cast(), size)
+    *start = unsafe { Box::into_raw(kept).cast::<u8>().add(LENGTH) }.cast();
+    *size = value.len();
+    *deleter = Some(free);
 }
 
 unsafe extern "C" fn free(value: *mut c_char) {

@@ -58,6 +58,26 @@ unsafe extern "C" fn error_destroy(args: *mut ffi::PJRT_Error_Destroy_Args) {
     drop(unsafe { Box::from_raw((*args).error.cast::<RecordedError>()) });
 }
 
+/// A value that a callback gives, which is copied before it is given back.
+macro_rules! got {
+    ($callback:expr, $key:expr, $args:expr) => {{
+        let mut error = Some(callback_error as unsafe extern "C" fn(_, _, _) -> _);
+        let (key, key_size) = ($key.as_ptr().cast(), $key.len());
+        let mut args = $args;
+        (args.key, args.key_size, args.callback_error) = (key, key_size, &mut error);
+        // SAFETY: the client was created with a store, whose functions these are.
+        unsafe {
+            let failed = ($callback.expect("a store"))(&mut args);
+            if !failed.is_null() {
+                return Err(failed);
+            }
+            let value = slice(args.value.cast::<u8>(), args.value_size).to_vec();
+            (args.value_deleter_callback.expect("a deleter"))(args.value);
+            Ok(value)
+        }
+    }};
+}
+
 /// The functions by which a client reaches the store.
 struct Calls<'a>(&'a ffi::PJRT_Client_Create_Args);
 
@@ -78,46 +98,15 @@ impl Calls<'_> {
     }
 
     unsafe fn get(&self, key: &str, timeout_in_ms: i32) -> Result<Vec<u8>, *mut ffi::PJRT_Error> {
-        let mut error = Some(callback_error as unsafe extern "C" fn(_, _, _) -> _);
-        let mut args = ffi::PJRT_KeyValueGetCallback_Args {
-            key: key.as_ptr().cast(),
-            key_size: key.len(),
-            timeout_in_ms,
-            callback_error: &mut error,
-            user_arg: self.0.kv_get_user_arg,
-            ..rest()
-        };
-        // SAFETY: as above; the value is copied before it is given back.
-        unsafe {
-            let failed = (self.0.kv_get_callback.expect("a store"))(&mut args);
-            if !failed.is_null() {
-                return Err(failed);
-            }
-            let value = slice(args.value.cast::<u8>(), args.value_size).to_vec();
-            (args.value_deleter_callback.expect("a deleter"))(args.value);
-            Ok(value)
-        }
+        let user_arg = self.0.kv_get_user_arg;
+        let args = ffi::PJRT_KeyValueGetCallback_Args { timeout_in_ms, user_arg, ..rest() };
+        got!(self.0.kv_get_callback, key, args)
     }
 
     unsafe fn try_get(&self, key: &str) -> Result<Vec<u8>, *mut ffi::PJRT_Error> {
-        let mut error = Some(callback_error as unsafe extern "C" fn(_, _, _) -> _);
-        let mut args = ffi::PJRT_KeyValueTryGetCallback_Args {
-            key: key.as_ptr().cast(),
-            key_size: key.len(),
-            callback_error: &mut error,
-            user_arg: self.0.kv_try_get_user_arg,
-            ..rest()
-        };
-        // SAFETY: as above.
-        unsafe {
-            let failed = (self.0.kv_try_get_callback.expect("a store"))(&mut args);
-            if !failed.is_null() {
-                return Err(failed);
-            }
-            let value = slice(args.value.cast::<u8>(), args.value_size).to_vec();
-            (args.value_deleter_callback.expect("a deleter"))(args.value);
-            Ok(value)
-        }
+        let user_arg = self.0.kv_try_get_user_arg;
+        let args = ffi::PJRT_KeyValueTryGetCallback_Args { user_arg, ..rest() };
+        got!(self.0.kv_try_get_callback, key, args)
     }
 }
 

@@ -1,0 +1,129 @@
+//! Graph colouring: give each node of a graph a colour that none of its neighbours has, with few colours.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::Colour;
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// GraphColoring: the nodes of a random graph are coloured one after another, each with a colour that none of its neighbours has. There are as
+/// many colours as nodes.
+///
+/// The last node pays -1 for each colour that is used. The episode is terminated by it, and by a colour that a neighbour has, which pays -1 for each
+/// node.
+///
+/// The rules are those of jumanji 1.1.2's GraphColoring-v1. Graphs are drawn with other random numbers: each edge is there with `edge_probability`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GraphColoring {
+    /// Nodes of the graph.
+    #[schemars(range(min = 1, max = 200))]
+    pub nodes: usize,
+    /// Probability of an edge between two nodes.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub edge_probability: f64,
+}
+
+/// 20 nodes and edges with probability 0.8, as in jumanji.
+impl Default for GraphColoring {
+    fn default() -> Self {
+        GraphColoring { nodes: 20, edge_probability: 0.8 }
+    }
+}
+
+/// The graph and its colours.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// True for each pair of neighbours, twice. `bool[nodes, nodes]`
+    pub edges: Tensor,
+    /// The colour of each node, -1 for those without. `i32[nodes]`
+    pub colours: Tensor,
+    /// The node to be coloured. `i32[]`
+    pub node: Tensor,
+}
+
+impl GraphColoring {
+    /// True for the node to be coloured. `bool[nodes]`
+    #[track_caller]
+    fn here(&self, state: &State) -> Tensor {
+        arange(self.nodes).eq(state.node)
+    }
+
+    /// True for each colour of each node. `bool[nodes, nodes]`
+    #[track_caller]
+    fn has(&self, colours: Tensor) -> Tensor {
+        colours.expand_dims(1).eq(arange(self.nodes).expand_dims(0))
+    }
+
+    /// True for the colours that no neighbour of the node has. `bool[nodes]`
+    #[track_caller]
+    fn free(&self, state: &State) -> Tensor {
+        let beside = (state.edges & self.here(state).expand_dims(1)).any_axis(0);
+        !(self.has(state.colours) & beside.expand_dims(1)).any_axis(0)
+    }
+
+    /// The state at the start of an episode with this graph, `bool[nodes, nodes]`.
+    #[track_caller]
+    pub fn at(&self, edges: Tensor) -> State {
+        State { edges, colours: full([self.nodes], -1), node: scalar(0) }
+    }
+}
+
+impl Environment for GraphColoring {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        let square = [self.nodes, self.nodes];
+        let below = iota(I32, square, 0).gt(iota(I32, square, 1));
+        let edges = key.uniform(square).lt(self.edge_probability) & below;
+        self.at(edges | edges.transpose())
+    }
+
+    fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
+        let is_free = (self.free(&state) & arange(self.nodes).eq(action)).any();
+        let colours = select(self.here(&state), action, state.colours);
+        let nodes = self.nodes as i32;
+        let done = colours.ge(0).all();
+        let used = self.has(colours).any_axis(0).astype(F32).sum();
+        let reward = select(is_free, select(done, -used, 0.0), -f64::from(nodes));
+        let state = State { colours, node: (state.node + 1).rem(nodes), ..state };
+        let (observation, terminated) = (self.observe(state), done | !is_free);
+        (state, TimeStep { observation, reward, terminated, truncated: constant(false) })
+    }
+
+    /// A row for each node: its neighbours, its colour as one of as many as there are nodes, and whether it is to be coloured. `f32[nodes, 2 * nodes + 1]`
+    fn observe(&self, state: State) -> Tensor {
+        let here = self.here(&state).expand_dims(1);
+        concatenate(&[state.edges, self.has(state.colours), here], 1).astype(F32)
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.nodes, 2 * self.nodes + 1], 0.0, 1.0)
+            .described("neighbours, colour, 1 at the node to be coloured")
+    }
+
+    /// The colour of the node.
+    fn action_space(&self) -> Space {
+        Space::discrete(self.nodes)
+    }
+
+    /// The colours that no neighbour of the node has.
+    fn legal_actions(&self, state: &State) -> Option<Tensor> {
+        Some(self.free(state))
+    }
+
+    /// Pairs of neighbours in grey, and each node's colour where its row meets its column.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let colours = Colour::SEVERAL.map(|Colour(colour)| colour).concat();
+        let all = Colour::SEVERAL.len();
+        let table = constant([&Colour::BLACK.0[..], &Colour::GREY.0, &colours].concat());
+        let table = table.reshape([all + 2, 3]);
+        let square = [self.nodes, self.nodes];
+        let diagonal = iota(I32, square, 0).eq(iota(I32, square, 1));
+        let own = select(state.colours.ge(0), state.colours.rem(all as i32) + 2, 0);
+        let own = own.expand_dims(0).broadcast_to(square);
+        Some(table.take(select(diagonal, own, state.edges.astype(I32)), 0))
+    }
+}

@@ -1,0 +1,10 @@
+//! Puzzles and small problems of combinatorial optimization, with jumanji's rules (Bonnet et al., "Jumanji: a Diverse Suite of Scalable
+//! Reinforcement Learning Environments in JAX", 2024).
+
+mod graph_coloring;
+mod knapsack;
+mod sliding_tiles;
+
+pub use graph_coloring::{GraphColoring, State as GraphColoringState};
+pub use knapsack::{Knapsack, State as KnapsackState};
+pub use sliding_tiles::{SlidingTiles, State as SlidingTilesState};

@@ -1,0 +1,180 @@
+//! Sliding tiles: bring the tiles of a frame into their order, by moving the gap.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// SlidingTiles: the tiles of a square frame with one gap are brought into their order, row by row, with the gap at the end. A move exchanges
+/// the gap with the tile beside it; one that leads out of the frame does nothing.
+///
+/// The reward of a step is the number of places that are right after it, less those before; the gap's counts too. The episode is terminated when
+/// all are right, and truncated after `time_limit` steps. Puzzles are made by random moves of the gap, from the solved one.
+///
+/// The rules are those of jumanji 1.1.2's SlidingTilePuzzle-v0, which gives the time limit as an end without value. Puzzles are drawn with other
+/// random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SlidingTiles {
+    /// Rows and columns of the frame.
+    #[schemars(range(min = 2, max = 10))]
+    pub size: usize,
+    /// Random moves that make a puzzle.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub shuffles: usize,
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1, max = i32::MAX))]
+    pub time_limit: usize,
+}
+
+/// A frame of 5 by 5 places, 200 random moves, and 500 steps, as in jumanji.
+impl Default for SlidingTiles {
+    fn default() -> Self {
+        SlidingTiles { size: 5, shuffles: 200, time_limit: 500 }
+    }
+}
+
+/// Rows and columns that the gap goes: up, right, down, left.
+const MOVES: [(i32, i32); 4] = [(-1, 0), (0, 1), (1, 0), (0, -1)];
+
+/// The frame and its gap.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// The tile in each place, row by row: 1 to `size * size - 1`, and 0 for the gap. `i32[size * size]`
+    pub tiles: Tensor,
+    /// Row of the gap. `i32[]`
+    pub row: Tensor,
+    /// Column of the gap. `i32[]`
+    pub column: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+impl SlidingTiles {
+    fn places(&self) -> usize {
+        self.size * self.size
+    }
+
+    /// The solved puzzle. `i32[size * size]`
+    #[track_caller]
+    fn solved(&self) -> Tensor {
+        (arange(self.places()) + 1).rem(self.places() as i32)
+    }
+
+    /// True for each move that stays in the frame. `bool[4]`
+    #[track_caller]
+    fn open(&self, row: Tensor, column: Tensor) -> Tensor {
+        let size = self.size as i32;
+        let way = |(down, right): (i32, i32)| {
+            let (row, column) = (row + down, column + right);
+            row.ge(0) & row.lt(size) & column.ge(0) & column.lt(size)
+        };
+        stack(&MOVES.map(way), 0)
+    }
+
+    /// The state after a move, 0 to 3, which is made if it is `open`.
+    #[track_caller]
+    fn moved(&self, state: State, action: Tensor, open: Tensor) -> State {
+        let by = |way: fn((i32, i32)) -> i32| {
+            let ways = MOVES.map(way);
+            let chosen = |i: usize| select(action.eq(i as i32), ways[i], 0);
+            select(open, (1..4).fold(chosen(0), |sum, i| sum + chosen(i)), 0)
+        };
+        let (row, column) = (state.row + by(|way| way.0), state.column + by(|way| way.1));
+        let place = |row: Tensor, column: Tensor| row * self.size as i32 + column;
+        let places = arange(self.places());
+        let (from, to) = (places.eq(place(row, column)), places.eq(place(state.row, state.column)));
+        let tile = select(from, state.tiles, 0).sum();
+        let tiles = select(to, tile, select(from, 0, state.tiles));
+        State { tiles, row, column, ..state }
+    }
+
+    /// True for each place with the right tile. `bool[size * size]`
+    #[track_caller]
+    fn right(&self, state: &State) -> Tensor {
+        state.tiles.eq(self.solved())
+    }
+
+    /// The state at the start of an episode with these tiles, `i32[size * size]`.
+    #[track_caller]
+    pub fn at(&self, tiles: Tensor) -> State {
+        let gap = select(tiles.eq(0), arange(self.places()), 0).sum();
+        let size = self.size as i32;
+        State { tiles, row: gap / size, column: gap.rem(size), time: scalar(0) }
+    }
+}
+
+impl Environment for SlidingTiles {
+    type State = State;
+    type Observation = Tensor;
+
+    /// The solved puzzle after random moves of the gap, each as likely as the others that stay in the frame.
+    fn initial_state(&self, key: Key) -> State {
+        let last = scalar(self.size as i32 - 1);
+        let solved = State { tiles: self.solved(), row: last, column: last, time: scalar(0) };
+        let draws = key.uniform([self.shuffles]);
+        let (state, _) = scan(solved, draws, |state, draw| {
+            let open = self.open(state.row, state.column);
+            let ways: [Tensor; 4] = std::array::from_fn(|way| open.index(way as i32).astype(I32));
+            let all = ways[0] + ways[1] + ways[2] + ways[3];
+            // The move before which so many others are open.
+            let skipped = (draw * all.astype(F32)).astype(I32);
+            let (mut action, mut before) = (scalar(0), scalar(0));
+            for (way, &is_open) in ways.iter().enumerate() {
+                action = select(is_open.eq(1) & before.eq(skipped), way as i32, action);
+                before += is_open;
+            }
+            (self.moved(state, action, constant(true)), ())
+        });
+        state
+    }
+
+    fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
+        let before = self.right(&state).astype(I32).sum();
+        let open = self.open(state.row, state.column);
+        let way = (arange(4).eq(action) & open).any();
+        let state = State { time: state.time + 1, ..self.moved(state, action, way) };
+        let right = self.right(&state);
+        let reward = (right.astype(I32).sum() - before).astype(F32);
+        let terminated = right.all();
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+    }
+
+    /// Each tile as a plane of its own with a one at its place, the gap's first. `f32[size, size, size * size]`
+    fn observe(&self, state: State) -> Tensor {
+        let tiles = arange(self.places()).expand_dims(0);
+        let planes = state.tiles.expand_dims(1).eq(tiles).astype(F32);
+        planes.reshape([self.size, self.size, self.places()])
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.size, self.size, self.places()], 0.0, 1.0)
+            .described("1 at the gap, 1 at each tile")
+    }
+
+    /// Ways of the gap: 0 to 3 are up, right, down, left.
+    fn action_space(&self) -> Space {
+        Space::discrete(4)
+    }
+
+    /// The moves that stay in the frame.
+    fn legal_actions(&self, state: &State) -> Option<Tensor> {
+        Some(self.open(state.row, state.column))
+    }
+
+    /// The share of the places with the right tile.
+    fn success(&self, state: &State) -> Option<Tensor> {
+        Some(self.right(state).astype(F32).mean())
+    }
+
+    /// Green where the tile is right, blue where it is another one, and the gap.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let board = |cells: Tensor| cells.reshape([self.size, self.size]);
+        let (right, tile) = (self.right(state), state.tiles.gt(0));
+        let cells = [(board(tile & right), Colour::GREEN), (board(tile & !right), Colour::BLUE)];
+        Some(planes(self.size, self.size, &cells))
+    }
+}

@@ -1,0 +1,107 @@
+"""puzzles.json: games of jumanji's puzzles, by their first states and actions.
+
+A record has games side by side, without resets: a game that is over is stepped further. States, masks and rewards are recorded by a CRC-32 of each game. Half of the games have legal actions, half any.
+
+Needs jumanji (requirements-boards.txt).
+"""
+
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jumanji.environments.logic.graph_coloring.env import GraphColoring
+from jumanji.environments.logic.graph_coloring.generator import RandomGenerator as RandomGraphs
+from jumanji.environments.logic.sliding_tile_puzzle.env import SlidingTilePuzzle
+from jumanji.environments.logic.sliding_tile_puzzle.generator import RandomWalkGenerator
+from jumanji.environments.packing.knapsack.env import Knapsack
+from jumanji.environments.packing.knapsack.generator import RandomGenerator as RandomItems
+
+from golden import Array, File
+
+
+def checksums(x, dtype):
+    """The CRC-32 of each game."""
+    x = np.asarray(x).astype(dtype)
+    return Array(np.array([zlib.crc32(one.tobytes()) for one in x], np.uint32))
+
+
+def play(file, name, env, seed, games, steps, given, seen, **sizes):
+    """`given` picks what a game begins with, and `seen` what is recorded of a state, with the dtype of its bytes."""
+
+    def game(key, any_way):
+        first_key, key = jax.random.split(key)
+        first, timestep = env.reset(first_key)
+
+        def step(carry, key):
+            state, mask = carry
+            logits = jnp.where(any_way | mask | ~mask.any(), 0.0, -jnp.inf)
+            action = jax.random.categorical(key, logits).astype(jnp.int32)
+            after, timestep = env.step(state, action)
+            return (after, timestep.observation.action_mask), (action, after, timestep.observation.action_mask, timestep.reward, timestep.last())
+
+        _, steps_ = jax.lax.scan(step, (first, timestep.observation.action_mask), jax.random.split(key, steps))
+        return first, steps_
+
+    keys = jax.random.split(jax.random.PRNGKey(seed), games)
+    first, (actions, states, masks, rewards, over) = jax.jit(jax.vmap(game))(keys, jnp.arange(games) % 2 == 0)
+    record = {"env": name, "games": games, "steps": steps, **sizes}
+    record |= {field: Array(np.asarray(value)) for field, value in given(first).items()}
+    record["actions"] = Array(np.asarray(actions))
+    record |= {field: checksums(value, dtype) for field, (value, dtype) in seen(states).items()}
+    record |= {"masks": checksums(masks, np.uint8), "rewards": checksums(rewards, np.float32), "over": checksums(over, np.uint8)}
+    file.add_raw(record)
+    print(f"{name} {sizes}: {games} games, {int(np.asarray(over).any(1).sum())} ended, mean reward {np.asarray(rewards).mean():.3f}")
+
+
+def sliding_tiles(file, seed, games, steps, size, shuffles, time_limit):
+    env = SlidingTilePuzzle(generator=RandomWalkGenerator(size, shuffles), time_limit=time_limit)
+    given = lambda first: {"tiles": first.puzzle.reshape(games, -1).astype(jnp.int32)}
+    seen = lambda state: {"states": (state.puzzle, np.uint8)}
+    play(file, "sliding-tiles", env, seed, games, steps, given, seen, size=size, time_limit=time_limit)
+
+
+def knapsack(file, seed, games, steps, items, budget):
+    env = Knapsack(generator=RandomItems(items, budget))
+    given = lambda first: {"weights": first.weights, "values": first.values}
+    seen = lambda state: {"packed": (state.packed_items, np.uint8), "room": (state.remaining_budget, np.float32)}
+    play(file, "knapsack", env, seed, games, steps, given, seen, budget=budget)
+
+
+def graph_coloring(file, seed, games, steps, nodes, probability):
+    env = GraphColoring(generator=RandomGraphs(nodes, probability))
+    given = lambda first: {"edges": first.adj_matrix}
+    seen = lambda state: {"states": (state.colors, np.int8), "nodes": (state.current_node_index, np.uint8)}
+    play(file, "graph-coloring", env, seed, games, steps, given, seen)
+
+
+def gaps(file, seed, count, size, shuffles):
+    """How often the gap is in each place at the start, and how many tiles are right."""
+    generator = RandomWalkGenerator(size, shuffles)
+    states = jax.jit(jax.vmap(generator))(jax.random.split(jax.random.PRNGKey(seed), count))
+    gap = np.asarray(states.empty_tile_position)
+    right = np.asarray((states.puzzle == generator.make_solved_puzzle()).sum((1, 2)))
+    file.add_raw(
+        {
+            "env": "gaps",
+            "size": size,
+            "shuffles": shuffles,
+            "gaps": Array(np.bincount(gap[:, 0] * size + gap[:, 1], minlength=size * size).astype(np.int32)),
+            "right": Array(np.bincount(right, minlength=size * size + 1).astype(np.int32)),
+        }
+    )
+    print(f"puzzles of {size} after {shuffles} moves: {right.mean():.2f} right")
+
+
+if __name__ == "__main__":
+    file = File("puzzles", "games of jumanji's SlidingTilePuzzle-v0, Knapsack-v1 and GraphColoring-v1", ["jumanji", "jax", "jaxlib", "numpy"])
+    sliding_tiles(file, 1, 60, 120, 5, 200, 500)
+    sliding_tiles(file, 2, 60, 60, 2, 3, 40)
+    sliding_tiles(file, 3, 40, 60, 3, 5, 50)
+    knapsack(file, 4, 60, 50, 50, 12.5)
+    knapsack(file, 5, 60, 12, 8, 2.0)
+    graph_coloring(file, 6, 60, 25, 20, 0.8)
+    graph_coloring(file, 7, 60, 12, 8, 0.4)
+    gaps(file, 8, 20_000, 5, 200)
+    gaps(file, 9, 20_000, 3, 21)
+    file.write()

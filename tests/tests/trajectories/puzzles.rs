@@ -1,0 +1,135 @@
+//! Puzzles do what jumanji's do, move for move, from the same first states; and their own are as jumanji's are.
+
+use super::{crc32, numbers, records, run};
+use podracer_dsl::prelude::*;
+use podracer_envs::Environment;
+use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
+use podracer_tests::golden;
+use serde_json::Value;
+
+fn number(record: &Value, field: &str) -> usize {
+    record[field].as_u64().expect("a number") as usize
+}
+
+/// The arrays of a record with these names, and their types.
+fn given<const N: usize>(record: &Value, fields: [&str; N]) -> ([Array; N], [Spec<Tensor>; N]) {
+    let arrays = fields.map(|field| golden::array(&record[field]).expect("an array"));
+    let types = arrays.each_ref().map(|one| Spec::<Tensor>(one.ty().clone()));
+    (arrays, types)
+}
+
+/// A game without resets: what is seen of it after each step, its rewards, and where it is over.
+fn game<E: Environment<Observation = Tensor>, S: Tree>(
+    env: &E,
+    first: E::State,
+    actions: Tensor,
+    seen: impl Fn(&E::State, Tensor) -> S,
+) -> (S, (Tensor, Tensor)) {
+    let (_, steps) = scan(first, actions, |state, action| {
+        let (state, step) = env.step(state, action, Key::new(0u32));
+        let seen = seen(&state, step.observation);
+        (state, (seen, (step.reward, step.terminated | step.truncated)))
+    });
+    steps
+}
+
+/// Compares the bytes of each game with the checksums of a record's fields.
+#[track_caller]
+fn compare(record: &Value, fields: &[&str], results: &[Array]) {
+    assert_eq!(fields.len(), results.len());
+    let games = number(record, "games");
+    for (field, result) in fields.iter().zip(results) {
+        let bytes = result.bytes();
+        let each = bytes.chunks_exact(bytes.len() / games);
+        let got: Vec<f64> = each.map(|one| f64::from(crc32(one.iter().copied()))).collect();
+        let expected = numbers(record, field);
+        let differs = got.iter().zip(&expected).position(|(got, expected)| got != expected);
+        assert_eq!((got.len(), differs), (games, None), "{}, {field}", record["env"]);
+    }
+}
+
+#[test]
+fn sliding_tiles_follow_jumanji() {
+    for record in records("puzzles.json", "sliding-tiles") {
+        let (size, time_limit) = (number(&record, "size"), number(&record, "time_limit"));
+        let env = SlidingTiles { size, time_limit, ..SlidingTiles::default() };
+        let (arrays, [tiles, actions]) = given(&record, ["tiles", "actions"]);
+        let results = run((tiles, actions), &arrays, |given| {
+            vmap(given, |(tiles, actions)| {
+                game(&env, env.at(tiles), actions, |state, observation| {
+                    // The planes are those of the tiles.
+                    let planes = observation.reshape([size * size, size * size]);
+                    let shown = planes.argmax(1).eq(state.tiles).all();
+                    let tiles = select(shown, state.tiles, -1).astype(U8);
+                    (tiles, env.legal_actions(state).expect("a mask"))
+                })
+            })
+        });
+        compare(&record, &["states", "masks", "rewards", "over"], &results);
+    }
+}
+
+#[test]
+fn bags_follow_jumanji() {
+    for record in records("puzzles.json", "knapsack") {
+        let (arrays, [weights, values, actions]) = given(&record, ["weights", "values", "actions"]);
+        let (items, budget) =
+            (arrays[0].ty().shape[1], record["budget"].as_f64().expect("a number"));
+        let env = Knapsack { items, budget };
+        let results = run((weights, values, actions), &arrays, |given| {
+            vmap(given, |(weights, values, actions)| {
+                game(&env, env.at(weights, values), actions, |state, observation| {
+                    // The mask itself has all items where none fits any more.
+                    (state.packed, state.room, observation.index_axis(1, 3).eq(1.0))
+                })
+            })
+        });
+        compare(&record, &["packed", "room", "masks", "rewards", "over"], &results);
+    }
+}
+
+#[test]
+fn colourings_follow_jumanji() {
+    for record in records("puzzles.json", "graph-coloring") {
+        let (arrays, [edges, actions]) = given(&record, ["edges", "actions"]);
+        let nodes = arrays[0].ty().shape[1];
+        let env = GraphColoring { nodes, ..GraphColoring::default() };
+        let results = run((edges, actions), &arrays, |given| {
+            vmap(given, |(edges, actions)| {
+                game(&env, env.at(edges), actions, |state, _| {
+                    let mask = env.legal_actions(state).expect("a mask");
+                    (state.colours.astype(I8), state.node.astype(U8), mask)
+                })
+            })
+        });
+        compare(&record, &["states", "nodes", "masks", "rewards", "over"], &results);
+    }
+}
+
+/// The gap is in each place as often as in jumanji's puzzles, and as many tiles are right.
+#[test]
+fn puzzles_are_shuffled_as_those_of_jumanji() {
+    const PUZZLES: usize = 20_000;
+    for record in records("puzzles.json", "gaps") {
+        let (size, shuffles) = (number(&record, "size"), number(&record, "shuffles"));
+        let env = SlidingTiles { size, shuffles, ..SlidingTiles::default() };
+        let results = run((), &[], |()| {
+            vmap(Key::new(5u32).split_n(PUZZLES), |key| {
+                let state = env.initial_state(key);
+                let right = env.success(&state).expect("a share") * (size * size) as f64;
+                (state.row * size as i32 + state.column, right.round().astype(I32))
+            })
+        });
+        for (result, field) in results.iter().zip(["gaps", "right"]) {
+            let expected = numbers(&record, field);
+            let mut got = vec![0.0; expected.len()];
+            result.to_f64().iter().for_each(|&place| got[place as usize] += 1.0);
+            // Chi-squared of two samples of one size, for each degree of freedom.
+            let both = got.iter().zip(&expected).filter(|(one, two)| **one + **two > 10.0);
+            let terms: Vec<f64> =
+                both.map(|(one, two)| (one - two).powi(2) / (one + two)).collect();
+            let chi = terms.iter().sum::<f64>() / (terms.len() - 1) as f64;
+            assert!(chi < 2.5, "{field} of {size}: {chi}");
+        }
+    }
+}
