@@ -1,6 +1,33 @@
-//! Random cells of boards.
+//! Ways on boards, and random cells.
 
 use podracer_dsl::prelude::*;
+
+/// Rows and columns that a way goes: up, right, down, left.
+pub(crate) const WAYS: [(i32, i32); 4] = [(-1, 0), (0, 1), (1, 0), (0, -1)];
+
+/// Rows and columns that some ways go, numbers of [`WAYS`]; others go nowhere. `i32` of the ways' shape each.
+#[track_caller]
+pub(crate) fn along(way: Tensor) -> (Tensor, Tensor) {
+    let by = |pick: fn((i32, i32)) -> i32| {
+        let goes = WAYS.map(pick);
+        (0..4).fold(scalar(0), |sum, i| sum + select(way.eq(i), goes[i as usize], 0))
+    };
+    (by(|(rows, _)| rows), by(|(_, columns)| columns))
+}
+
+/// One of four ways by weights, `f32[n, 4]`, and uniform draws, `f32[n]`: -1 where all weights are 0. `i32[n]`
+#[track_caller]
+pub(crate) fn draw_way(weights: Tensor, draws: Tensor) -> Tensor {
+    let place = draws * weights.sum_axis(1);
+    // The last way with a weight whose part begins at the place or before it.
+    let (mut drawn, mut before) = (full([draws.len()], -1), zeros(F32, [draws.len()]));
+    for way in 0..4 {
+        let weight = weights.index_axis(1, way);
+        drawn = select(place.ge(before) & weight.gt(0.0), way, drawn);
+        before += weight;
+    }
+    drawn
+}
 
 /// A cell of those that are true, by a uniform draw, `f32[]`: row and column, `i32[]` each; the first cell if none is. `free` is
 /// `bool[rows, columns]`.

@@ -1,6 +1,6 @@
 //! Connector: route the wires of a circuit board, all at once, without crossing one another.
 
-use crate::cells::draw_cell;
+use crate::cells::{WAYS, along, draw_cell, draw_way};
 use crate::environment::{Environment, TimeStep};
 use crate::render::Colour;
 use crate::space::Space;
@@ -42,9 +42,7 @@ impl Default for Connector {
     }
 }
 
-/// Rows and columns that actions 1 to 4 go: up, right, down, left.
-const MOVES: [(i32, i32); 4] = [(-1, 0), (0, 1), (1, 0), (0, -1)];
-/// Actions of a wire: to stay, and [`MOVES`].
+/// Actions of a wire: to stay, and [`WAYS`].
 const ACTIONS: usize = 5;
 /// Numbers of a free cell, and of wire `i` and its head and target less `3 * i`.
 const FREE: i32 = 0;
@@ -126,7 +124,7 @@ impl Connector {
     fn beside(&self, rows: Tensor, columns: Tensor) -> (Tensor, Tensor, Tensor) {
         let size = self.size as i32;
         let to = |head: Tensor, way: fn((i32, i32)) -> i32| {
-            head.expand_dims(1) + constant(MOVES.map(way)).expand_dims(0)
+            head.expand_dims(1) + constant(WAYS.map(way)).expand_dims(0)
         };
         let (rows, columns) = (to(rows, |way| way.0), to(columns, |way| way.1));
         let inside = rows.ge(0) & rows.lt(size) & columns.ge(0) & columns.lt(size);
@@ -137,11 +135,8 @@ impl Connector {
     /// the same cell.
     #[track_caller]
     fn moved(&self, rows: Tensor, columns: Tensor, action: Tensor) -> (Tensor, Tensor, Tensor) {
-        let by = |way: fn((i32, i32)) -> i32| {
-            let ways = MOVES.map(way);
-            (0..4).fold(scalar(0), |sum, i| sum + select(action.eq(i + 1), ways[i as usize], 0))
-        };
-        let (to_rows, to_columns) = (rows + by(|way| way.0), columns + by(|way| way.1));
+        let (down, right) = along(action - 1);
+        let (to_rows, to_columns) = (rows + down, columns + right);
         let square = [rows.len(), rows.len()];
         let later = iota(I32, square, 1).gt(iota(I32, square, 0));
         let cell = self.cell(to_rows, to_columns);
@@ -177,7 +172,7 @@ impl Connector {
             let one = |x: Tensor| x.reshape([1]);
             let taken = take_cells(taken, &[(row, column, constant(true))]);
             let ways = self.free_ways(taken, one(row), one(column)).astype(F32);
-            let way = draw_way(ways, first);
+            let way = draw_way(ways, first) + 1;
             let (head_rows, head_columns, _) = self.moved(one(row), one(column), way);
             let (head_row, head_column) = (head_rows.index(0), head_columns.index(0));
             let taken = take_cells(taken, &[(head_row, head_column, constant(true))]);
@@ -203,7 +198,7 @@ impl Connector {
         let away = stack(&[-down, right, down, -right], 1).astype(F32) / self.temperature;
         // The best way that is open has the weight 1, however cold it is.
         let most = select(ways, away, -1e9).max_axis(keepdims(-1));
-        let action = draw_way(select(ways, (away - most).exp(), 0.0), draws);
+        let action = draw_way(select(ways, (away - most).exp(), 0.0), draws) + 1;
         let (rows, columns, moves) = self.moved(walks.rows, walks.columns, action);
         let cell = |wire: i32| (rows.index(wire), columns.index(wire), moves.index(wire));
         let cells: Vec<_> = (0..self.wires as i32).map(cell).collect();
@@ -258,21 +253,6 @@ fn take_cells(taken: Tensor, cells: &[(Tensor, Tensor, Tensor)]) -> Tensor {
 fn draw_bit(rows: Tensor, draw: Tensor) -> (Tensor, Tensor) {
     let bits = (rows.expand_dims(1) & word(arange(rows.len())).expand_dims(0)).ne(0);
     draw_cell(bits, draw)
-}
-
-/// A way of each wire by weights, `f32[n, 4]`, and uniform draws, `f32[n]`: action 1 to 4, or 0 where all weights are 0. `i32[n]`
-#[track_caller]
-fn draw_way(weights: Tensor, draws: Tensor) -> Tensor {
-    let wires = weights.dim(0);
-    let place = draws * weights.sum_axis(1);
-    // The last way with a weight whose part begins at the place or before it.
-    let (mut action, mut before) = (zeros(I32, [wires]), zeros(F32, [wires]));
-    for way in 0..4 {
-        let weight = weights.index_axis(1, way);
-        action = select(place.ge(before) & weight.gt(0.0), way + 1, action);
-        before += weight;
-    }
-    action
 }
 
 impl Environment for Connector {

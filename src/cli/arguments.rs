@@ -29,6 +29,7 @@ use super::watch::{HERE, WatchArguments};
 #[cfg(feature = "central")]
 use super::work::{CertificatesCommand, WorkArguments};
 use crate::loading::Overrides;
+use crate::run_directory::RunDirectory;
 use crate::settings::Devices;
 
 /// Reinforcement learning loops, compiled as a whole by XLA.
@@ -437,6 +438,12 @@ pub(super) struct ExperimentArguments {
 }
 
 impl TrainArguments {
+    /// The arguments of `resume` where `--resume` asks to go on with the run in the run directory, and it has begun.
+    pub(super) fn goes_on(&self) -> Option<ResumeArguments> {
+        let run = self.run_dir.as_deref().filter(|_| self.resume)?;
+        RunDirectory::has_begun(run).then(|| self.going_on(run))
+    }
+
     /// The arguments of `resume` for a run that goes on.
     pub(super) fn going_on(&self, run: &Path) -> ResumeArguments {
         ResumeArguments {

@@ -112,10 +112,9 @@ enum Made {
 impl Made {
     fn new(args: &TrainArguments, console: &mut Console<'_>, program: Program<'_>) -> Result<Self> {
         let run = Path::new(&args.experiment.experiment);
-        let begun = |run: &&Path| args.resume && RunDirectory::has_begun(run);
         let goes_on = match RunDirectory::is_run(run) {
             true => Some(going_on(args, run)?),
-            false => args.run_dir.as_deref().filter(begun).map(|run| args.going_on(run)),
+            false => args.goes_on(),
         };
         if let Some(args) = goes_on {
             let reopened = resume::reopen(&args, console, program)?;

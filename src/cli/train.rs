@@ -24,10 +24,8 @@ pub(super) fn train(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    if let Some(run) =
-        args.run_dir.as_deref().filter(|run| args.resume && RunDirectory::has_begun(run))
-    {
-        return resume::resume(&args.going_on(run), started, console, program, interrupt);
+    if let Some(args) = args.goes_on() {
+        return resume::resume(&args, started, console, program, interrupt);
     }
     let world = together::join(console)?;
     if let Some(seeds) = args.seeds {

@@ -60,6 +60,12 @@ impl Processes {
     pub fn calling(self) -> usize {
         if self.by_calls { self.count } else { 1 }
     }
+
+    /// True if the platform's collectives are those of several processes, so that a module is for the devices of all.
+    #[must_use]
+    pub fn are_spanned(self) -> bool {
+        self.calling() < self.count
+    }
 }
 
 /// The names, replicas and donations of a module: all that its function does not say.

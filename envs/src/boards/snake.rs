@@ -1,6 +1,6 @@
 //! Snake: eat fruit, of which the snake grows, and bump into nothing.
 
-use crate::cells::draw_cell;
+use crate::cells::{WAYS, along, draw_cell};
 use crate::environment::{Environment, TimeStep};
 use crate::minatar::drawn_if;
 use crate::render::{Colour, planes};
@@ -35,9 +35,6 @@ impl Default for Snake {
         Snake { rows: 12, columns: 12, time_limit: 4000 }
     }
 }
-
-/// Rows and columns that an action goes: up, right, down, left.
-const MOVES: [(i32, i32); 4] = [(-1, 0), (0, 1), (1, 0), (0, -1)];
 
 /// The snake and the fruit.
 #[derive(Tree, Clone, Copy)]
@@ -101,12 +98,8 @@ impl Snake {
         action: Tensor,
         fruit: impl FnOnce(Tensor, Tensor) -> Tensor,
     ) -> (State, TimeStep) {
-        let moved = |pick: fn((i32, i32)) -> i32| {
-            let steps = MOVES.map(pick);
-            (0..4).fold(scalar(0), |step, i| step + select(action.eq(i), steps[i as usize], 0))
-        };
-        let (row, column) =
-            (state.row + moved(|(row, _)| row), state.column + moved(|(_, column)| column));
+        let (down, right) = along(action);
+        let (row, column) = (state.row + down, state.column + right);
         let legal = self.free(state.body, row, column);
         let head = self.head(row, column);
         let eaten = legal & (row * self.columns as i32 + column).eq(state.fruit);
@@ -179,7 +172,7 @@ impl Environment for Snake {
 
     /// The ways that do not end the episode; all four where every way ends it.
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
-        let free = MOVES
+        let free = WAYS
             .map(|(rows, columns)| self.free(state.body, state.row + rows, state.column + columns));
         let free = stack(&free, 0);
         Some(free | !free.any())

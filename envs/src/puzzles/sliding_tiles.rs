@@ -1,5 +1,6 @@
 //! Sliding tiles: bring the tiles of a frame into their order, by moving the gap.
 
+use crate::cells::{WAYS, along, draw_way};
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Colour, planes};
 use crate::space::Space;
@@ -36,9 +37,6 @@ impl Default for SlidingTiles {
     }
 }
 
-/// Rows and columns that the gap goes: up, right, down, left.
-const MOVES: [(i32, i32); 4] = [(-1, 0), (0, 1), (1, 0), (0, -1)];
-
 /// The frame and its gap.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
@@ -71,18 +69,14 @@ impl SlidingTiles {
             let (row, column) = (row + down, column + right);
             row.ge(0) & row.lt(size) & column.ge(0) & column.lt(size)
         };
-        stack(&MOVES.map(way), 0)
+        stack(&WAYS.map(way), 0)
     }
 
-    /// The state after a move, 0 to 3, which is made if it is `open`.
+    /// The state after a move, 0 to 3; others do nothing.
     #[track_caller]
-    fn moved(&self, state: State, action: Tensor, open: Tensor) -> State {
-        let by = |way: fn((i32, i32)) -> i32| {
-            let ways = MOVES.map(way);
-            let chosen = |i: usize| select(action.eq(i as i32), ways[i], 0);
-            select(open, (1..4).fold(chosen(0), |sum, i| sum + chosen(i)), 0)
-        };
-        let (row, column) = (state.row + by(|way| way.0), state.column + by(|way| way.1));
+    fn moved(&self, state: State, action: Tensor) -> State {
+        let (down, right) = along(action);
+        let (row, column) = (state.row + down, state.column + right);
         let place = |row: Tensor, column: Tensor| row * self.size as i32 + column;
         let places = arange(self.places());
         let (from, to) = (places.eq(place(row, column)), places.eq(place(state.row, state.column)));
@@ -117,16 +111,8 @@ impl Environment for SlidingTiles {
         let draws = key.uniform([self.shuffles]);
         let (state, _) = scan(solved, draws, |state, draw| {
             let open = self.open(state.row, state.column);
-            let ways: [Tensor; 4] = std::array::from_fn(|way| open.index(way as i32).astype(I32));
-            let all = ways[0] + ways[1] + ways[2] + ways[3];
-            // The move before which so many others are open.
-            let skipped = (draw * all.astype(F32)).astype(I32);
-            let (mut action, mut before) = (scalar(0), scalar(0));
-            for (way, &is_open) in ways.iter().enumerate() {
-                action = select(is_open.eq(1) & before.eq(skipped), way as i32, action);
-                before += is_open;
-            }
-            (self.moved(state, action, constant(true)), ())
+            let action = draw_way(open.astype(F32).expand_dims(0), draw.reshape([1]));
+            (self.moved(state, action.index(0)), ())
         });
         state
     }
@@ -134,8 +120,9 @@ impl Environment for SlidingTiles {
     fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
         let before = self.right(&state).astype(I32).sum();
         let open = self.open(state.row, state.column);
-        let way = (arange(4).eq(action) & open).any();
-        let state = State { time: state.time + 1, ..self.moved(state, action, way) };
+        let is_open = (arange(4).eq(action) & open).any();
+        let moved = self.moved(state, select(is_open, action, -1));
+        let state = State { time: state.time + 1, ..moved };
         let right = self.right(&state);
         let reward = (right.astype(I32).sum() - before).astype(F32);
         let terminated = right.all();

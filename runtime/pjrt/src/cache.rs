@@ -75,8 +75,8 @@ impl ExecutableCache {
         options: &CompileOptions,
     ) -> Result<(Executable, bool), RuntimeError> {
         // A program of other processes' devices is for these alone, and all have to compile it together.
-        let together = options.processes.calling() < options.processes.count;
-        let Some(folder) = self.folder.as_ref().filter(|_| !together) else {
+        let spanned = options.processes.are_spanned();
+        let Some(folder) = self.folder.as_ref().filter(|_| !spanned) else {
             return Ok((client.compile(module, options)?, false));
         };
         let path = folder.join(key(client, module, options)?).with_extension(EXTENSION);

@@ -1,14 +1,10 @@
 //! Connector does what jumanji's does, move for move, on its boards; and its own boards look like jumanji's.
 
-use super::{checksums, crc32, numbers, records, run};
+use super::{checksums, chi_squared, crc32, number, numbers, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Connector, Environment};
 use podracer_tests::golden;
 use serde_json::Value;
-
-fn number(record: &Value, field: &str) -> usize {
-    record[field].as_u64().expect("a number") as usize
-}
 
 /// The actions of a record, i32 `[games, steps, wires]`: its digits, or those that follow from the numbers of game, step and wire.
 fn actions(record: &Value, games: usize, wires: usize) -> Array {
@@ -86,17 +82,6 @@ fn games_follow_jumanji() {
         followed += games;
     }
     assert_eq!(followed, 1000);
-}
-
-/// Chi-squared of two samples' counts, for each degree of freedom.
-fn chi_squared(got: &[f64], expected: &[f64]) -> f64 {
-    let [all, of] = [got, expected].map(|counts| counts.iter().sum::<f64>());
-    let (mut sum, mut kinds) = (0.0, 0);
-    for (got, expected) in got.iter().zip(expected).filter(|(_, expected)| **expected > 0.0) {
-        let difference = got * (of / all).sqrt() - expected * (all / of).sqrt();
-        (sum, kinds) = (sum + difference * difference / (got + expected), kinds + 1);
-    }
-    sum / f64::from(kinds - 1)
 }
 
 #[test]

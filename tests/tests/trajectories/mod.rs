@@ -28,6 +28,11 @@ fn records(file: &str, env: &str) -> Vec<Value> {
     these
 }
 
+/// A number of a record.
+fn number(record: &Value, field: &str) -> usize {
+    record[field].as_u64().expect("a number") as usize
+}
+
 /// The numbers of a record's array.
 fn numbers(record: &Value, field: &str) -> Vec<f64> {
     golden::array(&record[field]).expect("an array").to_f64()
@@ -110,6 +115,17 @@ fn checksums(observations: &Array) -> Vec<f64> {
     let each = values.len() / observations.ty().shape[0];
     let bytes = values.chunks_exact(each).map(|one| one.iter().map(|&value| value as u8));
     bytes.map(|one| f64::from(crc32(one))).collect()
+}
+
+/// Chi-squared of two samples' counts, for each degree of freedom.
+fn chi_squared(got: &[f64], expected: &[f64]) -> f64 {
+    let [all, of] = [got, expected].map(|counts| counts.iter().sum::<f64>());
+    let (mut sum, mut kinds) = (0.0, 0);
+    for (got, expected) in got.iter().zip(expected).filter(|(_, expected)| **expected > 0.0) {
+        let difference = got * (of / all).sqrt() - expected * (all / of).sqrt();
+        (sum, kinds) = (sum + difference * difference / (got + expected), kinds + 1);
+    }
+    sum / f64::from(kinds - 1)
 }
 
 /// Asserts that numbers are equal, and says at which step they first differ.

@@ -1,15 +1,11 @@
 //! Puzzles do what jumanji's do, move for move, from the same first states; and their own are as jumanji's are.
 
-use super::{crc32, numbers, records, run};
+use super::{chi_squared, crc32, number, numbers, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
 use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
 use podracer_tests::golden;
 use serde_json::Value;
-
-fn number(record: &Value, field: &str) -> usize {
-    record[field].as_u64().expect("a number") as usize
-}
 
 /// The arrays of a record with these names, and their types.
 fn given<const N: usize>(record: &Value, fields: [&str; N]) -> ([Array; N], [Spec<Tensor>; N]) {
@@ -124,11 +120,7 @@ fn puzzles_are_shuffled_as_those_of_jumanji() {
             let expected = numbers(&record, field);
             let mut got = vec![0.0; expected.len()];
             result.to_f64().iter().for_each(|&place| got[place as usize] += 1.0);
-            // Chi-squared of two samples of one size, for each degree of freedom.
-            let both = got.iter().zip(&expected).filter(|(one, two)| **one + **two > 10.0);
-            let terms: Vec<f64> =
-                both.map(|(one, two)| (one - two).powi(2) / (one + two)).collect();
-            let chi = terms.iter().sum::<f64>() / (terms.len() - 1) as f64;
+            let chi = chi_squared(&got, &expected);
             assert!(chi < 2.5, "{field} of {size}: {chi}");
         }
     }

@@ -158,7 +158,7 @@ impl Client {
 
     /// Tells all processes of the world which devices each of them has, where the platform's collectives span them.
     pub(crate) fn meet(&self, world: World) -> Result<(), RuntimeError> {
-        if self.processes().by_calls || self.inner.everywhere.get().is_some() {
+        if !self.processes().are_spanned() || self.inner.everywhere.get().is_some() {
             return Ok(());
         }
         let ids = self.inner.devices.iter().flat_map(|device| device.id.to_le_bytes());
@@ -178,7 +178,7 @@ impl Client {
         placement: &[usize],
         processes: Processes,
     ) -> Result<Vec<i64>, RuntimeError> {
-        if processes.calling() == processes.count {
+        if !processes.are_spanned() {
             return Ok(placement.iter().map(|&index| self.inner.devices[index].id).collect());
         }
         let unknown = || {
