@@ -15,8 +15,7 @@ use super::arguments::{Apart, TrainArguments};
 use super::outcomes::Outcomes;
 use super::ready::Ready;
 use super::{
-    Console, FAILURE, INTERRUPTED, Program, one_by_one, one_program, program_name, shared_runs,
-    together,
+    Console, FAILURE, INTERRUPTED, Program, one_by_one, one_program, shared_runs, together,
 };
 use crate::population::{check_exploit, check_shares};
 use crate::settings::{Devices, Settings, UsageError};
@@ -105,7 +104,7 @@ pub(super) fn seeds<'a>(
     if args.watch.is_some() {
         bail!(UsageError::new(format!(
             "--watch is for one run, and --seeds trains several: `{} watch` shows all runs of their folder",
-            program_name()
+            super::program_name()
         )));
     }
     at_most(number)?;
