@@ -53,6 +53,7 @@ pub fn run(options: &Options) -> Result<()> {
             let shaped = [
                 format!("anakin.environments={environments}"),
                 "anakin.iterations_per_call=1".to_owned(),
+                "train.platform=cuda13".to_owned(),
             ];
             let set = shaped.into_iter().chain(sets.iter().map(|&set| set.to_owned())).collect();
             let settings = load(experiment, &Overrides { set, ..Overrides::default() })?;

@@ -107,7 +107,7 @@ make_step() {
     # A check that fails leaves its lines too: they belong into the report.
     check)
       local number name
-      for number in 1 2 3 4 5 6 7 8 9 10 11; do
+      for number in 1 2 3 4 5 6 7 8 9 10 11 12; do
         name=check-$number
         step "$name" check --number="$number"
         rm -f "$results/$name-failed.jsonl"

@@ -87,7 +87,7 @@ pub(super) fn training(
         task,
         steps_per_iteration: settings.plan().steps_per_iteration,
         name: builder::module_name(&settings.experiment),
-        simplify: settings.program.options(),
+        simplify: settings.program.options(&settings.train.platform),
     };
     // Its mistakes are told before anything is traced.
     let spec = LpgRule::spec_of(&meta.meta.rule);

@@ -75,7 +75,7 @@ impl Registry {
     /// Errors of [`build`].
     pub fn build(&self, settings: &Settings) -> Result<Box<dyn Training>> {
         let Settings { environment: table, experiment, .. } = settings;
-        let simplify = settings.program.options();
+        let simplify = settings.program.options(&settings.train.platform);
         Ok(match &settings.training_loop {
             TrainingLoop::Anakin(anakin) => {
                 let environment = self.environment_of(settings)?;

@@ -312,10 +312,10 @@ fn xla_settings_win_over_the_rule() {
 fn the_groups_of_simplification_are_settings() {
     use podracer_compiler::simplify::{Group, Options};
     let settings = set("catch-ppo", &[]).unwrap();
-    assert_eq!(settings.program.options(), Options::default());
+    assert_eq!(settings.program.options("cpu"), Options::default());
     let settings = set("catch-ppo", &["program.simplify=['fold', 'algebra']"]).unwrap();
     let expected = Options::default().with(Group::Fold).with(Group::Algebra);
-    assert_eq!(settings.program.options(), expected);
+    assert_eq!(settings.program.options("cpu"), expected);
     let wrong = mistake(set("catch-ppo", &["program.simplify=['folds']"]));
     assert!(wrong.contains("program.simplify") && wrong.contains("fold"), "{wrong}");
     let wrong = mistake(set("catch-ppo", &["program.simplifies=['fold']"]));

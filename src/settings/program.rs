@@ -11,14 +11,20 @@ pub struct ProgramSettings {
     /// Groups of simplifications that are switched on. They make fewer equations; that XLA compiles or runs them faster could
     /// not be measured.
     pub simplify: Vec<SimplifyGroup>,
+    /// True for loops that launch fewer kernels for the same numbers: outputs of an iteration are written together, short bodies several
+    /// times an iteration. By default so on GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launches: Option<bool>,
 }
 
 impl ProgramSettings {
-    /// The groups as the compiler takes them.
+    /// The settings as the compiler takes them, for a platform (`cpu`, `cuda13`, `tpu`).
     #[must_use]
-    pub fn options(&self) -> Options {
+    pub fn options(&self, platform: &str) -> Options {
         let groups = self.simplify.iter().map(|group| group.0);
-        groups.fold(Options::default(), Options::with)
+        let mut options = groups.fold(Options::default(), Options::with);
+        options.launches = self.launches.unwrap_or(platform.starts_with("cuda"));
+        options
     }
 }
 

@@ -9,7 +9,7 @@ use super::elementwise::{
 };
 use super::{Elementwise, Rule, Sample, TypeError};
 use crate::ir::{Builder, Slope, Var};
-use crate::lower::{Hlo, HloValue, hlo_op, hlo_simple, hlo_splat};
+use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select, hlo_simple, hlo_splat};
 use crate::op_struct;
 use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
@@ -38,7 +38,13 @@ elementwise! {
         let slope = b.polygamma(1, x[0]);
         t[0].map(|t| b.mul(t, slope))
     },
-    lower: |hlo, x, _| hlo_simple(hlo, "chlo.digamma", x),
+    // Versions of XLA differ at 0.
+    lower: |hlo, x, result| {
+        let [zero, nan] = [0.0, f64::NAN].map(|x| hlo_splat(hlo, result, Scalar::Float(x)));
+        let at_zero = hlo_compare(hlo, "EQ", x[0], zero);
+        let value = hlo_simple(hlo, "chlo.digamma", x);
+        hlo_select(hlo, at_zero, nan, value)
+    },
     samples: |op| float_and_peculiar_samples(op, &[&POSITIVE], 2e-6),
 }
 

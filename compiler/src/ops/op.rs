@@ -245,6 +245,13 @@ pub trait Op: OpStruct {
         None
     }
 
+    /// Emits equations with the same results, to the bit, of which XLA makes fewer kernels, although they are more or move more
+    /// bytes: for platforms where a launch costs more than that. `None` if there are none.
+    fn launch_less(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
+        let _ = (b, inputs);
+        None
+    }
+
     /// The body, if applying the op is the same as running the body once.
     fn inline_body(&self) -> Option<Arc<Func>> {
         None

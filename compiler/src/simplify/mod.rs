@@ -27,7 +27,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Func, Var};
 use crate::ops::{Constant, OpRef};
 use crate::scalar::Scalar;
-use crate::transform::{cse, dce, join, map_bodies};
+use crate::transform::{cse, dce, join, launch_less, map_bodies};
 use std::sync::Arc;
 
 pub use group::Group;
@@ -43,12 +43,21 @@ pub struct Options {
     pub nodes_per_equation: usize,
     /// The most repetitions of the whole.
     pub rounds: usize,
+    /// True for a platform that launches every kernel, where loops of fewer of them ([`launch_less`]) are faster though they are longer. It
+    /// comes after all groups.
+    pub launches: bool,
 }
 
 impl Default for Options {
     /// The options without any group: common subexpressions and dead code only.
     fn default() -> Self {
-        Options { groups: Vec::new(), iterations: 8, nodes_per_equation: 8, rounds: 8 }
+        Options {
+            groups: Vec::new(),
+            iterations: 8,
+            nodes_per_equation: 8,
+            rounds: 8,
+            launches: false,
+        }
     }
 }
 
@@ -91,17 +100,15 @@ impl Options {
 /// The function that gives the same results with fewer or cheaper equations, its bodies too. Parameters stay.
 pub fn simplify(func: &Func, options: &Options) -> Func {
     let mut func = tidy(func);
-    if options.groups.is_empty() {
-        return func;
-    }
-    for _ in 0..options.rounds {
+    let rounds = if options.groups.is_empty() { 0 } else { options.rounds };
+    for _ in 0..rounds {
         let next = tidy(&pass(&func, options, &rules::enabled(options)));
         if next == func {
             break;
         }
         func = next;
     }
-    func
+    if options.launches { tidy(&launch_less(&func)) } else { func }
 }
 
 fn tidy(func: &Func) -> Func {

@@ -1,6 +1,8 @@
 //! The transforms by name, for tools that work on the text of the IR.
 
-use super::{TransformError, VmapContext, cse, dce, inline_calls, jvp, linearize, vjp, vmap};
+use super::{
+    TransformError, VmapContext, cse, dce, inline_calls, jvp, launch_less, linearize, vjp, vmap,
+};
 use crate::attributes::AttributeValue;
 use crate::ir::{Builder, Func, Var};
 use crate::ops::Call;
@@ -48,6 +50,11 @@ pub const PASSES: &[Pass] = &[
         name: "jvp",
         help: "values and tangents of the results, from values and tangents of the parameters",
         run: Run::Marked(|func, wrt| Ok(jvp(func, wrt)?.0)),
+    },
+    Pass {
+        name: "launches",
+        help: "loops of fewer kernels, for platforms that launch each",
+        run: Run::Plain(launch_less),
     },
     Pass {
         name: "linearize",
@@ -367,7 +374,7 @@ mod tests {
             (
                 &func,
                 "grand",
-                "there is no pass `grand`: there are cse, dce, grad, inline, jvp, linearize, simplify, transpose, vmap",
+                "there is no pass `grand`: there are cse, dce, grad, inline, jvp, launches, linearize, simplify, transpose, vmap",
             ),
             (&func, "dce=1", "dce: expected nothing behind its name, got `1`"),
             (&func, "vmap", "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got ``"),

@@ -5,16 +5,17 @@ use super::first_order::{NO_REVERSE, choices, differentiable};
 use super::second_order::gradient;
 use super::{cases, check_all, close, func_of, types_of};
 use podracer_compiler::simplify::{Options, simplify};
-use podracer_compiler::transform::{cse, dce, inline_calls};
+use podracer_compiler::transform::{cse, dce, inline_calls, launch_less};
 use podracer_compiler::{Array, Func, ir};
 
 /// A pass from function to function.
 type Pass = fn(&Func) -> Func;
 
-const PASSES: [(&str, Pass); 4] = [
+const PASSES: [(&str, Pass); 5] = [
     ("dce", dce),
     ("cse", cse),
     ("inline_calls", inline_calls),
+    ("launch_less", launch_less),
     ("simplify", |func| simplify(func, &Options::all())),
 ];
 

@@ -1,6 +1,7 @@
 //! `scan`: a loop of known length with a carry, slices in and slices out. The one loop that runs backward too.
 
 mod derivative;
+mod launches;
 mod rewrite;
 mod sample;
 
@@ -250,6 +251,10 @@ impl Op for Scan {
             Group::Loops => rewrite::slimmer(self, b, inputs, known),
             _ => None,
         }
+    }
+
+    fn launch_less(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
+        launches::fewer(self, b, inputs)
     }
 }
 

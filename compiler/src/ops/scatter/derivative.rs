@@ -24,7 +24,7 @@ impl Scatter {
                 let updates = updates.unwrap_or_else(|| b.full_like(inputs[2], 0.0));
                 Rule::Some(b.scatter(x, inputs[1], updates, self.clone()))
             }
-            Combiner::Set => Rule::Some(self.jvp_set(b, inputs, x, updates)),
+            Combiner::Set => Rule::Some(self.jvp_set(b, inputs, outputs[0], x, updates)),
             Combiner::Multiply => self.jvp_multiply(b, inputs, x, updates),
             Combiner::Min | Combiner::Max => {
                 Rule::Some(self.jvp_extremum(b, inputs, outputs[0], x, updates))
@@ -65,7 +65,7 @@ impl Scatter {
                         return self.read_back(b, ct, indices, &updates.shape);
                     }
                     let x_shape = b.ty(ct).shape.clone();
-                    let (_, won) = self.winners(b, &x_shape, indices, &updates.shape);
+                    let (_, won) = self.winners(b, &x_shape, indices, &updates.shape, None);
                     let read = self.gather(b, ct, indices, &updates.shape);
                     b.select(won, read, zeros)
                 });
@@ -112,18 +112,37 @@ impl Scatter {
     }
 
     /// Two bool tensors: the elements of the operand that no update reaches, and the elements of the updates that `set`
-    /// kept.
-    fn winners(&self, b: &mut Builder, x: &[usize], indices: Var, updates: &[usize]) -> (Var, Var) {
+    /// kept: of several the last, and only those that are in the result, where `kept` has the updates and the result. Platforms differ in which
+    /// one they keep.
+    fn winners(
+        &self,
+        b: &mut Builder,
+        x: &[usize],
+        indices: Var,
+        updates: &[usize],
+        kept: Option<(Var, Var)>,
+    ) -> (Var, Var) {
         let batch_dims = self.windows().batch_dims(updates.len());
         let batch: Vec<usize> = batch_dims.iter().map(|&dim| updates[dim]).collect();
-        // Scatter the updates' numbers, from 1 on, the way the updates went; an update that finds its own number won.
+        // Scatter the updates' numbers, from 1 on, the way the updates went; an update that finds its own number won. The number 0
+        // changes nothing.
         let numbers = b.iota(DType::U32, &[batch.iter().product()], 0);
         let one = b.full_like(numbers, 1.0);
         let numbers = b.add(numbers, one);
         let numbers = b.reshape(numbers, &batch);
-        let numbers = b.broadcast_in_dim(numbers, updates, &batch_dims);
+        let mut numbers = b.broadcast_in_dim(numbers, updates, &batch_dims);
+        if let Some((values, output)) = kept {
+            let read = self.gather(b, output, indices, updates);
+            let same = b.compare(Direction::Eq, read, values);
+            let [no_number, nowhere] =
+                [read, values].map(|value| b.compare(Direction::Ne, value, value));
+            let both = b.and(no_number, nowhere);
+            let same = b.or(same, both);
+            let none = b.full_like(numbers, 0.0);
+            numbers = b.select(same, numbers, none);
+        }
         let zeros = b.zeros(&TensorType::new(DType::U32, x));
-        let scattered = b.scatter(zeros, indices, numbers, self.with(Combiner::Set));
+        let scattered = b.scatter(zeros, indices, numbers, self.with(Combiner::Max));
         let found = self.gather(b, scattered, indices, updates);
         (b.compare(Direction::Eq, scattered, zeros), b.compare(Direction::Eq, found, numbers))
     }
@@ -133,6 +152,7 @@ impl Scatter {
         &self,
         b: &mut Builder,
         inputs: &[Var],
+        output: Var,
         x: Option<Var>,
         updates: Option<Var>,
     ) -> Var {
@@ -143,7 +163,8 @@ impl Scatter {
         };
         // Setting again might keep another update than the first time.
         let (x_shape, updates_shape) = (b.ty(x).shape.clone(), b.ty(updates).shape.clone());
-        let (untouched, won) = self.winners(b, &x_shape, inputs[1], &updates_shape);
+        let kept = Some((inputs[2], output));
+        let (untouched, won) = self.winners(b, &x_shape, inputs[1], &updates_shape, kept);
         let zeros = b.full_like(x, 0.0);
         let x = b.select(untouched, x, zeros);
         let zeros = b.full_like(updates, 0.0);

@@ -2,6 +2,7 @@
 
 mod dead;
 mod joined;
+mod launches;
 mod regions;
 
 use super::*;

@@ -1,0 +1,72 @@
+//! Loops of fewer kernels.
+
+use crate::ops::Scan;
+use crate::transform::launch_less;
+use crate::{Array, Builder, DType, Func, TensorType, Var};
+use std::sync::Arc;
+
+/// A loop over `[length, width]` with a carry `c -> c x + x`, or, if it is `heavy`, the sum of `c`'s elements with them: the carries, whole numbers,
+/// two truth values.
+fn looped(length: usize, width: usize, reverse: bool, heavy: bool) -> Func {
+    let vector = TensorType::new(DType::F32, [width]);
+    let mut inner = Builder::new();
+    let [carry, x] = [(); 2].map(|()| inner.param(vector.clone()));
+    let product = inner.mul(carry, x);
+    let mut next = inner.add(product, x);
+    if heavy {
+        let sum = inner.reduce_sum(next, &[0]);
+        let sums = inner.broadcast_in_dim(sum, &[width], &[]);
+        next = inner.add(next, sums);
+    }
+    let whole = inner.convert(next, DType::I32);
+    let greater = inner.compare(crate::ops::Direction::Gt, next, x);
+    let less = inner.compare(crate::ops::Direction::Lt, next, x);
+    let body = Arc::new(inner.finish("body", vec![next, next, whole, greater, less]));
+    let mut b = Builder::new();
+    let [initial, xs] = [vector.clone(), vector.stacked(length)].map(|ty| b.param(ty));
+    let scan = Scan { body, length, reverse, consts: 0, carries: 1 };
+    let results: Vec<Var> = b.emit(scan, &[initial, xs]);
+    b.finish("looped", results)
+}
+
+/// The iterations of the one loop, and the number of its outputs.
+fn shape(func: &Func) -> (usize, usize) {
+    let scans: Vec<&Scan> = func.eqns.iter().filter_map(|eqn| eqn.op.downcast()).collect();
+    assert_eq!(scans.len(), 1);
+    (scans[0].length, scans[0].body.results.len() - scans[0].carries)
+}
+
+fn check(func: &Func, length: usize, width: usize, expected: (usize, usize)) {
+    let less = launch_less(func);
+    assert_eq!(shape(&less), expected);
+    assert_eq!(launch_less(&less), less);
+    let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 * 0.3 - 1.0).collect();
+    let [initial, xs]: [Vec<f32>; 2] = [width, length * width].map(numbers);
+    let arguments = [
+        Array::from_slice([width], &initial).expect("as many numbers"),
+        Array::from_slice([length, width], &xs).expect("as many numbers"),
+    ];
+    assert_eq!(less.eval(&arguments), func.eval(&arguments));
+}
+
+#[test]
+fn short_bodies_run_several_times_an_iteration() {
+    for reverse in [false, true] {
+        check(&looped(16, 3, reverse, false), 16, 3, (2, 2));
+        check(&looped(10, 3, reverse, false), 10, 3, (2, 2));
+        check(&looped(13, 3, reverse, false), 13, 3, (13, 2));
+    }
+}
+
+#[test]
+fn outputs_of_one_size_are_written_together() {
+    // Numbers of 32 bits, and truth values.
+    check(&looped(16, 3, false, true), 16, 3, (16, 2));
+    check(&looped(16, 1, true, true), 16, 1, (16, 2));
+}
+
+#[test]
+fn large_outputs_are_written_by_themselves() {
+    let width = (1 << 16) + 1;
+    check(&looped(2, width, false, true), 2, width, (2, 3));
+}
