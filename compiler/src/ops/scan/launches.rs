@@ -36,7 +36,10 @@ fn factor(scan: &Scan) -> usize {
     if eqns.len() > EQUATIONS || !eqns.iter().all(|eqn| eqn.op.pointwise() || eqn.op.recompute()) {
         return 1;
     }
-    (1..=ITERATIONS.min(scan.length)).rev().find(|factor| scan.length % factor == 0).unwrap_or(1)
+    (1..=ITERATIONS.min(scan.length))
+        .rev()
+        .find(|&factor| scan.length.is_multiple_of(factor))
+        .unwrap_or(1)
 }
 
 /// The scan with `factor` iterations in one, and its operands. Arrays and outputs have their leading axis in two: `[length / factor, factor]`.
