@@ -89,7 +89,7 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
     #[must_use]
     pub fn xla_options(&self, platform: &str, environments: usize) -> Vec<(String, OptionValue)> {
         let host = self.settings.as_ref();
-        xla_options(platform, environments, host.acting() != host.learning())
+        xla_options(platform, environments, host.acting() != host.learning(), &self.simplify)
     }
 
     /// The simplifications before XLA.
@@ -178,8 +178,11 @@ pub(crate) fn xla_options(
     platform: &str,
     environments: usize,
     several_devices: bool,
+    simplify: &Simplify,
 ) -> Vec<(String, OptionValue)> {
-    let mut options = XlaOptions::for_platform(platform).pairs();
+    let rule = XlaOptions::for_platform(platform);
+    let rule = if simplify.whole_loops { rule.whole_loop() } else { rule };
+    let mut options = rule.pairs();
     if platform == "cpu" && (environments <= ONE_THREAD || several_devices) {
         let name = "xla_cpu_multi_thread_eigen".to_owned();
         options.push((name, OptionValue::Bool(false)));

@@ -218,7 +218,8 @@ where
         *replicas = self.devices;
         if xla.is_empty() {
             let lanes = settings.environments * self.members();
-            *xla = builder::xla_options(client.platform(), lanes, self.devices > 1);
+            *xla =
+                builder::xla_options(client.platform(), lanes, self.devices > 1, &options.simplify);
         }
         let program = traced.compile(client, &options).context("cannot compile the population")?;
         Ok(CompiledPopulation {

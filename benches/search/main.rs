@@ -6,7 +6,7 @@ mod support;
 
 use anyhow::Result;
 use clap::Parser;
-use podracer_runtime::{Client, ClientOptions, OptionValue};
+use podracer_runtime::{Client, ClientOptions, OptionValue, XlaOptions};
 use serde_json::json;
 
 use ours::Case;
@@ -46,7 +46,7 @@ struct Options {
     /// Times the network alone, as often as a search calls it.
     #[arg(long)]
     network_alone: bool,
-    /// The bytes below which a loop is one kernel, in place of podracer's rule.
+    /// The bytes below which a loop is one kernel, in place of podracer's rule for agents that search: any without products.
     #[arg(long)]
     small_loop: Option<u64>,
     /// Leave the peer out.
@@ -108,13 +108,13 @@ fn row(
     case: &Case,
     table: &mut Table,
 ) -> Result<()> {
-    let xla: Vec<(String, OptionValue)> = (options.small_loop.iter())
-        .map(|bytes| {
-            let value = format!("xla_cpu_small_while_loop_byte_threshold={bytes}");
-            ("xla_backend_extra_options".to_owned(), OptionValue::String(value))
-        })
-        .collect();
-    let ours = case.compile(client, &xla)?;
+    let small = |bytes: u64| {
+        let value = format!("xla_cpu_small_while_loop_byte_threshold={bytes},-disable-lsr");
+        vec![("xla_backend_extra_options".to_owned(), OptionValue::String(value))]
+    };
+    let whole = || XlaOptions::for_platform("cpu").whole_loop().pairs();
+    let xla = options.small_loop.map_or_else(whole, small);
+    let ours = case.compile(client, &xla, options.small_loop.is_none())?;
     if options.hlo {
         eprintln!("{}", ours.hlo()?);
     }

@@ -130,9 +130,15 @@ impl Case {
     }
 
     /// Traces and compiles the program.
-    pub fn compile(&self, client: &Client, xla: &[(String, OptionValue)]) -> Result<Searches> {
+    pub fn compile(
+        &self,
+        client: &Client,
+        xla: &[(String, OptionValue)],
+        whole_loops: bool,
+    ) -> Result<Searches> {
         let mut options =
             ProgramOptions { cache: ExecutableCache::disabled(), ..ProgramOptions::default() };
+        options.simplify.whole_loops = whole_loops;
         options.compile.xla.extend(xla.iter().cloned());
         let placements = |count| vec![Placement::Replicated; count];
         let init = trace((key(),), |(key,)| Network::new(key, self.actions))?;

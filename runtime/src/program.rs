@@ -131,6 +131,7 @@ fn lower_as<A: Tree, R: Tree>(
         name: name.to_owned(),
         replicas,
         processes,
+        whole_loops: options.whole_loops,
         arguments: (arguments.iter().zip(&donation))
             .map(|((path, _), &donation)| ArgumentSpec { name: path.to_string(), donation })
             .collect(),

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_dsl::{Loc, Tree, called_from};
 use podracer_envs::{Environment, check_environment};
@@ -166,7 +167,16 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
 
     /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
-        builder::xla_options(platform, self.settings.environments, self.devices > 1)
+        self.xla_options_with(platform, &Simplify::default())
+    }
+
+    /// [`Anakin::xla_options`] for a program that is lowered with these options.
+    pub(crate) fn xla_options_with(
+        &self,
+        platform: &str,
+        simplify: &Simplify,
+    ) -> Vec<(String, OptionValue)> {
+        builder::xla_options(platform, self.settings.environments, self.devices > 1, simplify)
     }
 
     /// Traces the loop.

@@ -51,7 +51,7 @@ impl Programs for AnakinTraining {
     }
 
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
-        self.anakin.clone().devices(replicas).xla_options(platform)
+        self.anakin.clone().devices(replicas).xla_options_with(platform, &self.simplify)
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn training(
         task,
         steps_per_iteration: settings.plan().steps_per_iteration,
         name: builder::module_name(&settings.experiment),
-        simplify: settings.program.options(&settings.train.platform),
+        simplify: settings.program.options(&settings.train.platform, false),
     };
     // Its mistakes are told before anything is traced.
     let spec = LpgRule::spec_of(&meta.meta.rule);
@@ -153,7 +153,7 @@ impl Programs for RuleTraining {
 
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
         let lanes = self.settings.agents * self.settings.environments;
-        builder::xla_options(platform, lanes, replicas > 1)
+        builder::xla_options(platform, lanes, replicas > 1, &self.simplify)
     }
 }
 

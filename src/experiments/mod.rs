@@ -75,7 +75,9 @@ impl Registry {
     /// Errors of [`build`].
     pub fn build(&self, settings: &Settings) -> Result<Box<dyn Training>> {
         let Settings { environment: table, experiment, .. } = settings;
-        let simplify = settings.program.options(&settings.train.platform);
+        let searches =
+            self.agents().iter().any(|entry| entry.name == settings.agent_kind() && entry.searches);
+        let simplify = settings.program.options(&settings.train.platform, searches);
         Ok(match &settings.training_loop {
             TrainingLoop::Anakin(anakin) => {
                 let environment = self.environment_of(settings)?;

@@ -309,13 +309,29 @@ fn xla_settings_win_over_the_rule() {
 }
 
 #[test]
+fn loops_are_made_for_the_platform_and_the_agent() {
+    let made = |sets: &[&str], platform, searches| {
+        let settings = set("catch-ppo", sets).unwrap();
+        let options = settings.program.options(platform, searches);
+        (options.launches, options.whole_loops)
+    };
+    assert_eq!(made(&[], "cpu", false), (false, false));
+    assert_eq!(made(&[], "cpu", true), (false, true));
+    assert_eq!(made(&[], "cuda13", true), (true, false));
+    assert_eq!(made(&["program.launches=false"], "cuda13", false), (false, false));
+    assert_eq!(made(&["program.launches=true"], "cpu", false), (true, false));
+    assert_eq!(made(&["program.whole_loops=false"], "cpu", true), (false, false));
+    assert_eq!(made(&["program.whole_loops=true"], "cpu", false), (false, true));
+}
+
+#[test]
 fn the_groups_of_simplification_are_settings() {
     use podracer_compiler::simplify::{Group, Options};
     let settings = set("catch-ppo", &[]).unwrap();
-    assert_eq!(settings.program.options("cpu"), Options::default());
+    assert_eq!(settings.program.options("cpu", false), Options::default());
     let settings = set("catch-ppo", &["program.simplify=['fold', 'algebra']"]).unwrap();
     let expected = Options::default().with(Group::Fold).with(Group::Algebra);
-    assert_eq!(settings.program.options("cpu"), expected);
+    assert_eq!(settings.program.options("cpu", false), expected);
     let wrong = mistake(set("catch-ppo", &["program.simplify=['folds']"]));
     assert!(wrong.contains("program.simplify") && wrong.contains("fold"), "{wrong}");
     let wrong = mistake(set("catch-ppo", &["program.simplifies=['fold']"]));

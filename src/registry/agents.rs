@@ -36,6 +36,8 @@ pub(super) fn register(registry: &mut Registry) {
 pub struct AgentEntry {
     /// Name of the agent: the value of `agent.kind`.
     pub name: String,
+    /// True if it searches a tree.
+    pub(crate) searches: bool,
     /// Schema of the agent's settings.
     pub schema: Schema,
     /// Checks that settings of valid types and ranges fit together.
@@ -49,6 +51,7 @@ impl AgentEntry {
     pub(crate) fn new<A: AgentSettings>(name: &str) -> Result<Self, String> {
         Ok(AgentEntry {
             name: name.to_owned(),
+            searches: A::SEARCHES,
             schema: Schema::of::<A>().map_err(|mistake| format!("agent `{name}`: {mistake}"))?,
             check: |table| parse::<A>(table, "agent").map(|_| ()),
             check_rollout: |table, lanes, steps| {

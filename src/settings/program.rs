@@ -15,15 +15,20 @@ pub struct ProgramSettings {
     /// times an iteration. By default so on GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<bool>,
+    /// True for one kernel of each loop without products of matrices, whatever its size, and for none of those with them. By default so on CPUs for
+    /// agents that search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whole_loops: Option<bool>,
 }
 
 impl ProgramSettings {
-    /// The settings as the compiler takes them, for a platform (`cpu`, `cuda13`, `tpu`).
+    /// The settings as the compiler takes them, for a platform (`cpu`, `cuda13`, `tpu`) and an agent that searches or does not.
     #[must_use]
-    pub fn options(&self, platform: &str) -> Options {
+    pub fn options(&self, platform: &str, searches: bool) -> Options {
         let groups = self.simplify.iter().map(|group| group.0);
         let mut options = groups.fold(Options::default(), Options::with);
         options.launches = self.launches.unwrap_or(platform.starts_with("cuda"));
+        options.whole_loops = self.whole_loops.unwrap_or(searches) && platform == "cpu";
         options
     }
 }

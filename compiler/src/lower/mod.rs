@@ -158,6 +158,9 @@ pub trait Hlo {
     /// The number of processes that have as many of the replicas each, and exchange values by calls of the runtime.
     fn processes(&self) -> usize;
 
+    /// True if loops with ops of libraries are to be no kernels ([`ModuleSpec::whole_loops`](crate::stablehlo::ModuleSpec::whole_loops)).
+    fn whole_loops(&self) -> bool;
+
     /// Says that `op` cannot be part of this module, and why. No module comes out; what is emitted afterwards is not kept.
     fn refuse(&mut self, op: &'static str, message: String);
 }

@@ -148,6 +148,15 @@ impl DotGeneral {
 }
 
 impl Op for DotGeneral {
+    fn has_library(&self, inputs: &[TensorType]) -> bool {
+        // XLA multiplies a matrix and a vector in code of its own.
+        let free = |ty: &TensorType, axes: Vec<usize>| -> usize {
+            axes.iter().map(|&axis| ty.shape[axis]).product()
+        };
+        let (lhs, rhs) = (&inputs[0], &inputs[1]);
+        free(lhs, self.lhs_free(lhs.rank())) > 1 && free(rhs, self.rhs_free(rhs.rank())) > 1
+    }
+
     fn saved_by(&self, policy: &Save) -> bool {
         matches!(policy, Save::Everything | Save::Dots)
     }

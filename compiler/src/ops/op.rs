@@ -226,6 +226,12 @@ pub trait Op: OpStruct {
         false
     }
 
+    /// True if platforms have a library for the op on operands of these types, which they do not use inside of a kernel.
+    fn has_library(&self, inputs: &[TensorType]) -> bool {
+        let _ = inputs;
+        false
+    }
+
     /// True if the reference semantics are XLA's to the bit, so that results of constants may be computed at compile time.
     fn exact(&self) -> bool {
         false

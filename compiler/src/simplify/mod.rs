@@ -46,6 +46,9 @@ pub struct Options {
     /// True for a platform that launches every kernel, where loops of fewer of them ([`launch_less`]) are faster though they are longer. It
     /// comes after all groups.
     pub launches: bool,
+    /// True for a program that is compiled with XLA's option that makes one kernel of a loop of any size
+    /// ([`ModuleSpec::whole_loops`](crate::stablehlo::ModuleSpec::whole_loops)).
+    pub whole_loops: bool,
 }
 
 impl Default for Options {
@@ -57,6 +60,7 @@ impl Default for Options {
             nodes_per_equation: 8,
             rounds: 8,
             launches: false,
+            whole_loops: false,
         }
     }
 }

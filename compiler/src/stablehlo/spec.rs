@@ -77,6 +77,9 @@ pub struct ModuleSpec {
     pub replicas: usize,
     /// The processes that have these devices, as many each.
     pub processes: Processes,
+    /// True where XLA makes one kernel of a loop of any size, so that loops with products of matrices have to be none: a scan of them
+    /// has an op in its body of which XLA makes no kernel.
+    pub whole_loops: bool,
     /// The arguments of the main function, in order.
     pub arguments: Vec<ArgumentSpec>,
     /// The key paths of the results, in order; empty ones are left out of the text.
@@ -91,6 +94,7 @@ impl ModuleSpec {
             name: name.into(),
             replicas: 1,
             processes: Processes::ONE,
+            whole_loops: false,
             arguments: (0..func.params.len())
                 .map(|i| ArgumentSpec::kept(format!("arg{i}")))
                 .collect(),

@@ -77,6 +77,10 @@ impl Hlo for Recorder {
         1
     }
 
+    fn whole_loops(&self) -> bool {
+        false
+    }
+
     fn refuse(&mut self, op: &'static str, message: String) {
         panic!("{op}: {message}");
     }

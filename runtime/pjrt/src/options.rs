@@ -254,7 +254,8 @@ impl XlaOptions {
     pub fn whole_loop(mut self) -> Self {
         if self.platform == "cpu" {
             self.options.retain(|(name, _)| name != EXTRA);
-            self.options.push((EXTRA.to_owned(), OptionValue::String(small_loop(1_000_000_000))));
+            let value = format!("{},{LSR_OFF}", small_loop(1_000_000_000));
+            self.options.push((EXTRA.to_owned(), OptionValue::String(value)));
         }
         self
     }

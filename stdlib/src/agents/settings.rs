@@ -33,6 +33,9 @@ pub struct Task {
 pub trait AgentSettings:
     Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
 {
+    /// True for an agent that searches a tree. On a CPU its program is compiled for the many small loops of that.
+    const SEARCHES: bool = false;
+
     /// The agent for a task.
     ///
     /// # Errors

@@ -3,8 +3,10 @@
 use crate::double::{check, func_at, module, module_of, ty};
 use crate::programs;
 use podracer_compiler::lower::hlo_simple;
+use podracer_compiler::ops::{DotGeneral, Scan};
 use podracer_compiler::stablehlo::{ArgumentSpec, EmitError, ModuleSpec, Processes, stablehlo};
-use podracer_compiler::{DType, Func, Loc};
+use podracer_compiler::{Builder, DType, Func, Loc};
+use std::sync::Arc;
 
 fn swap() -> Func {
     let (x, n) = (ty(DType::F32, &[2]), ty(DType::U8, &[]));
@@ -17,6 +19,7 @@ fn spec() -> ModuleSpec {
     ModuleSpec {
         name: "step".into(),
         replicas: 4,
+        whole_loops: false,
         processes: Processes::ONE,
         arguments: vec![
             ArgumentSpec::into_result("state.params.w", 1),
@@ -100,4 +103,45 @@ fn specifications_that_do_not_fit() {
         error.to_string(),
         "argument `w` of type f32[2] is donated to result 0 of type u8[]: the types must be equal"
     );
+}
+
+/// A loop with a product of `[rows, 3]` and `[3, 3]` in a loop in its body, or without it.
+fn looped(rows: usize, multiplies: bool) -> Func {
+    let matrix = ty(DType::F32, &[rows, 3]);
+    let wrapped = |body: Func| Scan {
+        body: Arc::new(body),
+        length: 5,
+        reverse: false,
+        consts: 1,
+        carries: 1,
+    };
+    let mut inner = Builder::new();
+    let [weights, x] = [&ty(DType::F32, &[3, 3]), &matrix].map(|ty| inner.param(ty.clone()));
+    let next = match multiplies {
+        true => inner.emit(DotGeneral::matmul(), &[x, weights])[0],
+        false => inner.add(x, x),
+    };
+    let inner = inner.finish("inner", vec![next]);
+    let mut outer = Builder::new();
+    let params = inner.param_types().into_iter().map(|ty| outer.param(ty)).collect::<Vec<_>>();
+    let results = outer.emit(wrapped(inner.clone()), &params);
+    let outer = outer.finish("outer", results);
+    let mut b = Builder::new();
+    let params = inner.param_types().into_iter().map(|ty| b.param(ty)).collect::<Vec<_>>();
+    let results = b.emit(wrapped(outer), &params);
+    b.finish("looped", results)
+}
+
+#[test]
+fn loops_with_products_are_no_kernels_where_loops_are() {
+    let sorts = |rows: usize, multiplies: bool, whole_loops: bool| {
+        let func = looped(rows, multiplies);
+        let spec = ModuleSpec { whole_loops, ..ModuleSpec::new("m", &func) };
+        module_of(&func, &spec).text.matches("\"stablehlo.sort\"").count()
+    };
+    assert_eq!(sorts(2, true, true), 2);
+    assert_eq!(sorts(2, true, false), 0);
+    assert_eq!(sorts(2, false, true), 0);
+    // XLA multiplies by a vector in code of its own.
+    assert_eq!(sorts(1, true, true), 0);
 }

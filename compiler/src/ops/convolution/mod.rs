@@ -223,6 +223,10 @@ fn index_of(axes: &[usize], first: usize, second: usize, spatial: &[usize]) -> V
 }
 
 impl Op for Convolution {
+    fn has_library(&self, _: &[TensorType]) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 2)?;
         super::elementwise::numbers(&[inputs[0].dtype, inputs[1].dtype])?;

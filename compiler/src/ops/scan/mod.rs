@@ -8,6 +8,7 @@ mod sample;
 use super::TypeError;
 use super::loops::fixpoint;
 use super::op::{Op, OpRef, Pruned, Sample};
+use super::{Concatenate, Slice, Sort};
 use crate::array::Array;
 use crate::ir::{Batched, Builder, Func, Var};
 use crate::lower::{
@@ -22,6 +23,7 @@ use crate::transform::{VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::convert::Infallible;
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 op_struct! {
@@ -166,7 +168,10 @@ impl Op for Scan {
         let condition = hlo.end_region(&[more]);
 
         let arguments = hlo.begin_region(&types);
-        let counter = arguments[0];
+        let counter = match hlo.whole_loops() && calls_libraries(&self.body) {
+            true => unfused(hlo, arguments[0]),
+            false => arguments[0],
+        };
         let operands = &arguments[1..1 + inputs.len()];
         let buffers = &arguments[1 + inputs.len()..];
         let position = if self.reverse {
@@ -263,6 +268,29 @@ impl Scan {
     pub fn samples() -> Vec<Sample> {
         sample::samples()
     }
+}
+
+/// True if an op of libraries runs in the function.
+fn calls_libraries(func: &Func) -> bool {
+    func.eqns.iter().any(|eqn| {
+        let inputs: Vec<TensorType> = eqn.inputs.iter().map(|&var| func.ty(var).clone()).collect();
+        eqn.op.has_library(&inputs) || eqn.op.funcs().into_iter().any(|body| calls_libraries(body))
+    })
+}
+
+/// The lesser of a counter and the one after it, by a sort: the counter, which XLA does not know, and no op of a kernel.
+fn unfused(hlo: &mut dyn Hlo, counter: HloValue) -> HloValue {
+    let ty = TensorType::new(DType::I32, [1]);
+    let one = hlo_splat(hlo, &ty, Scalar::Int(1));
+    let first = hlo_reshape(hlo, counter, &ty);
+    let second = hlo_simple(hlo, "stablehlo.add", &[first, one]);
+    let both = TensorType::new(DType::I32, [2]);
+    let pair = Concatenate { dimension: 0 }.lower(hlo, &[first, second], slice::from_ref(&both));
+    let sort = Sort { dimension: 0, stable: false, num_keys: 1 };
+    let sorted = sort.lower(hlo, &pair, &[both]);
+    let lesser = Slice { start: vec![0], limit: vec![1], strides: vec![1] };
+    let lesser = lesser.lower(hlo, &sorted, slice::from_ref(&ty));
+    hlo_reshape(hlo, lesser[0], &TensorType::scalar(DType::I32))
 }
 
 /// The indices of a slice that starts at `position` of the leading axis.

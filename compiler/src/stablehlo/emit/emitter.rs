@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::ir::{Func, Loc};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloRegion, HloResults, HloValue, hlo_op};
 use crate::stablehlo::EmitError;
+use crate::stablehlo::ModuleSpec;
 use crate::stablehlo::constant::portable_bools;
 use crate::types::TensorType;
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ pub(super) struct Emitter<'b, B: Backend> {
     backend: &'b mut B,
     replicas: usize,
     processes: usize,
+    whole_loops: bool,
     loc: Loc,
     values: Vec<Entry<B::Value>>,
     regions: Vec<Option<B::Region>>,
@@ -54,11 +56,12 @@ impl<R> Parts<'_, R> {
 
 impl<'b, B: Backend> Emitter<'b, B> {
     /// An emitter into a backend that has no open block, for so many replicas of so many processes.
-    pub(super) fn new(backend: &'b mut B, (replicas, processes): (usize, usize)) -> Self {
+    pub(super) fn new(backend: &'b mut B, spec: &ModuleSpec) -> Self {
         Emitter {
             backend,
-            replicas,
-            processes,
+            replicas: spec.replicas,
+            processes: spec.processes.calling(),
+            whole_loops: spec.whole_loops,
             loc: Loc::NONE,
             values: Vec::new(),
             regions: Vec::new(),
@@ -264,6 +267,10 @@ impl<B: Backend> Hlo for Emitter<'_, B> {
 
     fn processes(&self) -> usize {
         self.processes
+    }
+
+    fn whole_loops(&self) -> bool {
+        self.whole_loops
     }
 
     fn refuse(&mut self, op: &'static str, message: String) {

@@ -130,7 +130,7 @@ impl<'a> Function<'a> {
 /// [`EmitError`] where the specification does not fit the function, or an op cannot be lowered.
 pub fn emit<B: Backend>(backend: &mut B, func: &Func, spec: &ModuleSpec) -> Result<(), EmitError> {
     spec.check(func)?;
-    let mut emitter = Emitter::new(backend, (spec.replicas, spec.processes.calling()));
+    let mut emitter = Emitter::new(backend, spec);
     function(&mut emitter, Function { name: "main", func, main: Some(spec) });
     // Emitting one may call more; the list grows until all that are reachable are there.
     for index in 0.. {

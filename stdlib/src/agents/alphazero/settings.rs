@@ -56,6 +56,8 @@ impl AlphaZeroSettings {
 }
 
 impl AgentSettings for AlphaZeroSettings {
+    const SEARCHES: bool = true;
+
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         self.networks.check(&task.observation)?;
         let actions = searched_actions("AlphaZero", task)?;

@@ -184,6 +184,8 @@ impl MuZeroSettings {
 }
 
 impl AgentSettings for MuZeroSettings {
+    const SEARCHES: bool = true;
+
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         let agent = MuZero::for_task(self, task)?;
         if let Some(outcomes) =
