@@ -1,6 +1,6 @@
 //! Functions, equations and variables.
 
-use super::Loc;
+use super::{Builder, Loc};
 use super::watch::{self, Watched, Watcher};
 use crate::array::Array;
 use crate::ops::OpRef;
@@ -173,6 +173,31 @@ impl Func {
         }
         let results = results.iter().map(|&var| read(&map, var)).collect();
         Func { name: self.name.clone(), types, params, eqns: kept, results }
+    }
+
+    /// The function with the same parameters in which `emit` emits each equation anew: it is given the equation and the new inputs, and gives
+    /// the new outputs.
+    pub(crate) fn rebuilt(
+        &self,
+        mut emit: impl FnMut(&mut Builder, &Eqn, &[Var]) -> Vec<Var>,
+    ) -> Func {
+        let mut b = Builder::new();
+        let mut map: Vec<Option<Var>> = vec![None; self.types.len()];
+        for &param in &self.params {
+            map[param.index()] = Some(b.param(self.ty(param).clone()));
+        }
+        let read = |map: &[Option<Var>], vars: &[Var]| -> Vec<Var> {
+            let new = |var: &Var| map[var.index()].expect("variables are defined before use");
+            vars.iter().map(new).collect()
+        };
+        for eqn in &self.eqns {
+            b.set_loc(eqn.loc);
+            let outputs = emit(&mut b, eqn, &read(&map, &eqn.inputs));
+            for (from, to) in eqn.outputs.iter().zip(outputs) {
+                map[from.index()] = Some(to);
+            }
+        }
+        b.finish(self.name.clone(), read(&map, &self.results))
     }
 
     /// For every variable, true if it depends on one of the parameters marked.

@@ -127,32 +127,17 @@ fn pass(func: &Func, options: &Options, rules: &[&'static rules::Rule]) -> Func 
 
 /// Rewrites each region op of a region by itself, and simplifies its bodies.
 fn rewrite_regions(func: &Func, options: &Options, rules: &[&'static rules::Rule]) -> Func {
-    let mut b = Builder::new();
-    let mut map: Vec<Option<Var>> = vec![None; func.types.len()];
     let mut known: Vec<Option<Scalar>> = vec![None; func.types.len()];
-    for &param in &func.params {
-        map[param.index()] = Some(b.param(func.ty(param).clone()));
-    }
-    for eqn in &func.eqns {
-        let read =
-            |var: &Var| map[var.index()].expect("variables are defined before they are used");
-        let inputs: Vec<Var> = eqn.inputs.iter().map(read).collect();
+    func.rebuilt(|b, eqn, inputs| {
         let values: Vec<Option<Scalar>> = eqn.inputs.iter().map(|var| known[var.index()]).collect();
-        b.set_loc(eqn.loc);
-        let op = map_bodies(&eqn.op, |body| pass(body, options, rules));
-        let mut groups = Group::OF_REGIONS.iter().filter(|&&group| options.has(group));
-        let rewritten = groups.find_map(|&group| op.rewrite(&mut b, group, &inputs, &values));
-        let outputs = rewritten.unwrap_or_else(|| b.emit_ref(op, &inputs));
         if let ([output], Some(value)) = (&eqn.outputs[..], constant(&eqn.op, &values)) {
             known[output.index()] = Some(value);
         }
-        for (from, to) in eqn.outputs.iter().zip(outputs) {
-            map[from.index()] = Some(to);
-        }
-    }
-    let read = |var: &Var| map[var.index()].expect("variables are defined before they are used");
-    let results = func.results.iter().map(read).collect();
-    b.finish(func.name.clone(), results)
+        let op = map_bodies(&eqn.op, |body| pass(body, options, rules));
+        let mut groups = Group::OF_REGIONS.iter().filter(|&&group| options.has(group));
+        let rewritten = groups.find_map(|&group| op.rewrite(b, group, inputs, &values));
+        rewritten.unwrap_or_else(|| b.emit_ref(op, inputs))
+    })
 }
 
 /// The value of all elements of an op's result, if it is a constant or repeats one.

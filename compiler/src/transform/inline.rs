@@ -2,7 +2,7 @@
 
 use super::context::TransformError;
 use super::cse::map_bodies;
-use crate::ir::{Builder, Eqn, Func, Var};
+use crate::ir::{Eqn, Func};
 use crate::ops::OpRef;
 use crate::types::TensorType;
 use std::borrow::Cow;
@@ -43,25 +43,8 @@ fn unsettled(func: &Func) -> bool {
 }
 
 fn inline(func: &Func, body_of: &impl Fn(&OpRef, &[TensorType]) -> Option<Func>) -> Func {
-    let mut b = Builder::new();
-    let mut map: Vec<Option<Var>> = vec![None; func.types.len()];
-    for &param in &func.params {
-        map[param.index()] = Some(b.param(func.ty(param).clone()));
-    }
-    for eqn in &func.eqns {
-        let inputs: Vec<Var> =
-            eqn.inputs.iter().map(|var| map[var.index()].expect("defined before use")).collect();
-        b.set_loc(eqn.loc);
-        let types = b.types(&inputs);
-        let outputs = match body_of(&eqn.op, &types) {
-            Some(body) => b.inline(&inline(&body, body_of), &inputs),
-            None => b.emit_ref(map_bodies(&eqn.op, |body| inline(body, body_of)), &inputs),
-        };
-        for (from, to) in eqn.outputs.iter().zip(outputs) {
-            map[from.index()] = Some(to);
-        }
-    }
-    let results =
-        func.results.iter().map(|var| map[var.index()].expect("defined before use")).collect();
-    b.finish(func.name.clone(), results)
+    func.rebuilt(|b, eqn, inputs| match body_of(&eqn.op, &b.types(inputs)) {
+        Some(body) => b.inline(&inline(&body, body_of), inputs),
+        None => b.emit_ref(map_bodies(&eqn.op, |body| inline(body, body_of)), inputs),
+    })
 }
