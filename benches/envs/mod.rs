@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Parser;
 use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
+use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
 use podracer_envs::{CartPole, Catch, Connector};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use stepping::{Shape, Stepping};
 const TARGET: f64 = 10.0;
 
 /// The environments that pgx and jumanji have.
-const BOARDS: [&str; 9] = [
+const BOARDS: [&str; 10] = [
     "tic-tac-toe",
     "connect-four",
     "othello",
@@ -28,6 +28,7 @@ const BOARDS: [&str; 9] = [
     "connector",
     "sliding-tiles",
     "knapsack",
+    "maze",
     "graph-coloring",
 ];
 
@@ -40,7 +41,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `graph-coloring`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -111,6 +112,7 @@ pub fn run(options: &Options) -> Result<()> {
                 "connector" => Stepping::compile(&client, Connector::default(), shape)?,
                 "snake" => Stepping::compile(&client, Snake::default(), shape)?,
                 "sliding-tiles" => Stepping::compile(&client, SlidingTiles::default(), shape)?,
+                "maze" => Stepping::compile(&client, Maze::default(), shape)?,
                 "knapsack" => Stepping::compile(&client, Knapsack::default(), shape)?,
                 "graph-coloring" => Stepping::compile(&client, GraphColoring::default(), shape)?,
                 _ => anyhow::bail!(

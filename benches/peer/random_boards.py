@@ -28,10 +28,15 @@ def pgx_functions(name):
     return env.init, stepped, env.num_actions
 
 
+def cell(position, board):
+    return jnp.zeros_like(board).at[position.row, position.col].set(True)
+
+
 # The environment's class, what is seen of an observation, the actions, and the elements of an action where it has several.
 JUMANJI = {
     "snake": ("Snake", lambda seen: seen.grid, 4, ()),
     "connector": ("Connector", lambda seen: seen.grid, 5, (10,)),
+    "maze": ("Maze", lambda seen: jnp.stack([seen.walls, cell(seen.agent_position, seen.walls), cell(seen.target_position, seen.walls)]), 4, ()),
     "sliding-tiles": ("SlidingTilePuzzle", lambda seen: seen.puzzle, 4, ()),
     "knapsack": ("Knapsack", lambda seen: jnp.stack([seen.weights, seen.values, seen.packed_items]), 50, ()),
     "graph-coloring": ("GraphColoring", lambda seen: jnp.concatenate([seen.adj_matrix, seen.colors[:, None]], 1), 20, ()),

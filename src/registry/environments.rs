@@ -11,7 +11,7 @@ use podracer_envs::host::{
     HostEnvironment, NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch,
 };
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
+use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
 use podracer_envs::{
     Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, DeepSea, DelayedChains,
     DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
@@ -88,6 +88,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
     remote::register(registry);
+    registry.add_environment(EnvironmentEntry::dsl::<Maze>("maze"));
     registry.add_environment(EnvironmentEntry::dsl::<SlidingTiles>("sliding-tiles"));
     registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
     registry.add_environment(EnvironmentEntry::dsl::<TicTacToe>("tic-tac-toe").map(|game| {

@@ -14,8 +14,12 @@ from jumanji.environments.logic.graph_coloring.env import GraphColoring
 from jumanji.environments.logic.graph_coloring.generator import RandomGenerator as RandomGraphs
 from jumanji.environments.logic.sliding_tile_puzzle.env import SlidingTilePuzzle
 from jumanji.environments.logic.sliding_tile_puzzle.generator import RandomWalkGenerator
+from jumanji.environments.commons.maze_utils.maze_generation import generate_maze
 from jumanji.environments.packing.knapsack.env import Knapsack
 from jumanji.environments.packing.knapsack.generator import RandomGenerator as RandomItems
+
+from jumanji.environments.routing.maze.env import Maze
+from jumanji.environments.routing.maze.generator import RandomGenerator as RandomMazes
 
 from golden import Array, File
 
@@ -75,6 +79,28 @@ def graph_coloring(file, seed, games, steps, nodes, probability):
     play(file, "graph-coloring", env, seed, games, steps, given, seen)
 
 
+def maze(file, seed, games, steps, rows, columns, time_limit):
+    env = Maze(generator=RandomMazes(rows, columns), time_limit=time_limit)
+    place = lambda state: [state.agent_position.row, state.agent_position.col]
+    ends = lambda state: jnp.stack(place(state) + [state.target_position.row, state.target_position.col], -1)
+    given = lambda first: {"walls": first.walls, "cells": ends(first).astype(jnp.int32)}
+    seen = lambda state: {"states": (jnp.stack(place(state), -1), np.int32)}
+    play(file, "maze", env, seed, games, steps, given, seen, time_limit=time_limit)
+
+
+def mazes(file, seed, count, rows, columns):
+    """How many cells are free, and how many of them have one way out."""
+    keys = jax.random.split(jax.random.PRNGKey(seed), count)
+    free = 1 - np.asarray(jax.jit(jax.vmap(lambda key: generate_maze(columns, rows, key)))(keys)).astype(np.int32)
+    around = np.pad(free, ((0, 0), (1, 1), (1, 1)))
+    ways = around[:, :-2, 1:-1] + around[:, 2:, 1:-1] + around[:, 1:-1, :-2] + around[:, 1:-1, 2:]
+    counts = {"free": free.sum((1, 2)), "ends": ((ways == 1) & (free == 1)).sum((1, 2))}
+    counted = {name: Array(np.bincount(each, minlength=rows * columns + 1).astype(np.int32)) for name, each in counts.items()}
+    by_cell = {"cells": Array(free.sum(0).reshape(-1).astype(np.int32))}
+    file.add_raw({"env": "mazes", "rows": rows, "columns": columns, "count": count, **counted, **by_cell})
+    print(f"mazes of {rows} x {columns}: {counts['free'].mean():.2f} free cells, {counts['ends'].mean():.2f} ends")
+
+
 def gaps(file, seed, count, size, shuffles):
     """How often the gap is in each place at the start, and how many tiles are right."""
     generator = RandomWalkGenerator(size, shuffles)
@@ -94,7 +120,7 @@ def gaps(file, seed, count, size, shuffles):
 
 
 if __name__ == "__main__":
-    file = File("puzzles", "games of jumanji's SlidingTilePuzzle-v0, Knapsack-v1 and GraphColoring-v1", ["jumanji", "jax", "jaxlib", "numpy"])
+    file = File("puzzles", "games of jumanji's SlidingTilePuzzle-v0, Knapsack-v1, GraphColoring-v1 and Maze-v0", ["jumanji", "jax", "jaxlib", "numpy"])
     sliding_tiles(file, 1, 60, 120, 5, 200, 500)
     sliding_tiles(file, 2, 60, 60, 2, 3, 40)
     sliding_tiles(file, 3, 40, 60, 3, 5, 50)
@@ -102,6 +128,10 @@ if __name__ == "__main__":
     knapsack(file, 5, 60, 12, 8, 2.0)
     graph_coloring(file, 6, 60, 25, 20, 0.8)
     graph_coloring(file, 7, 60, 12, 8, 0.4)
+    maze(file, 10, 60, 120, 10, 10, 100)
+    maze(file, 11, 60, 40, 3, 6, 30)
+    mazes(file, 12, 20_000, 10, 10)
+    mazes(file, 13, 20_000, 5, 8)
     gaps(file, 8, 20_000, 5, 200)
     gaps(file, 9, 20_000, 3, 21)
     file.write()

@@ -1,7 +1,7 @@
 //! Functions, equations and variables.
 
-use super::{Builder, Loc};
 use super::watch::{self, Watched, Watcher};
+use super::{Builder, Loc};
 use crate::array::Array;
 use crate::ops::OpRef;
 use crate::scalar::Scalar;

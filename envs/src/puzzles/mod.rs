@@ -3,8 +3,10 @@
 
 mod graph_coloring;
 mod knapsack;
+mod maze;
 mod sliding_tiles;
 
 pub use graph_coloring::{GraphColoring, State as GraphColoringState};
 pub use knapsack::{Knapsack, State as KnapsackState};
+pub use maze::{Maze, State as MazeState};
 pub use sliding_tiles::{SlidingTiles, State as SlidingTilesState};

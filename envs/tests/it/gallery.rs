@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use podracer_dsl::prelude::*;
 use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
+use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
 use podracer_envs::{
     Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, Environment,
     GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit,
@@ -70,6 +70,7 @@ fn the_gallery_shows_every_environment() {
         Game2048 "2048" "pgx" "Apache-2.0",
         Snake "snake" "jumanji" "Apache-2.0",
         Connector "connector" "jumanji" "Apache-2.0",
+        Maze "maze" "jumanji" "Apache-2.0",
         SlidingTiles "sliding-tiles" "jumanji" "Apache-2.0",
         Knapsack "knapsack" "jumanji" "Apache-2.0",
         GraphColoring "graph-coloring" "jumanji" "Apache-2.0",

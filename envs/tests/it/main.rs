@@ -5,7 +5,7 @@ macro_rules! every_environment {
     ($check:ident) => {{
         use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
         use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-        use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
+        use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
         use podracer_envs::{
             Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
             MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
@@ -14,7 +14,7 @@ macro_rules! every_environment {
             $check Acrobot CartPole Catch Connector DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
             MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
             Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe GraphColoring Knapsack
-            SlidingTiles
+            Maze SlidingTiles
         );
     }};
     ($check:ident $($environment:ident)*) => { $($check($environment::default());)* };

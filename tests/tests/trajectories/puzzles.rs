@@ -3,7 +3,7 @@
 use super::{chi_squared, crc32, number, numbers, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
-use podracer_envs::puzzles::{GraphColoring, Knapsack, SlidingTiles};
+use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
 use podracer_tests::golden;
 use serde_json::Value;
 
@@ -99,6 +99,71 @@ fn colourings_follow_jumanji() {
             })
         });
         compare(&record, &["states", "nodes", "masks", "rewards", "over"], &results);
+    }
+}
+
+#[test]
+fn mazes_follow_jumanji() {
+    for record in records("puzzles.json", "maze") {
+        let (arrays, [walls, cells, actions]) = given(&record, ["walls", "cells", "actions"]);
+        let [rows, columns] = [1, 2].map(|axis| arrays[0].ty().shape[axis]);
+        let env = Maze { rows, columns, time_limit: number(&record, "time_limit") };
+        let results = run((walls, cells, actions), &arrays, |given| {
+            vmap(given, |(walls, cells, actions)| {
+                let cell = |at: usize| (cells.index(at), cells.index(at + 1));
+                game(&env, env.at(walls, cell(0), cell(2)), actions, |state, observation| {
+                    // The planes are those of the state.
+                    let planes = observation.sum_axis(0).sum_axis(0);
+                    let seen =
+                        planes.eq(stack(&[walls.astype(F32).sum(), scalar(1.0), scalar(1.0)], 0));
+                    let row = select(seen.all(), state.row, -1);
+                    let mask = env.legal_actions(state).expect("a mask");
+                    (stack(&[row, state.column], 0), mask)
+                })
+            })
+        });
+        compare(&record, &["states", "masks", "rewards", "over"], &results);
+    }
+}
+
+/// As many cells are free as in jumanji's mazes, as many have one way out, and each is free as often.
+#[test]
+fn mazes_are_divided_as_those_of_jumanji() {
+    const MAZES: usize = 20_000;
+    for record in records("puzzles.json", "mazes") {
+        let (rows, columns) = (number(&record, "rows"), number(&record, "columns"));
+        let env = Maze { rows, columns, ..Maze::default() };
+        let results = run((), &[], |()| {
+            let (free, ends, cells) = vmap(Key::new(6u32).split_n(MAZES), |key| {
+                let state = env.initial_state(key);
+                let free = (!state.walls).astype(I32);
+                let around = free.pad(&[(1, 1), (1, 1)], 0);
+                let shifted = |down: usize, right: usize| {
+                    around.slice_axis(0, down..down + rows).slice_axis(1, right..right + columns)
+                };
+                let ways = shifted(0, 1) + shifted(2, 1) + shifted(1, 0) + shifted(1, 2);
+                let ends = (ways.eq(1) & !state.walls).astype(I32).sum();
+                (free.sum(), ends, free.flatten())
+            });
+            (free, ends, cells.sum_axis(0))
+        });
+        for (result, field) in results.iter().zip(["free", "ends"]) {
+            let expected = numbers(&record, field);
+            let mut got = vec![0.0; expected.len()];
+            result.to_f64().iter().for_each(|&count| got[count as usize] += 1.0);
+            let chi = chi_squared(&got, &expected);
+            assert!(chi < 2.5, "{field} of {rows} x {columns}: {chi}");
+        }
+        let often = numbers(&record, "cells");
+        for (i, (got, expected)) in results[2].to_f64().iter().zip(&often).enumerate() {
+            // Differences of two counts of so many, within five deviations.
+            let share = expected / MAZES as f64;
+            let most = 5.0 * (2.0 * MAZES as f64 * share * (1.0 - share)).sqrt() + 1.0;
+            assert!(
+                (got - expected).abs() <= most,
+                "cell {i} of {rows} x {columns}: {got}, {expected}"
+            );
+        }
     }
 }
 
