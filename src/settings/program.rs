@@ -16,7 +16,7 @@ pub struct ProgramSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<bool>,
     /// True for one kernel of each loop without products of matrices, whatever its size, and for none of those with them. By default so on CPUs for
-    /// agents that search.
+    /// agents that search; without effect elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole_loops: Option<bool>,
 }

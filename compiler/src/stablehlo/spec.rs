@@ -78,7 +78,7 @@ pub struct ModuleSpec {
     /// The processes that have these devices, as many each.
     pub processes: Processes,
     /// True where XLA makes one kernel of a loop of any size, so that loops with products of matrices have to be none: a scan of them
-    /// has an op in its body of which XLA makes no kernel.
+    /// has an op in its body of which XLA makes no kernel, and rows are set by a loop and not by a scatter, of which it makes none either.
     pub whole_loops: bool,
     /// The arguments of the main function, in order.
     pub arguments: Vec<ArgumentSpec>,

@@ -178,7 +178,8 @@ impl Rows {
     /// Replaces the rows of nodes, i32 `[B]`, by rows `[B, W]`.
     #[track_caller]
     pub(super) fn write(self, node: Tensor, row: Tensor) -> Rows {
-        Rows { data: write_each(self.data, self.places(node), row, self.batch), ..self }
+        let value = if self.batch == 1 { row.index(0) } else { row };
+        Rows { data: self.data.set(self.places(node), value), ..self }
     }
 
     /// Replaces the rows of one node, i32 `[]`, in all trees.
@@ -197,27 +198,6 @@ pub(super) fn width(actions: usize, with_logits: bool) -> usize {
 #[track_caller]
 pub(super) fn places(node: Tensor, batch: usize) -> Tensor {
     if batch == 1 { node.index(0) } else { node * batch as i32 + arange(batch) }
-}
-
-/// Replaces what stands at some places, as [`places`] gives them, by values `[B, ..]`.
-///
-/// One after the other, for a scatter would keep XLA from making one kernel of the loop around it.
-#[track_caller]
-pub(super) fn write_each(all: Tensor, places: Tensor, values: Tensor, batch: usize) -> Tensor {
-    if batch == 1 {
-        return all.set(places, values.index(0));
-    }
-    let starts = |first: Tensor| {
-        let mut starts = vec![scalar(0); all.rank()];
-        starts[0] = first;
-        starts
-    };
-    let sizes = [&[1], &all.shape()[1..]].concat();
-    fori_loop(0..batch, all, |tree, all| {
-        let value = dynamic_slice(values, &starts(tree), &sizes);
-        let place = dynamic_slice(places, &[tree], &[1]).index(0);
-        dynamic_update_slice(all, value, &starts(place))
-    })
 }
 
 /// Replaces what stands at one node, i32 `[]`, of all trees.

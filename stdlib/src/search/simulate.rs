@@ -11,7 +11,7 @@ use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::fold;
 use super::node::{Node, chosen, pick};
 use super::noise::{Noise, ties};
-use super::rows::{Block, Head, Row, Rows, places, write_all, write_each};
+use super::rows::{Block, Head, Row, Rows, places, write_all};
 use super::selection::{Selection, Visit};
 use super::tree::{SearchSummary, SearchTree};
 use podracer_dsl::any_example;
@@ -304,7 +304,7 @@ impl<S: Selection> Search<'_, S> {
         self.select_next(&mut row, &Visit { key: &|| key.fold_in(1), live: None });
         if reaches_depth {
             let at = places(node, batch);
-            let put = |all: Tensor, x: Tensor| write_each(all, at, x, batch);
+            let put = |all: Tensor, x: Tensor| all.set(at, if batch == 1 { x.index(0) } else { x });
             forest.rows = forest.rows.write(node, row.packed());
             forest.embeddings = forest.embeddings.zip_with(&embedding, put);
             forest.prior_logits = put(forest.prior_logits, prior_logits);
