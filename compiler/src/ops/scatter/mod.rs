@@ -204,9 +204,11 @@ impl Op for Scatter {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
-        let types: Vec<TensorType> = inputs.iter().map(|&input| hlo.ty(input)).collect();
-        if let Some(scan) = self.row_by_row(&types).filter(|_| hlo.whole_loops()) {
-            return scan.lower(hlo, inputs, results);
+        if hlo.whole_loops() {
+            let types: Vec<TensorType> = inputs.iter().map(|&input| hlo.ty(input)).collect();
+            if let Some(scan) = self.row_by_row(&types) {
+                return scan.lower(hlo, inputs, results);
+            }
         }
         let scalar = TensorType::scalar(results[0].dtype);
         let arguments = hlo.begin_region(&[scalar.clone(), scalar]);
