@@ -44,6 +44,16 @@ fn compare(record: &Value, fields: &[&str], results: &[Array]) {
     }
 }
 
+/// Compares how often each whole number is among some with the counts of a record's field.
+#[track_caller]
+fn counted_alike(record: &Value, field: &str, result: &Array) {
+    let expected = numbers(record, field);
+    let mut got = vec![0.0; expected.len()];
+    result.to_f64().iter().for_each(|&number| got[number as usize] += 1.0);
+    let chi = chi_squared(&got, &expected);
+    assert!(chi < 2.5, "{field} of {}: {chi}", record["env"]);
+}
+
 #[test]
 fn sliding_tiles_follow_jumanji() {
     for record in records("puzzles.json", "sliding-tiles") {
@@ -148,11 +158,7 @@ fn mazes_are_divided_as_those_of_jumanji() {
             (free, ends, cells.sum_axis(0))
         });
         for (result, field) in results.iter().zip(["free", "ends"]) {
-            let expected = numbers(&record, field);
-            let mut got = vec![0.0; expected.len()];
-            result.to_f64().iter().for_each(|&count| got[count as usize] += 1.0);
-            let chi = chi_squared(&got, &expected);
-            assert!(chi < 2.5, "{field} of {rows} x {columns}: {chi}");
+            counted_alike(&record, field, result);
         }
         let often = numbers(&record, "cells");
         for (i, (got, expected)) in results[2].to_f64().iter().zip(&often).enumerate() {
@@ -182,11 +188,7 @@ fn puzzles_are_shuffled_as_those_of_jumanji() {
             })
         });
         for (result, field) in results.iter().zip(["gaps", "right"]) {
-            let expected = numbers(&record, field);
-            let mut got = vec![0.0; expected.len()];
-            result.to_f64().iter().for_each(|&place| got[place as usize] += 1.0);
-            let chi = chi_squared(&got, &expected);
-            assert!(chi < 2.5, "{field} of {size}: {chi}");
+            counted_alike(&record, field, result);
         }
     }
 }
