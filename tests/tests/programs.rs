@@ -89,7 +89,7 @@ fn the_only_branch_of_a_switch_may_call_functions() {
       return %1
     }] %0
     return %1
-  }}] %0 %1
+  }}, rarely=false] %0 %1
   return %2
 }";
     let func = podracer_compiler::text::parse(text).expect("the text of a program");

@@ -227,6 +227,23 @@ impl Func {
         numbers
     }
 
+    /// The number of elements that loops inside of the function compute, an intermediate result counted as often as it is made.
+    pub fn work_in_loops(&self) -> usize {
+        self.work(0)
+    }
+
+    /// The number of elements that `turns` runs compute, and the loops in each.
+    fn work(&self, turns: usize) -> usize {
+        let of = |eqn: &Eqn| {
+            let own = eqn.outputs.iter().map(|&var| self.ty(var).elements()).sum::<usize>();
+            let inner = eqn.op.turns().map_or(turns, |inner| inner.saturating_mul(turns.max(1)));
+            let bodies = eqn.op.funcs();
+            let inner = bodies.iter().map(|func| func.work(inner));
+            inner.fold(own.saturating_mul(turns), usize::saturating_add)
+        };
+        self.eqns.iter().map(of).fold(0, usize::saturating_add)
+    }
+
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
         let inner = |eqn: &Eqn| eqn.op.funcs().iter().map(|func| func.eqn_count()).sum::<usize>();

@@ -55,7 +55,7 @@ pub use call::Call;
 pub use checkpoint::{Checkpoint, Named};
 pub use collective::*;
 pub use compare::*;
-pub use cond::Cond;
+pub use cond::{Cond, Rarely};
 pub use constant::{Constant, Iota};
 pub use convert::*;
 pub use convolution::Convolution;

@@ -258,6 +258,11 @@ pub trait Op: OpStruct {
         None
     }
 
+    /// The number of turns if the op is a loop, a guess where only a run tells.
+    fn turns(&self) -> Option<usize> {
+        None
+    }
+
     /// The body, if applying the op is the same as running the body once.
     fn inline_body(&self) -> Option<Arc<Func>> {
         None

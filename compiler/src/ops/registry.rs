@@ -72,6 +72,7 @@ registry! {
     AnyExample,
     Call,
     Cond,
+    Rarely,
     Scan,
     While,
     // rules for transforms

@@ -102,7 +102,7 @@ impl Frame<'_, '_> {
         let params = self.params(&operands);
         let branches = (0..count).map(|_| Arc::new(self.body(&params, types, 0).0)).collect();
         let operands = [&[choice], &vars(&operands)[..]].concat();
-        let results = self.b.emit(Cond { branches }, &operands);
+        let results = self.b.emit(Cond { branches, rarely: false }, &operands);
         self.push_all(&results, &[1.0, 1.0]);
     }
 

@@ -10,44 +10,63 @@ use podracer_compiler::ops::Cond;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::collections::BTreeMap;
 
-/// A predicate of [`cond`]: a bool scalar, or one with [`Tensor::both`].
+/// A predicate of [`cond`]: a bool scalar, or one with [`Tensor::both`] or [`Tensor::rarely`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a predicate",
     label = "expected a bool `Tensor`"
 )]
 pub trait Predicate {
-    /// The bool scalar, and true if running both branches under vmap is meant.
-    fn predicate(self) -> (Tensor, bool);
+    /// The bool scalar, and what a vmap does that batches it.
+    fn predicate(self) -> (Tensor, UnderVmap);
 }
 
-/// A predicate of [`cond`] under which both branches may run under vmap without a warning.
+/// Behaviour of a vmap that batches the predicate of a [`cond`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnderVmap {
+    /// Both branches run, with a warning.
+    Warn,
+    /// Both branches run.
+    Both,
+    /// The first branch runs for those examples alone that take it, where that pays.
+    Rarely,
+}
+
+/// A predicate of [`cond`] that says what a vmap does, as [`Tensor::both`] and [`Tensor::rarely`] make it.
 #[derive(Clone, Copy, Debug)]
-pub struct Both(Tensor);
+pub struct Batching(Tensor, UnderVmap);
 
 impl Predicate for Tensor {
-    fn predicate(self) -> (Tensor, bool) {
-        (self, false)
+    fn predicate(self) -> (Tensor, UnderVmap) {
+        (self, UnderVmap::Warn)
     }
 }
 
-impl Predicate for Both {
-    fn predicate(self) -> (Tensor, bool) {
-        (self.0, true)
+impl Predicate for Batching {
+    fn predicate(self) -> (Tensor, UnderVmap) {
+        (self.0, self.1)
     }
 }
 
 impl Tensor {
     /// Makes a predicate of [`cond`] that silences its warning: under vmap both branches run and the results are
     /// selected, and that is meant.
-    pub fn both(self) -> Both {
-        Both(self)
+    pub fn both(self) -> Batching {
+        Batching(self, UnderVmap::Both)
+    }
+
+    /// Makes a predicate of [`cond`] that is true for few examples of a batch, such as for those whose episode has just ended. Where the
+    /// branch `yes` is much work, it runs under vmap for those examples alone for which the predicate is true: they are gathered in blocks, and
+    /// the blocks run one after the other. The results are the same; a predicate that is mostly true makes it slower. Branches of little work run for
+    /// all examples, as with [`both`](Self::both).
+    pub fn rarely(self) -> Batching {
+        Batching(self, UnderVmap::Rarely)
     }
 }
 
 /// Runs `yes` where `p`, a bool scalar, is true, else `no`. Both return the same types.
 ///
 /// Under a vmap that batches `p` both run and the results are selected; that is a warning unless `p.both()` says it is
-/// meant.
+/// meant. With [`p.rarely()`](Tensor::rarely) the branch `yes` runs for few examples.
 /// `jax.lax.cond`.
 ///
 /// ```
@@ -65,8 +84,8 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
     no: impl FnOnce() -> B,
 ) -> A::Tree {
     let loc = Loc::caller();
-    let (p, both) = p.predicate();
-    if both {
+    let (p, under_vmap) = p.predicate();
+    if under_vmap == UnderVmap::Both {
         state::with(|trace| trace.allow_both(loc));
     }
     let consumed = state::with(|trace| trace.consumed()).unwrap_or_default();
@@ -84,7 +103,8 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
         fail("cond", message, &[p], flag)
     };
     // `false` chooses the first branch.
-    finish("cond", p, vec![("false", no), ("true", yes)], loc)
+    let rarely = under_vmap == UnderVmap::Rarely;
+    finish("cond", p, vec![("false", no), ("true", yes)], rarely, loc)
 }
 
 /// Runs the branch with the number `index`, an i32 scalar, which is brought into `0..branches` first. `f(i)` is called
@@ -123,7 +143,7 @@ pub fn switch<A: IntoTree>(
         let message = format!("the index must be i32[], got {ty}: cast with `.astype(I32)`");
         fail("switch", message, &[index], wanted)
     };
-    finish("switch", index, bodies, loc)
+    finish("switch", index, bodies, false, loc)
 }
 
 const BRANCH_NAMES: [&str; 8] = [
@@ -134,6 +154,7 @@ fn finish<Y: Tree>(
     op: &str,
     choice: Tensor,
     mut bodies: Vec<(&'static str, Body<Y>)>,
+    rarely: bool,
     loc: Loc,
 ) -> Y {
     let mut broken = bodies.iter().any(|(_, body)| body.broken);
@@ -192,7 +213,7 @@ fn finish<Y: Tree>(
             .collect();
         let functions: Vec<_> = functions.iter().map(|(func, own)| (func, *own)).collect();
         let (branches, captures) = share_captures(&functions);
-        emit_at(loc, OpRef::new(Cond { branches }), &chain(&[choice], &captures), &guess)
+        emit_at(loc, OpRef::new(Cond { branches, rarely }), &chain(&[choice], &captures), &guess)
     };
     let (results, leaves) = results.split_at(count.min(results.len()));
     relog(log.with_leaves(leaves));

@@ -86,6 +86,46 @@ fn branches_share_what_they_capture() {
     );
 }
 
+/// A branch of much work runs for those examples of a batch that take it: values and derivatives are those of a branch for all.
+#[test]
+fn a_branch_that_few_take_is_that_of_all() {
+    // A loop of a thousand turns over four numbers.
+    let long = |x: Tensor, w: Tensor| {
+        fori_loop(0..1000, x, |_, x| (x * w).sin() + x * 0.5)
+    };
+    let program = |rarely: bool| {
+        trace((f32([2, 40, 4]), f32([])), move |(xs, w)| {
+            let each = move |x: Tensor| {
+                let takes = (x.index(0) * 10.0).sin().gt(0.8);
+                let takes = if rarely { takes.rarely() } else { takes.both() };
+                cond(takes, || (long(x, w), 1), || (x * w, 0))
+            };
+            let loss = move |x: Tensor| each(x).0.sum();
+            let inside = vmap(xs.index(0), move |x| grad(x, loss));
+            let outside = grad(xs, move |xs| vmap(xs, move |xs| vmap(xs, loss)).sum());
+            let forward = jvp(xs.index(1), xs.index(0), move |xs| vmap(xs, each).0);
+            // Without an axis of its own the predicate is a choice for all.
+            let one = vmap(xs.index(0), move |x| {
+                let takes = w.gt(0);
+                cond(if rarely { takes.rarely() } else { takes.both() }, || long(x, w), || x)
+            });
+            (vmap(xs, move |xs| vmap(xs, each)), inside, outside, forward, one)
+        })
+        .expect("it traces")
+    };
+    let loops = |text: &str| text.matches("while[").count();
+    let (few, all) = (program(true), program(false));
+    assert!(few.warnings().is_empty());
+    let texts = [few.func().to_string(), all.func().to_string()];
+    assert_eq!((loops(&texts[0]) > 0, loops(&texts[1])), (true, 0));
+    for scale in [1.0, 0.0] {
+        let xs: Vec<f64> = (0..320).map(|i| scale * (f64::from(i) * 0.37).sin()).collect();
+        let arguments = [f32s(&[2, 40, 4], &xs), f32s(&[], &[0.9])];
+        let [few, all] = [&few, &all].map(|program| program.eval(&arguments).expect("it fits"));
+        assert_eq!(few, all);
+    }
+}
+
 #[test]
 fn subroutines_are_emitted_once() {
     let traced = trace(f32([3]), |x| {

@@ -9,8 +9,8 @@ use podracer_dsl::{Loc, report_at};
 /// Resets the state in the step that ends an episode. The [`TimeStep`] still shows the end: its observation is the final
 /// one. `observe` of the returned state shows the first observation of the next episode.
 ///
-/// The step's key is split in two, for the step and for the reset, as gymnax does. The reset is computed in every step
-/// and selected: under `vmap` a branch would compute both anyway.
+/// The step's key is split in two, for the step and for the reset, as gymnax does. In a batch, a reset that is much work, such as drawing a map,
+/// is computed for those environments alone whose episode ended; see [`Tensor::rarely`]. One of little work is computed for all and selected.
 #[derive(Clone, Debug)]
 pub struct AutoReset<E> {
     environment: E,
@@ -32,8 +32,8 @@ impl<E: Environment> AutoReset<E> {
         reset_key: Key,
     ) -> (E::State, TimeStep<E::Observation>) {
         let (state, timestep) = checked_step(&self.environment, state, action, step_key);
-        let first = checked_next_episode(&self.environment, state.clone(), reset_key);
-        (tree_select(timestep.done(), &first, &state), timestep)
+        let first = || checked_next_episode(&self.environment, state.clone(), reset_key);
+        (cond(timestep.done().rarely(), first, || state.clone()), timestep)
     }
 }
 

@@ -48,7 +48,7 @@ impl Cond {
             let all = outputs[..results].iter().copied().chain(filled).collect();
             Arc::new(body.finish(branch.primal.name.clone(), all))
         });
-        let outputs = b.emit(Cond { branches: primal.collect() }, inputs);
+        let outputs = b.emit(self.with(primal.collect()), inputs);
 
         // The linear branches take all operands, all slots, the tangents.
         let linear = branches.iter().zip(&places).map(|(branch, places)| {
@@ -65,7 +65,7 @@ impl Cond {
             Arc::new(body.finish(branch.linear.name.clone(), results))
         });
         let operands = with_given(inputs.iter().chain(&outputs[results..]).copied(), tangents);
-        let slopes = b.emit(Cond { branches: linear.collect() }, &operands);
+        let slopes = b.emit(self.with(linear.collect()), &operands);
         Ok((outputs[..results].to_vec(), deal(&marks, slopes)))
     }
 
@@ -79,7 +79,7 @@ impl Cond {
         let (branches, marks) = self.agree(|branch, force| jvp_with(branch, &wrt, force))?;
         let operands = with_given(inputs.iter().copied(), tangents);
         let mut values =
-            b.emit(Cond { branches: branches.into_iter().map(Arc::new).collect() }, &operands);
+            b.emit(self.with(branches.into_iter().map(Arc::new).collect()), &operands);
         let slopes = values.split_off(marks.len());
         Ok((values, deal(&marks, slopes)))
     }
@@ -98,7 +98,7 @@ impl Cond {
         });
         let branches = branches.collect::<Result<Vec<_>, _>>()?;
         let operands = with_given(inputs.iter().filter_map(Operand::known), cotangents);
-        let sent = b.emit(Cond { branches }, &operands);
+        let sent = b.emit(self.with(branches), &operands);
         Ok(std::iter::once(None).chain(deal(&marked, sent)).collect())
     }
 }

@@ -1,6 +1,9 @@
 //! `cond`: one of several branches, chosen at run time. `switch` is the same op with an integer index.
 
 mod derivative;
+mod rarely;
+
+pub use rarely::Rarely;
 
 use super::TypeError;
 use super::op::{Op, OpRef, Pruned, Sample};
@@ -23,6 +26,8 @@ op_struct! {
     Cond = "cond" {
         /// Functions of the same operands and result types.
         branches: Vec<Arc<Func>>,
+        /// True if few examples of a batch take the second of two branches: then [`Rarely`] runs it for those alone where that pays.
+        rarely: bool,
     }
 }
 
@@ -32,6 +37,11 @@ impl Cond {
             Scalar::Bool(value) => usize::from(value),
             value => value.int().clamp(0, self.branches.len() as i128 - 1) as usize,
         }
+    }
+
+    /// The same choice of other branches.
+    fn with(&self, branches: Vec<Arc<Func>>) -> Cond {
+        Cond { branches, rarely: self.rarely }
     }
 
     /// Transforms every branch with the marks of results that they come to agree on: the union.
@@ -104,7 +114,10 @@ impl Op for Cond {
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
-        if batched[0] {
+        if batched[0] && let Some(results) = self.vmap_rarely(b, cx, inputs, batched) {
+            return results;
+        }
+        if batched[0] && !self.rarely {
             let message = match b.ty(inputs[0]).dtype == DType::Bool {
                 true => {
                     "cond under vmap runs every branch and selects: its predicate differs over the batch (`cond(p.both(), ..)` says that this is meant)"
@@ -123,7 +136,7 @@ impl Op for Cond {
             .expect("vmap has no errors");
         if !batched[0] {
             let branches = branches.into_iter().map(Arc::new).collect();
-            return b.emit(Cond { branches }, inputs).into_iter().zip(marks).collect();
+            return b.emit(self.with(branches), inputs).into_iter().zip(marks).collect();
         }
         let results: Vec<Vec<Var>> =
             branches.iter().map(|branch| b.inline(branch, &inputs[1..])).collect();
@@ -197,7 +210,7 @@ impl Op for Cond {
         let inputs = std::iter::once(0)
             .chain((0..operands).filter(|&i| keep_operand[i]).map(|i| i + 1))
             .collect();
-        Some(Pruned { op: OpRef::new(Cond { branches }), inputs, outputs })
+        Some(Pruned { op: OpRef::new(self.with(branches)), inputs, outputs })
     }
 }
 
@@ -221,7 +234,7 @@ impl Cond {
         ];
         let sample = |choice: Array, branches: usize| {
             let branches = (0..branches).map(branch).collect();
-            Sample::new(Cond { branches }, std::iter::once(choice).chain(data.clone()).collect())
+            Sample::new(Cond { branches, rarely: false }, std::iter::once(choice).chain(data.clone()).collect())
                 .tolerance(1e-6)
         };
         let index = |i: i128| Array::ints(DType::I32, [], &[i]);

@@ -118,6 +118,10 @@ impl Op for Scan {
         carries.into_iter().chain(stacked).collect()
     }
 
+    fn turns(&self) -> Option<usize> {
+        Some(self.length)
+    }
+
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut flags = batched.to_vec();
         let slots = self.carried();

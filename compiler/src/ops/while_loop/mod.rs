@@ -159,6 +159,10 @@ impl Op for While {
         carry
     }
 
+    fn turns(&self) -> Option<usize> {
+        Some(8)
+    }
+
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (condition_flags, body_flags, carry_flags) = self.split(batched);
         let mut carry_flags = carry_flags.to_vec();
