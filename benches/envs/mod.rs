@@ -1,4 +1,4 @@
-//! Random-policy stepping with automatic resets, beside gymnax, and beside pgx and jumanji for boards.
+//! Random-policy stepping with automatic resets, beside gymnax, beside pgx and jumanji for boards, and beside navix for MiniGrid.
 
 mod stepping;
 
@@ -6,6 +6,9 @@ use anyhow::Result;
 use clap::Parser;
 use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::minigrid::{
+    Common, DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, View,
+};
 use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
 use podracer_envs::{CartPole, Catch, Connector};
 use serde_json::json;
@@ -32,7 +35,40 @@ const BOARDS: [&str; 10] = [
     "graph-coloring",
 ];
 
-/// Times random-policy stepping beside gymnax, pgx and jumanji.
+/// The levels of MiniGrid that navix has.
+const MINIGRID: [&str; 7] = [
+    "minigrid-empty",
+    "minigrid-four-rooms",
+    "minigrid-door-key",
+    "minigrid-key-corridor",
+    "minigrid-lava-gap",
+    "minigrid-dynamic-obstacles",
+    "minigrid-go-to-door",
+];
+
+/// Packages whose environments step beside ours.
+struct Others {
+    /// The name of their Python.
+    python: &'static str,
+    requirements: &'static str,
+    script: &'static str,
+}
+
+/// The packages that have an environment.
+fn others(name: &str) -> Others {
+    if BOARDS.contains(&name) {
+        let requirements = "tests/golden/requirements-boards.txt";
+        Others { python: "golden-boards", requirements, script: "random_boards.py" }
+    } else if MINIGRID.contains(&name) {
+        let requirements = "benches/peer/requirements-minigrid.txt";
+        Others { python: "peer-minigrid", requirements, script: "random_minigrid.py" }
+    } else {
+        let requirements = "benches/peer/requirements.txt";
+        Others { python: "peer", requirements, script: "random_stepping.py" }
+    }
+}
+
+/// Times random-policy stepping beside gymnax, pgx, jumanji and navix.
 #[derive(Parser)]
 pub struct Options {
     /// `cpu` or `cuda13`.
@@ -41,7 +77,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -71,14 +107,6 @@ pub fn run(options: &Options) -> Result<()> {
     say(&machine());
     let platform = options.platform.as_str();
     let client = open(platform, options.devices)?;
-    let gymnax = |peer: &str| !BOARDS.contains(&peer);
-    let peer = |wanted: bool, name: &str, requirements: &str| {
-        (!options.alone && wanted).then(|| Peer::with(platform, name, requirements)).transpose()
-    };
-    let any = |wanted: &dyn Fn(&str) -> bool| options.envs.iter().any(|name| wanted(name));
-    let games = peer(any(&gymnax), "peer", "benches/peer/requirements.txt")?;
-    let boards =
-        peer(any(&|name| !gymnax(name)), "golden-boards", "tests/golden/requirements-boards.txt")?;
     let mut table = Table::new(&[
         "environment",
         "environments",
@@ -92,11 +120,14 @@ pub fn run(options: &Options) -> Result<()> {
     ]);
     for name in &options.envs {
         for &environments in &options.environments {
-            let (peer, script) = match gymnax(name) {
-                true => (&games, "random_stepping.py"),
-                false => (&boards, "random_boards.py"),
+            let others = others(name);
+            let peer = match options.alone {
+                true => None,
+                false => Some(Peer::with(platform, others.python, others.requirements)?),
             };
             let shape = Shape { environments, steps: options.steps };
+            // The numbers that navix shows.
+            let common = Common { view: View::Symbolic, time_limit: None };
             let ours = match name.as_str() {
                 "cartpole" => Stepping::compile(&client, CartPole::default(), shape)?,
                 "catch" => Stepping::compile(&client, Catch::default(), shape)?,
@@ -115,9 +146,31 @@ pub fn run(options: &Options) -> Result<()> {
                 "maze" => Stepping::compile(&client, Maze::default(), shape)?,
                 "knapsack" => Stepping::compile(&client, Knapsack::default(), shape)?,
                 "graph-coloring" => Stepping::compile(&client, GraphColoring::default(), shape)?,
+                "minigrid-empty" => {
+                    Stepping::compile(&client, Empty { common, ..Empty::default() }, shape)?
+                }
+                "minigrid-four-rooms" => Stepping::compile(&client, FourRooms { common }, shape)?,
+                "minigrid-door-key" => {
+                    Stepping::compile(&client, DoorKey { common, ..DoorKey::default() }, shape)?
+                }
+                "minigrid-key-corridor" => {
+                    let level = KeyCorridor { common, ..KeyCorridor::default() };
+                    Stepping::compile(&client, level, shape)?
+                }
+                "minigrid-lava-gap" => {
+                    Stepping::compile(&client, LavaGap { common, ..LavaGap::default() }, shape)?
+                }
+                "minigrid-dynamic-obstacles" => {
+                    let level = DynamicObstacles { common, ..DynamicObstacles::default() };
+                    Stepping::compile(&client, level, shape)?
+                }
+                "minigrid-go-to-door" => {
+                    Stepping::compile(&client, GoToDoor { common, ..GoToDoor::default() }, shape)?
+                }
                 _ => anyhow::bail!(
-                    "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest, space-invaders, {}",
-                    BOARDS.join(", ")
+                    "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest, space-invaders, {}, {}",
+                    BOARDS.join(", "),
+                    MINIGRID.join(", ")
                 ),
             };
             if options.hlo {
@@ -140,10 +193,10 @@ pub fn run(options: &Options) -> Result<()> {
                         "compile_seconds": ours.compile_seconds(),
                     }));
                 }
-                if let Some(peer) = peer {
+                if let Some(peer) = &peer {
                     let steps = (options.steps / 10).max(1);
                     let line = peer.run(
-                        script,
+                        others.script,
                         &[
                             format!("--env={name}"),
                             format!("--num-envs={environments}"),

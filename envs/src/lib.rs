@@ -47,6 +47,7 @@ pub mod grid_world;
 pub mod host;
 pub mod memory_chain;
 pub mod minatar;
+pub mod minigrid;
 pub mod mountain_car;
 pub mod pendulum;
 pub mod puzzles;

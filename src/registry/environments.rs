@@ -11,6 +11,10 @@ use podracer_envs::host::{
     HostEnvironment, NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch,
 };
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::minigrid::{
+    DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom,
+    Unlock,
+};
 use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
 use podracer_envs::{
     Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, DeepSea, DelayedChains,
@@ -74,6 +78,20 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<Freeway>("minatar-freeway"));
     registry.add_environment(EnvironmentEntry::dsl::<Seaquest>("minatar-seaquest"));
     registry.add_environment(EnvironmentEntry::dsl::<SpaceInvaders>("minatar-space-invaders"));
+    registry.add_environment(EnvironmentEntry::dsl::<DoorKey>("minigrid-door-key"));
+    registry
+        .add_environment(EnvironmentEntry::dsl::<DynamicObstacles>("minigrid-dynamic-obstacles"));
+    registry.add_environment(EnvironmentEntry::dsl::<Empty>("minigrid-empty"));
+    registry.add_environment(EnvironmentEntry::dsl::<FourRooms>("minigrid-four-rooms"));
+    registry.add_environment(EnvironmentEntry::dsl::<GoToDoor>("minigrid-go-to-door"));
+    registry.add_environment(EnvironmentEntry::dsl::<KeyCorridor>("minigrid-key-corridor"));
+    registry.add_environment(EnvironmentEntry::dsl::<LavaGap>("minigrid-lava-gap"));
+    registry.add_environment(EnvironmentEntry::dsl::<Memory>("minigrid-memory").map(|memory| {
+        let check = |table: &Table| parse::<Memory>(table, "environment")?.check();
+        EnvironmentEntry { check, ..memory }
+    }));
+    registry.add_environment(EnvironmentEntry::dsl::<MultiRoom>("minigrid-multi-room"));
+    registry.add_environment(EnvironmentEntry::dsl::<Unlock>("minigrid-unlock"));
     registry.add_environment(EnvironmentEntry::dsl::<MountainCar>("mountain-car"));
     registry
         .add_environment(EnvironmentEntry::dsl::<MountainCarContinuous>("mountain-car-continuous"));

@@ -227,19 +227,24 @@ impl Func {
         numbers
     }
 
-    /// The number of elements that loops inside of the function compute, an intermediate result counted as often as it is made.
-    pub fn work_in_loops(&self) -> usize {
+    /// A measure of the work that is not done in one kernel with what is around: the elements that loops compute, as often as they do, and
+    /// those that reductions, sorts and products read.
+    pub fn work_apart(&self) -> usize {
         self.work(0)
     }
 
-    /// The number of elements that `turns` runs compute, and the loops in each.
+    /// The work apart of as many turns of a loop, or of no loop.
     fn work(&self, turns: usize) -> usize {
+        let elements = |vars: &[Var]| -> usize { vars.iter().map(|&v| self.ty(v).elements()).sum() };
         let of = |eqn: &Eqn| {
-            let own = eqn.outputs.iter().map(|&var| self.ty(var).elements()).sum::<usize>();
+            let own = elements(&eqn.outputs).saturating_mul(turns);
+            let many = eqn.op.reads_many();
+            let read = if many { elements(&eqn.inputs) } else { 0 };
+            let read = read.saturating_mul(turns.max(1));
             let inner = eqn.op.turns().map_or(turns, |inner| inner.saturating_mul(turns.max(1)));
             let bodies = eqn.op.funcs();
             let inner = bodies.iter().map(|func| func.work(inner));
-            inner.fold(own.saturating_mul(turns), usize::saturating_add)
+            inner.fold(own.saturating_add(read), usize::saturating_add)
         };
         self.eqns.iter().map(of).fold(0, usize::saturating_add)
     }

@@ -182,6 +182,10 @@ impl<K: Cumulation> Op for Cumulative<K> {
         K::transpose(b, self, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
+    fn reads_many(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let ty = &results[0];
         let extent = ty.shape[self.axis];

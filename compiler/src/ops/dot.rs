@@ -280,6 +280,10 @@ impl Op for DotGeneral {
         }
     }
 
+    fn reads_many(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
         let dimensions = HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract };

@@ -258,6 +258,11 @@ pub trait Op: OpStruct {
         None
     }
 
+    /// True if an element of a result is made of many elements of an operand, as in a reduction, a sort or a product.
+    fn reads_many(&self) -> bool {
+        false
+    }
+
     /// The number of turns if the op is a loop, a guess where only a run tells.
     fn turns(&self) -> Option<usize> {
         None

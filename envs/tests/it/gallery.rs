@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use podracer_dsl::prelude::*;
 use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::minigrid::{
+    DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom,
+    Unlock,
+};
 use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
 use podracer_envs::{
     Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, Environment,
@@ -74,6 +78,16 @@ fn the_gallery_shows_every_environment() {
         SlidingTiles "sliding-tiles" "jumanji" "Apache-2.0",
         Knapsack "knapsack" "jumanji" "Apache-2.0",
         GraphColoring "graph-coloring" "jumanji" "Apache-2.0",
+        Empty "minigrid-empty" "minigrid" "Apache-2.0",
+        FourRooms "minigrid-four-rooms" "minigrid" "Apache-2.0",
+        DoorKey "minigrid-door-key" "minigrid" "Apache-2.0",
+        Unlock "minigrid-unlock" "minigrid" "Apache-2.0",
+        KeyCorridor "minigrid-key-corridor" "minigrid" "Apache-2.0",
+        MultiRoom "minigrid-multi-room" "minigrid" "Apache-2.0",
+        Memory "minigrid-memory" "minigrid" "Apache-2.0",
+        LavaGap "minigrid-lava-gap" "minigrid" "Apache-2.0",
+        DynamicObstacles "minigrid-dynamic-obstacles" "minigrid" "Apache-2.0",
+        GoToDoor "minigrid-go-to-door" "minigrid" "Apache-2.0",
         Asterix "minatar-asterix" "gymnax" "Apache-2.0",
         Breakout "minatar-breakout" "gymnax" "Apache-2.0",
         Freeway "minatar-freeway" "gymnax" "Apache-2.0",

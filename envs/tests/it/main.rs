@@ -5,6 +5,9 @@ macro_rules! every_environment {
     ($check:ident) => {{
         use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
         use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+        use podracer_envs::minigrid::{
+            DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom, Unlock,
+        };
         use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
         use podracer_envs::{
             Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
@@ -14,7 +17,8 @@ macro_rules! every_environment {
             $check Acrobot CartPole Catch Connector DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
             MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
             Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe GraphColoring Knapsack
-            Maze SlidingTiles
+            Maze SlidingTiles DoorKey DynamicObstacles Empty FourRooms GoToDoor KeyCorridor LavaGap Memory MultiRoom
+            Unlock
         );
     }};
     ($check:ident $($environment:ident)*) => { $($check($environment::default());)* };

@@ -3,6 +3,7 @@
 mod bsuite;
 mod connector;
 mod minatar;
+mod minigrid;
 mod puzzles;
 
 use podracer_dsl::prelude::*;

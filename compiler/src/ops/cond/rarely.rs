@@ -31,9 +31,9 @@ const BATCH: usize = 32;
 const BLOCK: usize = 8;
 const PART: usize = 32;
 
-/// The least number of elements computed [in loops](Func::work_in_loops) of a branch that is worth gathering examples for. What has no loops
-/// is computed for all examples in a few kernels, together with what is around, in less time than gathering takes.
-const WORK: usize = 2048;
+/// The least [work apart](Func::work_apart) of a branch that is worth gathering examples for. What has no loops, reductions and products is
+/// made for all examples in one kernel with what is around, in less time than gathering takes.
+const WORK: usize = 128;
 
 /// True if it pays to run this branch of a `cond` for those examples alone that take it. A branch that is part of a collective runs for all.
 pub(super) fn pays(branch: &Func, cx: &VmapContext) -> bool {
@@ -41,7 +41,7 @@ pub(super) fn pays(branch: &Func, cx: &VmapContext) -> bool {
         .eqns
         .iter()
         .any(|eqn| eqn.op.names_axis(cx) || eqn.op.effect() == Effect::Collective);
-    cx.size >= BATCH && !crosses && branch.work_in_loops() >= WORK
+    cx.size >= BATCH && !crosses && branch.work_apart() >= WORK
 }
 
 impl Rarely {

@@ -290,6 +290,10 @@ impl Op for Convolution {
     /// Emits it with transposes around, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast
     /// routine for this order only, and in the body of a loop does not bring others into it. Other backends fold the
     /// transposes in. Some have another form (`forms.rs`).
+    fn reads_many(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let usual = Convolution::new(self.strides.len());
         let lhs = hlo_transpose(hlo, inputs[0], &moved(&self.lhs_axes, &usual.lhs_axes));

@@ -53,6 +53,10 @@ macro_rules! arg_op {
 
             no_transpose! { "a position is not linear in the values" }
 
+            fn reads_many(&self) -> bool {
+                true
+            }
+
             fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
                 vec![lower::<$monoid>(hlo, $wins, inputs[0], self.axis, &results[0])]
             }

@@ -139,6 +139,10 @@ impl<K: Reduction> Op for Reduce<K> {
         K::transpose(b, &self.axes, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
+    fn reads_many(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![lower::<K>(hlo, inputs[0], &self.axes, &results[0])]
     }

@@ -158,6 +158,10 @@ impl Op for Sort {
 
     no_transpose! { "it is not linear in its operands" }
 
+    fn reads_many(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let scalars: Vec<TensorType> = results
             .iter()

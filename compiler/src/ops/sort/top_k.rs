@@ -84,6 +84,10 @@ impl Op for TopK {
 
     no_transpose! { "it is not linear in its operand" }
 
+    fn reads_many(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
         hlo.op(HloOp::new("chlo.top_k", inputs, results).attributes(attributes))

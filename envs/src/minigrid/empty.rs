@@ -1,0 +1,71 @@
+//! Empty: a room with a goal in the far corner.
+
+use super::{Common, Grid, Level, World, cell};
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// MiniGrid's Empty: an agent in a square room goes to the goal in the lower right corner. It begins in the upper left corner and looks to the
+/// right, or anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Empty {
+    /// Rows and columns of the grid, walls included: 5, 6, 8 or 16 in the package.
+    #[schemars(range(min = 4, max = 100), extend("x-reason" = "the agent does not begin at the goal"))]
+    pub size: usize,
+    /// True if the agent begins in any free cell, in any direction.
+    pub random: bool,
+    /// Settings that all levels have.
+    #[serde(flatten)]
+    pub common: Common,
+}
+
+/// A room of 8 by 8 cells.
+impl Default for Empty {
+    fn default() -> Self {
+        Empty { size: 8, random: false, common: Common::default() }
+    }
+}
+
+impl Level for Empty {
+    type Task = ();
+    const SEES_THROUGH_WALLS: bool = true;
+
+    fn extents(&self) -> (usize, usize) {
+        (self.size, self.size)
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn usual_limit(&self) -> usize {
+        4 * self.size * self.size
+    }
+
+    fn drawn(&self, key: Key) -> (World, ()) {
+        let grid = Grid::walled(self.extents()).with_goal();
+        (grid.entered(self.random, key), ())
+    }
+}
+
+impl Grid {
+    /// The same with the goal in the lower right corner.
+    #[track_caller]
+    pub(super) fn with_goal(self) -> Grid {
+        let corner = |extent: usize| scalar(extent as i32 - 2);
+        self.put((corner(self.rows), corner(self.columns)), cell::GOAL)
+    }
+
+    /// The world with the agent in the upper left corner, or anywhere.
+    #[track_caller]
+    pub(super) fn entered(self, anywhere: bool, key: Key) -> World {
+        if !anywhere {
+            return self.world((scalar(1), scalar(1)), scalar(0));
+        }
+        let draws = key.uniform([2]);
+        let anywhere = constant(true).broadcast_to([self.rows, self.columns]);
+        let place = self.spot(anywhere, draws.index(0));
+        self.world(place, super::between(draws.index(1), 0, 4))
+    }
+}

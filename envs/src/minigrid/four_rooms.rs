@@ -1,0 +1,53 @@
+//! FourRooms: a goal in one of four rooms.
+
+use super::{Common, Grid, Level, World, between, cell};
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// MiniGrid's FourRooms: an agent begins anywhere in four rooms of 19 by 19 cells in all, which are joined by a gap in each wall, and goes to a
+/// goal that is anywhere else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FourRooms {
+    /// Settings that all levels have.
+    #[serde(flatten)]
+    pub common: Common,
+}
+
+const SIZE: i32 = 19;
+/// Row and column of the walls between the rooms.
+const WALL: i32 = SIZE / 2;
+
+impl Level for FourRooms {
+    type Task = ();
+
+    fn extents(&self) -> (usize, usize) {
+        (SIZE as usize, SIZE as usize)
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn usual_limit(&self) -> usize {
+        100
+    }
+
+    fn drawn(&self, key: Key) -> (World, ()) {
+        let draws = key.uniform([7]);
+        let mut draws = (0..7).map(|i| draws.index(i));
+        let mut draw = || draws.next().expect("a draw for each choice");
+        let grid = Grid::walled(self.extents());
+        let (row, column) = grid.places();
+        let mut grid = grid.with(row.eq(WALL) | column.eq(WALL), cell::WALL);
+        for (low, high) in [(1, WALL), (WALL + 1, SIZE - 1)] {
+            grid = grid.put((between(draw(), low, high), scalar(WALL)), cell::EMPTY);
+            grid = grid.put((scalar(WALL), between(draw(), low, high)), cell::EMPTY);
+        }
+        let anywhere = constant(true).broadcast_to([SIZE as usize; 2]);
+        let agent = grid.spot(anywhere, draw());
+        let goal = grid.spot(!grid.only(agent), draw());
+        (grid.put(goal, cell::GOAL).world(agent, between(draw(), 0, 4)), ())
+    }
+}

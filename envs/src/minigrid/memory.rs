@@ -1,0 +1,109 @@
+//! Memory: of two things at the end of a hallway, the one that was at its beginning.
+
+use super::cell::{self, colour, kind};
+use super::{Common, Grid, Level, Taken, Verdict, World, action, between};
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// MiniGrid's Memory: a key or a ball is in the room at the beginning of a hallway, and a key and a ball at the end of it, to the left and to the
+/// right. An agent that walks to the cell beside the thing that was in the room has done the task; beside the other it ends without a reward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Memory {
+    /// Rows and columns of the grid, an odd number: 7, 9, 11, 13 or 17 in the package.
+    #[schemars(range(min = 7, max = 99), extend("x-reason" = "room for the hallway"))]
+    pub size: usize,
+    /// True if the hallway has any length that fits.
+    pub random_length: bool,
+    /// Settings that all levels have.
+    #[serde(flatten)]
+    pub common: Common,
+}
+
+/// A grid of 7 by 7 cells.
+impl Default for Memory {
+    fn default() -> Self {
+        Memory { size: 7, random_length: false, common: Common::default() }
+    }
+}
+
+/// Cells where episodes end.
+#[derive(Tree, Clone, Copy)]
+pub struct Ends {
+    /// Column of both. `i32[]`
+    pub column: Tensor,
+    /// Row of the one beside the thing that was in the room. `i32[]`
+    pub right_row: Tensor,
+    /// Row of the other. `i32[]`
+    pub wrong_row: Tensor,
+}
+
+impl Memory {
+    /// Checks that the hallway is in the middle.
+    ///
+    /// # Errors
+    /// An even size, as a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        if self.size % 2 == 1 {
+            return Ok(());
+        }
+        Err(format!("environment.size is {} and must be odd: the hallway is in the middle", self.size))
+    }
+}
+
+impl Level for Memory {
+    type Task = Ends;
+
+    fn extents(&self) -> (usize, usize) {
+        (self.size, self.size)
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn usual_limit(&self) -> usize {
+        5 * self.size * self.size
+    }
+
+    fn drawn(&self, key: Key) -> (World, Ends) {
+        let draws = key.uniform([4]);
+        let (size, middle) = (self.size as i32, self.size as i32 / 2);
+        let end = match self.random_length {
+            true => between(draws.index(0), 4, size - 2),
+            false => scalar(size - 3),
+        };
+        let grid = Grid::walled(self.extents());
+        let (row, column) = grid.places();
+        let apart = (row - middle).abs();
+        // The room, its way out, the hallway, and the way across at its end.
+        let walls = (apart.eq(2) & column.ge(1) & column.le(4))
+            | (apart.eq(1) & column.eq(4))
+            | (apart.eq(1) & column.ge(5) & column.lt(end))
+            | (apart.ne(0) & column.eq(end))
+            | column.eq(end + 2);
+        let grid = grid.with(walls, cell::WALL);
+        let agent = (scalar(middle), between(draws.index(1), 1, end + 1));
+        let [key_code, ball_code] = [kind::KEY, kind::BALL].map(|kind| cell::code(kind, colour::GREEN));
+        let thing = |is_key: Tensor| select(is_key, key_code, ball_code);
+        let [room, above] = [2, 3].map(|draw| draws.index(draw).lt(0.5));
+        let grid = grid.put((scalar(middle - 1), scalar(1)), thing(room));
+        let grid = grid.put((scalar(middle - 2), end + 1), thing(above));
+        let grid = grid.put((scalar(middle + 2), end + 1), thing(!above));
+        let upwards = room.eq(above);
+        let row = |up: Tensor| select(up, middle - 1, middle + 1);
+        let ends = Ends { column: end + 1, right_row: row(upwards), wrong_row: row(!upwards) };
+        (grid.world(agent, scalar(0)), ends)
+    }
+
+    /// Things stay where they are: picking up is toggling.
+    fn meant(&self, action: Tensor) -> Tensor {
+        select(action.eq(action::PICK_UP), action::TOGGLE, action)
+    }
+
+    fn verdict(&self, ends: &Ends, _: &World, taken: &Taken) -> Verdict {
+        let here = |row: Tensor| taken.world.row.eq(row) & taken.world.column.eq(ends.column);
+        (here(ends.right_row), here(ends.wrong_row))
+    }
+}

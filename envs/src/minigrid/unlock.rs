@@ -1,0 +1,50 @@
+//! Unlock: a key opens a door.
+
+use super::cell::kind;
+use super::rooms::{Rooms, drawn_colour, opened, painted};
+use super::{Common, Level, Taken, Verdict, World, action, between};
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// MiniGrid's Unlock: an agent in the left of two rooms picks up a key and unlocks the door to the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Unlock {
+    /// Settings that all levels have.
+    #[serde(flatten)]
+    pub common: Common,
+}
+
+const ROOMS: Rooms = Rooms { rows: 1, columns: 2, size: 6 };
+
+impl Level for Unlock {
+    type Task = ();
+
+    fn extents(&self) -> (usize, usize) {
+        ROOMS.extents()
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn usual_limit(&self) -> usize {
+        8 * ROOMS.size * ROOMS.size
+    }
+
+    fn drawn(&self, key: Key) -> (World, ()) {
+        let draws = key.uniform([4]);
+        let colour = drawn_colour(draws.index(0));
+        let door = (between(draws.index(1), 1, ROOMS.pitch()), scalar(ROOMS.pitch()));
+        let grid = ROOMS.grid().put(door, painted(kind::LOCKED_DOOR, colour));
+        let place = ROOMS.spot(&grid, (0, 0), draws.index(2));
+        let grid = grid.put(place, painted(kind::KEY, colour));
+        (ROOMS.entered(grid, (0, 0), draws.index(3)), ())
+    }
+
+    fn verdict(&self, _: &(), before: &World, taken: &Taken) -> Verdict {
+        let toggled = taken.action.eq(action::TOGGLE);
+        (toggled & opened(before, &taken.world, self.extents().1), constant(false))
+    }
+}
