@@ -9,7 +9,9 @@ use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders
 use podracer_envs::minigrid::{
     Common, DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, View,
 };
-use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
+use podracer_envs::puzzles::{
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+};
 use podracer_envs::{CartPole, Catch, Connector};
 use serde_json::json;
 
@@ -22,7 +24,7 @@ use stepping::{Shape, Stepping};
 const TARGET: f64 = 10.0;
 
 /// The environments that pgx and jumanji have.
-const BOARDS: [&str; 10] = [
+const BOARDS: [&str; 13] = [
     "tic-tac-toe",
     "connect-four",
     "othello",
@@ -33,6 +35,9 @@ const BOARDS: [&str; 10] = [
     "knapsack",
     "maze",
     "graph-coloring",
+    "minesweeper",
+    "rubiks-cube",
+    "travelling-salesman",
 ];
 
 /// The levels of MiniGrid that navix has.
@@ -77,7 +82,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`, `minesweeper`, `rubiks-cube`, `travelling-salesman`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -146,6 +151,11 @@ pub fn run(options: &Options) -> Result<()> {
                 "maze" => Stepping::compile(&client, Maze::default(), shape)?,
                 "knapsack" => Stepping::compile(&client, Knapsack::default(), shape)?,
                 "graph-coloring" => Stepping::compile(&client, GraphColoring::default(), shape)?,
+                "minesweeper" => Stepping::compile(&client, Minesweeper::default(), shape)?,
+                "rubiks-cube" => Stepping::compile(&client, RubiksCube::default(), shape)?,
+                "travelling-salesman" => {
+                    Stepping::compile(&client, TravellingSalesman::default(), shape)?
+                }
                 "minigrid-empty" => {
                     Stepping::compile(&client, Empty { common, ..Empty::default() }, shape)?
                 }

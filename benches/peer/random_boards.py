@@ -32,13 +32,16 @@ def cell(position, board):
     return jnp.zeros_like(board).at[position.row, position.col].set(True)
 
 
-# The environment's class, what is seen of an observation, the actions, and the elements of an action where it has several.
+# The environment's class, what is seen of an observation, the actions, of each element where they differ, and the elements of an action where it has several.
 JUMANJI = {
     "snake": ("Snake", lambda seen: seen.grid, 4, ()),
     "connector": ("Connector", lambda seen: seen.grid, 5, (10,)),
     "maze": ("Maze", lambda seen: jnp.stack([seen.walls, cell(seen.agent_position, seen.walls), cell(seen.target_position, seen.walls)]), 4, ()),
     "sliding-tiles": ("SlidingTilePuzzle", lambda seen: seen.puzzle, 4, ()),
     "knapsack": ("Knapsack", lambda seen: jnp.stack([seen.weights, seen.values, seen.packed_items]), 50, ()),
+    "minesweeper": ("Minesweeper", lambda seen: seen.board, 10, (2,)),
+    "rubiks-cube": ("RubiksCube", lambda seen: seen.cube, (6, 1, 3), (3,)),
+    "travelling-salesman": ("TSP", lambda seen: jnp.concatenate([seen.coordinates, seen.trajectory[:, None]], 1), 20, ()),
     "graph-coloring": ("GraphColoring", lambda seen: jnp.concatenate([seen.adj_matrix, seen.colors[:, None]], 1), 20, ()),
 }
 
@@ -54,7 +57,8 @@ def jumanji_functions(name):
         # jumanji keeps the key in its state.
         state, timestep = env.step(state, action)
         observation = timestep.observation
-        return state, seen(observation), observation.action_mask, timestep.reward.sum(), timestep.last()
+        mask = getattr(observation, "action_mask", jnp.ones((), bool))
+        return state, seen(observation), mask, timestep.reward.sum(), timestep.last()
 
     return (lambda key: env.reset(key)[0]), step, actions
 
@@ -66,7 +70,7 @@ def make_steps(name, num_envs, steps):
     def step(carry, key):
         state, observations, masks, rewards, ends = carry
         action_key, env_key = jax.random.split(key)
-        action = jax.random.randint(action_key, (num_envs, *elements), 0, actions)
+        action = jax.random.randint(action_key, (num_envs, *elements), 0, jnp.array(actions))
         keys = jax.random.split(env_key, num_envs)
         state, observation, mask, reward, done = jax.vmap(step_one)(state, action, keys)
         return (state, observations + observation, masks + mask, rewards + reward, ends + done), None

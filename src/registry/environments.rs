@@ -15,7 +15,9 @@ use podracer_envs::minigrid::{
     DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom,
     Unlock,
 };
-use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
+use podracer_envs::puzzles::{
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+};
 use podracer_envs::{
     Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, DeepSea, DelayedChains,
     DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
@@ -107,6 +109,11 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
     remote::register(registry);
     registry.add_environment(EnvironmentEntry::dsl::<Maze>("maze"));
+    registry.add_environment(EnvironmentEntry::dsl::<Minesweeper>("minesweeper").map(|mines| {
+        let check = |table: &Table| parse::<Minesweeper>(table, "environment")?.check();
+        EnvironmentEntry { check, ..mines }
+    }));
+    registry.add_environment(EnvironmentEntry::dsl::<RubiksCube>("rubiks-cube"));
     registry.add_environment(EnvironmentEntry::dsl::<SlidingTiles>("sliding-tiles"));
     registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
     registry.add_environment(EnvironmentEntry::dsl::<TicTacToe>("tic-tac-toe").map(|game| {
@@ -118,6 +125,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<Against<TicTacToe, OpponentOfTicTacToe>>(
         "tic-tac-toe-against",
     ));
+    registry.add_environment(EnvironmentEntry::dsl::<TravellingSalesman>("travelling-salesman"));
     registry.add_environment(EnvironmentEntry::dsl::<UmbrellaChain>("umbrella-chain"));
     #[cfg(feature = "python-environments")]
     served::register(registry);

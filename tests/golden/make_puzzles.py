@@ -12,6 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jumanji.environments.logic.graph_coloring.env import GraphColoring
 from jumanji.environments.logic.graph_coloring.generator import RandomGenerator as RandomGraphs
+from jumanji.environments.logic.minesweeper.env import Minesweeper
+from jumanji.environments.logic.minesweeper.generator import UniformSamplingGenerator as RandomMines
+from jumanji.environments.logic.rubiks_cube.env import RubiksCube
+from jumanji.environments.logic.rubiks_cube.generator import ScramblingGenerator
+from jumanji.environments.logic.rubiks_cube.utils import unflatten_action
 from jumanji.environments.logic.sliding_tile_puzzle.env import SlidingTilePuzzle
 from jumanji.environments.logic.sliding_tile_puzzle.generator import RandomWalkGenerator
 from jumanji.environments.commons.maze_utils.maze_generation import generate_maze
@@ -19,6 +24,8 @@ from jumanji.environments.packing.knapsack.env import Knapsack
 from jumanji.environments.packing.knapsack.generator import RandomGenerator as RandomItems
 
 from jumanji.environments.routing.maze.env import Maze
+from jumanji.environments.routing.tsp.env import TSP
+from jumanji.environments.routing.tsp.generator import UniformGenerator as RandomCities
 from jumanji.environments.routing.maze.generator import RandomGenerator as RandomMazes
 
 from golden import Array, File
@@ -30,8 +37,12 @@ def checksums(x, dtype):
     return Array(np.array([zlib.crc32(one.tobytes()) for one in x], np.uint32))
 
 
-def play(file, name, env, seed, games, steps, given, seen, **sizes):
-    """`given` picks what a game begins with, and `seen` what is recorded of a state, with the dtype of its bytes."""
+def legal(timestep):
+    return timestep.observation.action_mask.reshape(-1)
+
+
+def play(file, name, env, seed, games, steps, given, seen, mask_of=legal, meant=lambda action: action, recorded=(), **sizes):
+    """`given` picks what a game begins with, and `seen` what is recorded of a state, with the dtype of its bytes. `meant` is jumanji's action for one number. Rewards are recorded whole where `recorded` names them."""
 
     def game(key, any_way):
         first_key, key = jax.random.split(key)
@@ -41,10 +52,10 @@ def play(file, name, env, seed, games, steps, given, seen, **sizes):
             state, mask = carry
             logits = jnp.where(any_way | mask | ~mask.any(), 0.0, -jnp.inf)
             action = jax.random.categorical(key, logits).astype(jnp.int32)
-            after, timestep = env.step(state, action)
-            return (after, timestep.observation.action_mask), (action, after, timestep.observation.action_mask, timestep.reward, timestep.last())
+            after, timestep = env.step(state, meant(action))
+            return (after, mask_of(timestep)), (action, after, mask_of(timestep), timestep.reward, timestep.last())
 
-        _, steps_ = jax.lax.scan(step, (first, timestep.observation.action_mask), jax.random.split(key, steps))
+        _, steps_ = jax.lax.scan(step, (first, mask_of(timestep)), jax.random.split(key, steps))
         return first, steps_
 
     keys = jax.random.split(jax.random.PRNGKey(seed), games)
@@ -53,7 +64,7 @@ def play(file, name, env, seed, games, steps, given, seen, **sizes):
     record |= {field: Array(np.asarray(value)) for field, value in given(first).items()}
     record["actions"] = Array(np.asarray(actions))
     record |= {field: checksums(value, dtype) for field, (value, dtype) in seen(states).items()}
-    record |= {"masks": checksums(masks, np.uint8), "rewards": checksums(rewards, np.float32), "over": checksums(over, np.uint8)}
+    record |= {"masks": checksums(masks, np.uint8), "rewards": Array(np.asarray(rewards)) if "rewards" in recorded else checksums(rewards, np.float32), "over": checksums(over, np.uint8)}
     file.add_raw(record)
     print(f"{name} {sizes}: {games} games, {int(np.asarray(over).any(1).sum())} ended, mean reward {np.asarray(rewards).mean():.3f}")
 
@@ -77,6 +88,30 @@ def graph_coloring(file, seed, games, steps, nodes, probability):
     given = lambda first: {"edges": first.adj_matrix}
     seen = lambda state: {"states": (state.colors, np.int8), "nodes": (state.current_node_index, np.uint8)}
     play(file, "graph-coloring", env, seed, games, steps, given, seen)
+
+
+def minesweeper(file, seed, games, steps, rows, columns, mines):
+    env = Minesweeper(generator=RandomMines(rows, columns, mines))
+    given = lambda first: {"mines": first.flat_mine_locations.astype(jnp.int32)}
+    seen = lambda state: {"states": (state.board, np.int8)}
+    meant = lambda action: jnp.stack(jnp.divmod(action, columns))
+    play(file, "minesweeper", env, seed, games, steps, given, seen, meant=meant, rows=rows, columns=columns)
+
+
+def rubiks_cube(file, seed, games, steps, size, scrambles, time_limit):
+    env = RubiksCube(generator=ScramblingGenerator(size, scrambles), time_limit=time_limit)
+    given = lambda first: {"stickers": first.cube.reshape(games, -1).astype(jnp.int32)}
+    seen = lambda state: {"states": (state.cube, np.uint8)}
+    mask_of = lambda timestep: jnp.ones(6 * (size // 2) * 3, bool)
+    meant = lambda action: unflatten_action(action, size)
+    play(file, "rubiks-cube", env, seed, games, steps, given, seen, mask_of=mask_of, meant=meant, size=size, time_limit=time_limit)
+
+
+def travelling_salesman(file, seed, games, steps, cities):
+    env = TSP(generator=RandomCities(cities))
+    given = lambda first: {"cities": first.coordinates}
+    seen = lambda state: {"states": (state.trajectory, np.int8)}
+    play(file, "travelling-salesman", env, seed, games, steps, given, seen, recorded=("rewards",))
 
 
 def maze(file, seed, games, steps, rows, columns, time_limit):
@@ -120,7 +155,7 @@ def gaps(file, seed, count, size, shuffles):
 
 
 if __name__ == "__main__":
-    file = File("puzzles", "games of jumanji's SlidingTilePuzzle-v0, Knapsack-v1, GraphColoring-v1 and Maze-v0", ["jumanji", "jax", "jaxlib", "numpy"])
+    file = File("puzzles", "games of jumanji's SlidingTilePuzzle-v0, Knapsack-v1, GraphColoring-v1, Minesweeper-v0, RubiksCube-v0, TSP-v1 and Maze-v0", ["jumanji", "jax", "jaxlib", "numpy"])
     sliding_tiles(file, 1, 60, 120, 5, 200, 500)
     sliding_tiles(file, 2, 60, 60, 2, 3, 40)
     sliding_tiles(file, 3, 40, 60, 3, 5, 50)
@@ -128,6 +163,13 @@ if __name__ == "__main__":
     knapsack(file, 5, 60, 12, 8, 2.0)
     graph_coloring(file, 6, 60, 25, 20, 0.8)
     graph_coloring(file, 7, 60, 12, 8, 0.4)
+    minesweeper(file, 14, 60, 60, 10, 10, 10)
+    minesweeper(file, 15, 60, 12, 3, 4, 2)
+    rubiks_cube(file, 16, 60, 60, 3, 100, 200)
+    rubiks_cube(file, 17, 60, 20, 2, 1, 12)
+    rubiks_cube(file, 18, 20, 60, 5, 20, 200)
+    travelling_salesman(file, 19, 60, 20, 20)
+    travelling_salesman(file, 20, 60, 6, 5)
     maze(file, 10, 60, 120, 10, 10, 100)
     maze(file, 11, 60, 40, 3, 6, 30)
     mazes(file, 12, 20_000, 10, 10)

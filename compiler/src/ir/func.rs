@@ -235,7 +235,8 @@ impl Func {
 
     /// The work apart of as many turns of a loop, or of no loop.
     fn work(&self, turns: usize) -> usize {
-        let elements = |vars: &[Var]| -> usize { vars.iter().map(|&v| self.ty(v).elements()).sum() };
+        let elements =
+            |vars: &[Var]| -> usize { vars.iter().map(|&v| self.ty(v).elements()).sum() };
         let of = |eqn: &Eqn| {
             let own = elements(&eqn.outputs).saturating_mul(turns);
             let many = eqn.op.reads_many();

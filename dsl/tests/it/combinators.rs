@@ -90,9 +90,7 @@ fn branches_share_what_they_capture() {
 #[test]
 fn a_branch_that_few_take_is_that_of_all() {
     // A loop of a thousand turns over four numbers.
-    let long = |x: Tensor, w: Tensor| {
-        fori_loop(0..1000, x, |_, x| (x * w).sin() + x * 0.5)
-    };
+    let long = |x: Tensor, w: Tensor| fori_loop(0..1000, x, |_, x| (x * w).sin() + x * 0.5);
     let program = |rarely: bool| {
         trace((f32([2, 40, 4]), f32([])), move |(xs, w)| {
             let each = move |x: Tensor| {

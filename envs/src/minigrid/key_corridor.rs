@@ -112,11 +112,8 @@ impl KeyCorridor {
             let here = arange(walls.len()).eq(next);
             let label = |of: Tensor| labels.take(of.take(next, 0), 0);
             let merged = select(labels.eq(label(other)), label(one), labels);
-            let state = (
-                select(here, -1.0, order),
-                select(more, merged, labels),
-                doors | (here & more),
-            );
+            let state =
+                (select(here, -1.0, order), select(more, merged, labels), doors | (here & more));
             (state, ())
         });
         doors

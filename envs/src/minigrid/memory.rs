@@ -48,7 +48,10 @@ impl Memory {
         if self.size % 2 == 1 {
             return Ok(());
         }
-        Err(format!("environment.size is {} and must be odd: the hallway is in the middle", self.size))
+        Err(format!(
+            "environment.size is {} and must be odd: the hallway is in the middle",
+            self.size
+        ))
     }
 }
 
@@ -85,7 +88,8 @@ impl Level for Memory {
             | column.eq(end + 2);
         let grid = grid.with(walls, cell::WALL);
         let agent = (scalar(middle), between(draws.index(1), 1, end + 1));
-        let [key_code, ball_code] = [kind::KEY, kind::BALL].map(|kind| cell::code(kind, colour::GREEN));
+        let [key_code, ball_code] =
+            [kind::KEY, kind::BALL].map(|kind| cell::code(kind, colour::GREEN));
         let thing = |is_key: Tensor| select(is_key, key_code, ball_code);
         let [room, above] = [2, 3].map(|draw| draws.index(draw).lt(0.5));
         let grid = grid.put((scalar(middle - 1), scalar(1)), thing(room));

@@ -322,9 +322,8 @@ pub(crate) fn between(draw: Tensor, low: impl IntoTensor, high: impl IntoTensor)
 /// Rows and columns of a step forward. `i32[]` each
 #[track_caller]
 pub(crate) fn forward(direction: Tensor) -> (Tensor, Tensor) {
-    let by = |plus: i32, minus: i32| {
-        direction.eq(plus).astype(I32) - direction.eq(minus).astype(I32)
-    };
+    let by =
+        |plus: i32, minus: i32| direction.eq(plus).astype(I32) - direction.eq(minus).astype(I32);
     (by(1, 3), by(0, 2))
 }
 
@@ -348,9 +347,8 @@ impl World {
         let place = self.front(columns);
         let code = self.code(place);
         let (front, colour) = (code & 15, code / 16);
-        let is = |kinds: &[i32]| {
-            kinds.iter().fold(constant(false), |any, &kind| any | front.eq(kind))
-        };
+        let is =
+            |kinds: &[i32]| kinds.iter().fold(constant(false), |any, &kind| any | front.eq(kind));
         let does = |which: i32| action.eq(which);
         let turn = does(action::RIGHT).astype(I32) - does(action::LEFT).astype(I32);
         let direction = (self.direction + turn) & 3;

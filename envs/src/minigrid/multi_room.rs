@@ -88,11 +88,10 @@ impl MultiRoom {
         let extent = |draw: usize| between(draws.index(draw), LEAST, self.room_size as i32 + 1);
         let (columns, rows) = (extent(0), extent(1));
         // The door is somewhere along the side, but at no corner.
-        let place = |door: Tensor, extent: Tensor| {
-            between(draws.index(2), door - extent + 2, door)
-        };
+        let place = |door: Tensor, extent: Tensor| between(draws.index(2), door - extent + 2, door);
         let upright = side.eq(RIGHT) | side.eq(LEFT);
-        let far = |door: Tensor, extent: Tensor, here: Tensor| select(here, door - extent + 1, door);
+        let far =
+            |door: Tensor, extent: Tensor, here: Tensor| select(here, door - extent + 1, door);
         let row = select(upright, place(door_row, rows), far(door_row, rows, side.eq(DOWN)));
         let column =
             select(upright, far(door_column, columns, side.eq(RIGHT)), place(door_column, columns));

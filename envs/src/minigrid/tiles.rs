@@ -54,9 +54,9 @@ fn all() -> Tensor {
     let agent = |direction| (Some(direction), true);
     let sets = [(None, false), (None, true), agent(0), agent(1), agent(2), agent(3)];
     let codes = 0..CODES as i32;
-    let tiles = sets.into_iter().flat_map(|(agent, lit)| {
-        codes.clone().flat_map(move |of| tile(of, agent, lit))
-    });
+    let tiles = sets
+        .into_iter()
+        .flat_map(|(agent, lit)| codes.clone().flat_map(move |of| tile(of, agent, lit)));
     let bytes: Vec<u8> = tiles.collect();
     let ty = u8([sets.len() * CODES, PIXELS, PIXELS, 3]).0;
     constant_of(&Array::from_bytes(ty, bytes).expect("a byte for each element"))

@@ -13,7 +13,9 @@ use podracer_envs::minigrid::{
     DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom,
     Unlock,
 };
-use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
+use podracer_envs::puzzles::{
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+};
 use podracer_envs::{
     Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, Environment,
     GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit,
@@ -78,6 +80,9 @@ fn the_gallery_shows_every_environment() {
         SlidingTiles "sliding-tiles" "jumanji" "Apache-2.0",
         Knapsack "knapsack" "jumanji" "Apache-2.0",
         GraphColoring "graph-coloring" "jumanji" "Apache-2.0",
+        Minesweeper "minesweeper" "jumanji" "Apache-2.0",
+        RubiksCube "rubiks-cube" "jumanji" "Apache-2.0",
+        TravellingSalesman "travelling-salesman" "jumanji" "Apache-2.0",
         Empty "minigrid-empty" "minigrid" "Apache-2.0",
         FourRooms "minigrid-four-rooms" "minigrid" "Apache-2.0",
         DoorKey "minigrid-door-key" "minigrid" "Apache-2.0",

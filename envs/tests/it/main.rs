@@ -8,7 +8,9 @@ macro_rules! every_environment {
         use podracer_envs::minigrid::{
             DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom, Unlock,
         };
-        use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
+        use podracer_envs::puzzles::{
+            GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+        };
         use podracer_envs::{
             Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
             MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
@@ -17,7 +19,7 @@ macro_rules! every_environment {
             $check Acrobot CartPole Catch Connector DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
             MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
             Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe GraphColoring Knapsack
-            Maze SlidingTiles DoorKey DynamicObstacles Empty FourRooms GoToDoor KeyCorridor LavaGap Memory MultiRoom
+            Maze Minesweeper RubiksCube SlidingTiles TravellingSalesman DoorKey DynamicObstacles Empty FourRooms GoToDoor KeyCorridor LavaGap Memory MultiRoom
             Unlock
         );
     }};

@@ -92,11 +92,7 @@ fn episodes<L: Level>(
 const PICTURED: usize = 24;
 
 /// Compares the episodes of a record. `task` makes a task of the record's numbers, and of those by step.
-fn follow<L: Level>(
-    record: &Value,
-    level: &L,
-    task: impl Fn(Tensor, Option<Tensor>) -> L::Task,
-) {
+fn follow<L: Level>(record: &Value, level: &L, task: impl Fn(Tensor, Option<Tensor>) -> L::Task) {
     let (arrays, _) = given(record, ["cells", "agents", "tasks", "actions"]);
     let mut arguments: Vec<Array> = arrays.to_vec();
     arguments.extend(record.get("balls").map(|balls| golden::array(balls).expect("an array")));
@@ -114,7 +110,8 @@ fn follow<L: Level>(
         })
     };
     let results = run(spec(&arguments), &arguments, |given| {
-        let (images, places, _, rewards, ends) = program(View::Symbolic, number(record, "steps"), given);
+        let (images, places, _, rewards, ends) =
+            program(View::Symbolic, number(record, "steps"), given);
         // All rewards but the last are zeros.
         let length = (ends.astype(I32).max_axis(1), rewards.sum_axis(1), rewards.abs().sum_axis(1));
         let steps = ends.gt(0).astype(I32).argmax(1) + 1;
@@ -264,25 +261,24 @@ fn drawn_alike<L: Level + DeserializeOwned>(record: &Value) {
     let level: L = level(record);
     let count = number(record, "count");
     let results = run((), &[], |()| {
-        let (kinds, codes, agents, empty, doors) =
-            vmap(Key::new(7u32).split_n(GRIDS), |key| {
-                let state = level.initial_state(key);
-                let codes = state.world.cells.astype(I32);
-                let kinds = codes & 15;
-                let (_, columns) = level.extents();
-                let place = state.world.row * columns as i32 + state.world.column;
-                let agent = arange(codes.len()).eq(place).expand_dims(0);
-                let looks = arange(4).eq(state.world.direction).expand_dims(1);
-                let door = kinds.eq(cell::kind::OPEN_DOOR) | kinds.gt(10);
-                let by = |n: usize, of: Tensor| arange(n).expand_dims(1).eq(of.expand_dims(0));
-                (
-                    by(16, kinds).astype(I32),
-                    by(128, codes).astype(I32).sum_axis(1),
-                    (agent & looks).astype(I32),
-                    kinds.eq(cell::kind::EMPTY).astype(I32).sum(),
-                    door.astype(I32).sum(),
-                )
-            });
+        let (kinds, codes, agents, empty, doors) = vmap(Key::new(7u32).split_n(GRIDS), |key| {
+            let state = level.initial_state(key);
+            let codes = state.world.cells.astype(I32);
+            let kinds = codes & 15;
+            let (_, columns) = level.extents();
+            let place = state.world.row * columns as i32 + state.world.column;
+            let agent = arange(codes.len()).eq(place).expand_dims(0);
+            let looks = arange(4).eq(state.world.direction).expand_dims(1);
+            let door = kinds.eq(cell::kind::OPEN_DOOR) | kinds.gt(10);
+            let by = |n: usize, of: Tensor| arange(n).expand_dims(1).eq(of.expand_dims(0));
+            (
+                by(16, kinds).astype(I32),
+                by(128, codes).astype(I32).sum_axis(1),
+                (agent & looks).astype(I32),
+                kinds.eq(cell::kind::EMPTY).astype(I32).sum(),
+                door.astype(I32).sum(),
+            )
+        });
         (kinds.sum_axis(0), codes.sum_axis(0), agents.sum_axis(0), empty, doors)
     });
     let name = format!("{} {}", record["level"], record["settings"]);

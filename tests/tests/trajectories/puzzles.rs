@@ -3,12 +3,17 @@
 use super::{chi_squared, crc32, number, numbers, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
-use podracer_envs::puzzles::{GraphColoring, Knapsack, Maze, SlidingTiles};
+use podracer_envs::puzzles::{
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+};
 use podracer_tests::golden;
 use serde_json::Value;
 
 /// The arrays of a record with these names, and their types.
-pub(super) fn given<const N: usize>(record: &Value, fields: [&str; N]) -> ([Array; N], [Spec<Tensor>; N]) {
+pub(super) fn given<const N: usize>(
+    record: &Value,
+    fields: [&str; N],
+) -> ([Array; N], [Spec<Tensor>; N]) {
     let arrays = fields.map(|field| golden::array(&record[field]).expect("an array"));
     let types = arrays.each_ref().map(|one| Spec::<Tensor>(one.ty().clone()));
     (arrays, types)
@@ -107,6 +112,101 @@ fn colourings_follow_jumanji() {
             })
         });
         compare(&record, &["states", "nodes", "masks", "rewards", "over"], &results);
+    }
+}
+
+#[test]
+fn mines_follow_jumanji() {
+    for record in records("puzzles.json", "minesweeper") {
+        let (rows, columns) = (number(&record, "rows"), number(&record, "columns"));
+        let (arrays, [mines, actions]) = given(&record, ["mines", "actions"]);
+        let env = Minesweeper { rows, columns, mines: arrays[0].ty().shape[1] };
+        let results = run((mines, actions), &arrays, |given| {
+            vmap(given, |(mines, actions)| {
+                let cells = arange(rows * columns).expand_dims(1);
+                let mines = cells.eq(mines.expand_dims(0)).any_axis(1).reshape([rows, columns]);
+                game(&env, env.at(mines), actions, |state, observation| {
+                    // The planes are numbers of mines around, from the second on.
+                    let board = (observation.argmax(2) - 1).astype(I8);
+                    (board, env.legal_actions(state).expect("a mask"))
+                })
+            })
+        });
+        compare(&record, &["states", "masks", "rewards", "over"], &results);
+    }
+}
+
+/// Each board has as many mines as it is asked for, and each cell has one as often as any other, and any two cells.
+#[test]
+fn mines_are_anywhere() {
+    const BOARDS: usize = 20_000;
+    let env = Minesweeper { rows: 3, columns: 4, mines: 4 };
+    let results = run((), &[], |()| {
+        let (count, mines, pairs) = vmap(Key::new(9u32).split_n(BOARDS), |key| {
+            let mines = env.initial_state(key).mines.flatten();
+            let pairs = mines.expand_dims(0) & mines.expand_dims(1);
+            (mines.astype(I32).sum(), mines.astype(I32), pairs.astype(I32))
+        });
+        (count.eq(4).all(), mines.sum_axis(0), pairs.sum_axis(0))
+    });
+    assert_eq!(results[0].to_f64(), [1.0]);
+    let near = |got: f64, share: f64| {
+        let boards = BOARDS as f64;
+        (got - boards * share).abs() < 5.0 * (boards * share * (1.0 - share)).sqrt()
+    };
+    assert!(results[1].to_f64().iter().all(|&got| near(got, 4.0 / 12.0)), "{:?}", results[1]);
+    for (i, &got) in results[2].to_f64().iter().enumerate() {
+        let share = if i % 13 == 0 { 4.0 / 12.0 } else { 4.0 / 12.0 * 3.0 / 11.0 };
+        assert!(near(got, share), "cells {} and {}: {got}", i / 12, i % 12);
+    }
+}
+
+#[test]
+fn cubes_follow_jumanji() {
+    for record in records("puzzles.json", "rubiks-cube") {
+        let (size, time_limit) = (number(&record, "size"), number(&record, "time_limit"));
+        let (arrays, [stickers, actions]) = given(&record, ["stickers", "actions"]);
+        let env = RubiksCube { size, time_limit, ..RubiksCube::default() };
+        let results = run((stickers, actions), &arrays, |given| {
+            vmap(given, |(stickers, actions)| {
+                game(&env, env.at(stickers), actions, |_, observation| {
+                    (
+                        observation.argmax(3).astype(U8),
+                        full([env.action_space().bounds(0).1 as usize + 1], true),
+                    )
+                })
+            })
+        });
+        compare(&record, &["states", "masks", "rewards", "over"], &results);
+    }
+}
+
+#[test]
+fn tours_follow_jumanji() {
+    for record in records("puzzles.json", "travelling-salesman") {
+        let (arrays, [cities, actions]) = given(&record, ["cities", "actions"]);
+        let env = TravellingSalesman { cities: arrays[0].ty().shape[1] };
+        let results = run((cities, actions), &arrays, |given| {
+            vmap(given, |(cities, actions)| {
+                game(&env, env.at(cities), actions, |state, observation| {
+                    // The planes are those of the way.
+                    let visited = observation.index_axis(1, 2).eq(1.0);
+                    let last = observation.index_axis(1, 3).eq(1.0);
+                    let shown = visited.eq(state.order.ge(0)).all()
+                        & last.eq(state.order.eq(state.visited - 1)).all();
+                    // jumanji has the cities in order, and ours the places of the cities.
+                    let place = arange(cities.dim(0)).expand_dims(1);
+                    let here = place.eq(state.order.expand_dims(0));
+                    let cities = arange(cities.dim(0)).expand_dims(0);
+                    let way = select(here, cities, 0).sum_axis(1) - (!here.any_axis(1)).astype(I32);
+                    let way = select(shown, way, -2).astype(I8);
+                    (way, env.legal_actions(state).expect("a mask"))
+                })
+            })
+        });
+        compare(&record, &["states", "masks"], &results[..2]);
+        super::close("rewards", &results[2].to_f64(), &numbers(&record, "rewards"), 1e-5);
+        compare(&record, &["over"], &results[3..]);
     }
 }
 

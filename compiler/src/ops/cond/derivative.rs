@@ -78,8 +78,7 @@ impl Cond {
         let wrt = given(&tangents[1..]);
         let (branches, marks) = self.agree(|branch, force| jvp_with(branch, &wrt, force))?;
         let operands = with_given(inputs.iter().copied(), tangents);
-        let mut values =
-            b.emit(self.with(branches.into_iter().map(Arc::new).collect()), &operands);
+        let mut values = b.emit(self.with(branches.into_iter().map(Arc::new).collect()), &operands);
         let slopes = values.split_off(marks.len());
         Ok((values, deal(&marks, slopes)))
     }

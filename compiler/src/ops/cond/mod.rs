@@ -114,7 +114,9 @@ impl Op for Cond {
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
-        if batched[0] && let Some(results) = self.vmap_rarely(b, cx, inputs, batched) {
+        if batched[0]
+            && let Some(results) = self.vmap_rarely(b, cx, inputs, batched)
+        {
             return results;
         }
         if batched[0] && !self.rarely {
@@ -234,8 +236,11 @@ impl Cond {
         ];
         let sample = |choice: Array, branches: usize| {
             let branches = (0..branches).map(branch).collect();
-            Sample::new(Cond { branches, rarely: false }, std::iter::once(choice).chain(data.clone()).collect())
-                .tolerance(1e-6)
+            Sample::new(
+                Cond { branches, rarely: false },
+                std::iter::once(choice).chain(data.clone()).collect(),
+            )
+            .tolerance(1e-6)
         };
         let index = |i: i128| Array::ints(DType::I32, [], &[i]);
         vec![

@@ -228,8 +228,7 @@ impl Op for Rarely {
             b.reshape(x, &[&[cx.size * size], &row[..]].concat())
         });
         let merged: Vec<Var> = merged.collect();
-        let marks: Vec<bool> =
-            (1..=self.body.params.len()).map(|i| own(i) || batched[i]).collect();
+        let marks: Vec<bool> = (1..=self.body.params.len()).map(|i| own(i) || batched[i]).collect();
         let results = b.emit(Rarely::new(self.body.clone(), &marks), &merged).into_iter();
         let apart = results.map(|x| {
             let row = b.ty(x).shape[1..].to_vec();

@@ -20,7 +20,8 @@ fn choice() -> Func {
     let mut b = Builder::new();
     let index = b.param(TensorType::scalar(DType::I32));
     let (x, y) = (b.param(f64s([2])), b.param(f64s([2])));
-    let outputs = b.emit(Cond { branches: (0..3).map(branch).collect(), rarely: false }, &[index, x, y]);
+    let outputs =
+        b.emit(Cond { branches: (0..3).map(branch).collect(), rarely: false }, &[index, x, y]);
     b.finish("choice", outputs)
 }
 

@@ -1,0 +1,167 @@
+//! Minesweeper: open all cells without a mine.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Minesweeper: cells of a board are opened one after another, and each shows how many of the eight around it have a mine.
+///
+/// A cell without a mine pays 1. The episode is terminated by a mine, by a cell that is open already, and when all cells without a mine are open.
+///
+/// The rules are those of jumanji 1.1.2's Minesweeper-v0, whose actions are a row and a column. Mines are drawn with other random numbers: each set of
+/// so many cells is as likely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Minesweeper {
+    /// Rows of cells.
+    #[schemars(range(min = 2, max = 50))]
+    pub rows: usize,
+    /// Columns of cells.
+    #[schemars(range(min = 2, max = 50))]
+    pub columns: usize,
+    /// Mines, fewer than cells.
+    #[schemars(range(min = 1, max = 2499))]
+    pub mines: usize,
+}
+
+/// 10 mines on 10 by 10 cells, as in jumanji.
+impl Default for Minesweeper {
+    fn default() -> Self {
+        Minesweeper { rows: 10, columns: 10, mines: 10 }
+    }
+}
+
+/// The mines and the cells that are open.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// True for each cell with a mine. `bool[rows, columns]`
+    pub mines: Tensor,
+    /// The number of mines in the eight cells around each. `i32[rows, columns]`
+    pub counts: Tensor,
+    /// True for each cell that is open. `bool[rows, columns]`
+    pub open: Tensor,
+}
+
+impl Minesweeper {
+    /// Checks that a cell is free of mines.
+    ///
+    /// # Errors
+    /// Too many mines, as a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let cells = self.rows * self.columns;
+        if self.mines < cells {
+            return Ok(());
+        }
+        Err(format!("environment.mines is {} and must be less than {cells}, the cells", self.mines))
+    }
+
+    /// The state at the start of an episode with these mines, `bool[rows, columns]`.
+    #[track_caller]
+    pub fn at(&self, mines: Tensor) -> State {
+        State { mines, counts: self.counts(mines), open: full([self.rows, self.columns], false) }
+    }
+
+    /// The number of mines in the eight cells around each. `i32[rows, columns]`
+    #[track_caller]
+    fn counts(&self, mines: Tensor) -> Tensor {
+        let mines = mines.astype(I32);
+        // Sums of three along both axes, without the cell itself.
+        let around = mines.pad(&[(1, 1), (1, 1)], 0);
+        let part = |x: Tensor, axis: isize, extent: usize| {
+            (0..3).map(|from| x.slice_axis(axis, from..from + extent)).reduce(|sum, x| sum + x)
+        };
+        let rows = part(around, 0, self.rows).expect("three parts");
+        part(rows, 1, self.columns).expect("three parts") - mines
+    }
+
+    /// The cell of an action. `bool[rows, columns]`
+    #[track_caller]
+    fn cell(&self, action: Tensor) -> Tensor {
+        arange(self.rows * self.columns).eq(action).reshape([self.rows, self.columns])
+    }
+
+    /// True if as many cells are open as have no mine. `bool[]`
+    #[track_caller]
+    fn solved(&self, state: &State) -> Tensor {
+        state.open.astype(I32).sum().eq((self.rows * self.columns - self.mines) as i32)
+    }
+}
+
+impl Environment for Minesweeper {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        // Each cell gets a mine as often as there are mines left among the cells left: faster than to sort all cells.
+        let cells = self.rows * self.columns;
+        let given = (key.uniform([cells]), arange(cells));
+        let (_, mines) = scan(self.mines as i32, given, |mines, (draw, cell)| {
+            let cells = cells as i32 - cell;
+            let has = (draw * cells.astype(F32)).lt(mines.astype(F32)) | mines.eq(cells);
+            (mines - has.astype(I32), has)
+        });
+        self.at(mines.reshape([self.rows, self.columns]))
+    }
+
+    fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
+        let cell = self.cell(action);
+        let new = !(cell & state.open).any();
+        let mine = (cell & state.mines).any();
+        let state = State { open: state.open | cell, ..state };
+        let reward = (new & !mine).astype(F32);
+        let terminated = !new | mine | self.solved(&state);
+        let observation = self.observe(state);
+        (state, TimeStep { observation, reward, terminated, truncated: constant(false) })
+    }
+
+    /// Planes of the cells that are not open, and of those that are, by the number of mines around them. `f32[rows, columns, 10]`
+    fn observe(&self, state: State) -> Tensor {
+        let number = select(state.open, state.counts + 1, 0);
+        number.one_hot(10)
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.rows, self.columns, 10], 0.0, 1.0).described(
+            "1 at cells that are not open, and by the number of mines around at those that are",
+        )
+    }
+
+    /// The cell to open, row by row.
+    fn action_space(&self) -> Space {
+        Space::discrete(self.rows * self.columns)
+    }
+
+    /// The cells that are not open.
+    fn legal_actions(&self, state: &State) -> Option<Tensor> {
+        Some((!state.open).flatten())
+    }
+
+    /// 1 if all cells without a mine are open, and else 0.
+    fn success(&self, state: &State) -> Option<Tensor> {
+        Some((self.solved(state) & !(state.open & state.mines).any()).astype(F32))
+    }
+
+    /// Cells that are not open in grey, those that are by a colour for each number of mines around, and mines that were opened in red.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let mut cells = vec![(!state.open, Colour::GREY)];
+        let colours = [
+            Colour::BLACK,
+            Colour::BLUE,
+            Colour::GREEN,
+            Colour::YELLOW,
+            Colour::ORANGE,
+            Colour::MAGENTA,
+            Colour::CYAN,
+            Colour::SKY,
+            Colour::WHITE,
+        ];
+        for (number, colour) in colours.into_iter().enumerate() {
+            cells.push((state.open & state.counts.eq(number as i32), colour));
+        }
+        cells.push((state.open & state.mines, Colour::RED));
+        Some(planes(self.rows, self.columns, &cells))
+    }
+}

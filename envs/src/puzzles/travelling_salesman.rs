@@ -1,0 +1,137 @@
+//! Travelling salesman: visit all cities on a short way.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// TravellingSalesman: cities in the unit square are visited one after another, each once.
+///
+/// A step pays the distance from the city before, negative; the first pays nothing, and the last also the way back to the first. The episode is
+/// terminated by the last city, and by one that was visited before, which pays `-cities * sqrt(2)`.
+///
+/// The rules are those of jumanji 1.1.2's TSP-v1. Cities are drawn with other random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TravellingSalesman {
+    /// Number of cities.
+    #[schemars(range(min = 2, max = 500))]
+    pub cities: usize,
+}
+
+/// 20 cities, as in jumanji.
+impl Default for TravellingSalesman {
+    fn default() -> Self {
+        TravellingSalesman { cities: 20 }
+    }
+}
+
+/// The cities and the way so far.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Coordinates of the cities, from 0 to 1. `f32[cities, 2]`
+    pub cities: Tensor,
+    /// The place of each city on the way, -1 for those that are not visited. `i32[cities]`
+    pub order: Tensor,
+    /// Cities that are visited. `i32[]`
+    pub visited: Tensor,
+}
+
+impl TravellingSalesman {
+    /// The state at the start of an episode with these cities, `f32[cities, 2]`.
+    #[track_caller]
+    pub fn at(&self, cities: Tensor) -> State {
+        State { cities, order: full([self.cities], -1), visited: scalar(0) }
+    }
+
+    /// The distance of two of the cities, which two masks `bool[cities]` choose. `f32[]`
+    #[track_caller]
+    fn distance(&self, cities: Tensor, one: Tensor, other: Tensor) -> Tensor {
+        let place = |mask: Tensor| select(mask.expand_dims(1), cities, 0.0).sum_axis(0);
+        (place(one) - place(other)).square().sum().sqrt()
+    }
+}
+
+impl Environment for TravellingSalesman {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        self.at(key.uniform([self.cities, 2]))
+    }
+
+    fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
+        let there = arange(self.cities).eq(action);
+        let is_new = !(there & state.order.ge(0)).any();
+        let (here, first) = (state.order.eq(state.visited - 1), state.order.eq(0));
+        let way = self.distance(state.cities, here, there);
+        let back = self.distance(state.cities, select(is_new, there, here), first);
+        let begins = state.visited.eq(0);
+        let visited = state.visited + is_new.astype(I32);
+        let order = select(there & is_new, state.visited, state.order);
+        let done = visited.eq(self.cities as i32);
+        let twice = -(self.cities as f64) * std::f64::consts::SQRT_2;
+        let step = select(begins, 0.0, select(is_new, -way, twice));
+        let reward = step - select(done, back, 0.0);
+        let state = State { order, visited, ..state };
+        let (observation, terminated) = (self.observe(state), done | !is_new);
+        (state, TimeStep { observation, reward, terminated, truncated: constant(false) })
+    }
+
+    /// A row for each city: its coordinates, and 1 if it is visited, if it is the last on the way, if it is the first. `f32[cities, 5]`
+    fn observe(&self, state: State) -> Tensor {
+        let last = state.order.eq(state.visited - 1) & state.order.ge(0);
+        let marks = stack(&[state.order.ge(0), last, state.order.eq(0)], 1).astype(F32);
+        concatenate(&[state.cities, marks], 1)
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.cities, 5], 0.0, 1.0)
+            .described("coordinates, 1 if visited, 1 at the last city, 1 at the first")
+    }
+
+    /// The city to visit.
+    fn action_space(&self) -> Space {
+        Space::discrete(self.cities)
+    }
+
+    /// The cities that are not visited.
+    fn legal_actions(&self, state: &State) -> Option<Tensor> {
+        Some(state.order.lt(0))
+    }
+
+    /// The cities, those that are visited in blue with the way between them, the first in green and the last in yellow.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        const SIZE: usize = 96;
+        let places = state.cities * (SIZE as f64 - 8.0) + 4.0;
+        let point = |city: usize| (places.index(city).index(0), places.index(city).index(1));
+        let mut canvas = Canvas::new(SIZE, SIZE, Colour::BLACK);
+        // The city before each on the way, or the city itself.
+        let order = state.order;
+        let before = order.expand_dims(0).eq(order.expand_dims(1) - 1) & order.ge(1).expand_dims(1);
+        for city in 0..self.cities {
+            let weights = before.index(city).astype(F32).expand_dims(1);
+            let from = (weights * places).sum_axis(0);
+            let is = before.index(city).any();
+            let own = places.index(city);
+            let from = select(is, from, own);
+            let from = (from.index(0), from.index(1));
+            canvas = canvas.segment(from, point(city), 0.5, Colour::BLUE);
+        }
+        for city in 0..self.cities {
+            let order = state.order.index(city);
+            let dot = |canvas: Canvas, is: Tensor, colour: Colour| {
+                let (x, y) = point(city);
+                // A point that is not meant is outside of the picture.
+                canvas.disc((select(is, x, -9.0), y), 1.5, colour)
+            };
+            canvas = dot(canvas, order.lt(0), Colour::GREY);
+            canvas = dot(canvas, order.ge(0), Colour::BLUE);
+            canvas = dot(canvas, order.eq(0), Colour::GREEN);
+            canvas = dot(canvas, order.eq(state.visited - 1) & order.gt(0), Colour::YELLOW);
+        }
+        Some(canvas.finish())
+    }
+}
