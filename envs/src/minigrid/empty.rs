@@ -1,6 +1,6 @@
 //! Empty: a room with a goal in the far corner.
 
-use super::{Common, Grid, Level, World, cell};
+use super::{Common, Grid, Level, World};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,26 +46,5 @@ impl Level for Empty {
     fn drawn(&self, key: Key) -> (World, ()) {
         let grid = Grid::walled(self.extents()).with_goal();
         (grid.entered(self.random, key), ())
-    }
-}
-
-impl Grid {
-    /// The same with the goal in the lower right corner.
-    #[track_caller]
-    pub(super) fn with_goal(self) -> Grid {
-        let corner = |extent: usize| scalar(extent as i32 - 2);
-        self.put((corner(self.rows), corner(self.columns)), cell::GOAL)
-    }
-
-    /// The world with the agent in the upper left corner, or anywhere.
-    #[track_caller]
-    pub(super) fn entered(self, anywhere: bool, key: Key) -> World {
-        if !anywhere {
-            return self.world((scalar(1), scalar(1)), scalar(0));
-        }
-        let draws = key.uniform([2]);
-        let anywhere = constant(true).broadcast_to([self.rows, self.columns]);
-        let place = self.spot(anywhere, draws.index(0));
-        self.world(place, super::between(draws.index(1), 0, 4))
     }
 }

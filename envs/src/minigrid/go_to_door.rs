@@ -1,7 +1,7 @@
 //! GoToDoor: stand before the door of a colour.
 
 use super::cell::{self, colour, kind};
-use super::{Common, Grid, Level, Taken, Verdict, World, action, between};
+use super::{Common, Grid, Level, Taken, Verdict, World, action, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ impl Level for GoToDoor {
         // Four colours, each another.
         let colours = colours.choice_distinct(arange(colour::COUNT), 4);
         for (i, &door) in doors.iter().enumerate() {
-            grid = grid.put(door, colours.index(i) * 16 + kind::CLOSED_DOOR);
+            grid = grid.put(door, painted(kind::CLOSED_DOOR, colours.index(i)));
         }
         let agent = grid.spot(room, draws.index(6));
         let which = between(draws.index(7), 0, 4);

@@ -1,8 +1,8 @@
 //! KeyCorridor: a ball behind a locked door, and its key behind others.
 
 use super::cell::{self, kind};
-use super::rooms::{Rooms, drawn_colour, painted};
-use super::{Common, Grid, Level, Taken, Verdict, World, action, between};
+use super::rooms::{Rooms, drawn_colour};
+use super::{Common, Grid, Level, Taken, Verdict, World, action, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

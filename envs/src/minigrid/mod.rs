@@ -16,6 +16,7 @@ mod dynamic_obstacles;
 mod empty;
 mod four_rooms;
 mod go_to_door;
+mod grid;
 mod key_corridor;
 mod lava_gap;
 mod memory;
@@ -37,7 +38,6 @@ pub use multi_room::MultiRoom;
 pub use unlock::Unlock;
 pub use view::View;
 
-use crate::cells::draw_cell;
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -92,6 +92,7 @@ pub mod cell {
 }
 
 use cell::kind;
+use grid::{Grid, between, painted};
 
 /// The seven actions.
 #[allow(missing_docs, reason = "the names say it")]
@@ -228,97 +229,6 @@ pub trait Level: Clone + 'static {
     }
 }
 
-/// A grid in the making.
-#[derive(Clone, Copy)]
-pub(crate) struct Grid {
-    rows: usize,
-    columns: usize,
-    /// The code of each cell. `i32[rows, columns]`
-    cells: Tensor,
-}
-
-impl Grid {
-    /// A grid whose cells are empty.
-    #[track_caller]
-    pub(crate) fn new((rows, columns): (usize, usize)) -> Grid {
-        Grid { rows, columns, cells: full([rows, columns], cell::EMPTY) }
-    }
-
-    /// A grid with a wall around it.
-    #[track_caller]
-    pub(crate) fn walled(extents: (usize, usize)) -> Grid {
-        let grid = Grid::new(extents);
-        let (row, column) = grid.places();
-        let (last_row, last_column) = (extents.0 as i32 - 1, extents.1 as i32 - 1);
-        grid.with(row.eq(0) | row.eq(last_row) | column.eq(0) | column.eq(last_column), cell::WALL)
-    }
-
-    /// Numbers of each cell's row and column. `i32[rows, columns]` each
-    #[track_caller]
-    pub(crate) fn places(&self) -> (Tensor, Tensor) {
-        let number = |axis| iota(I32, [self.rows, self.columns], axis);
-        (number(0), number(1))
-    }
-
-    /// The same with a code in the cells of a mask.
-    #[track_caller]
-    pub(crate) fn with(self, mask: Tensor, code: impl IntoTensor) -> Grid {
-        Grid { cells: select(mask, code, self.cells), ..self }
-    }
-
-    /// The same with a code in one cell.
-    #[track_caller]
-    pub(crate) fn put(self, place: (Tensor, Tensor), code: impl IntoTensor) -> Grid {
-        self.with(self.only(place), code)
-    }
-
-    /// A cell alone. `bool[rows, columns]`
-    #[track_caller]
-    pub(crate) fn only(&self, (row, column): (Tensor, Tensor)) -> Tensor {
-        let (rows, columns) = self.places();
-        rows.eq(row) & columns.eq(column)
-    }
-
-    /// The cells in a rectangle between two rows and two columns, both of which count. `bool[rows, columns]`
-    #[track_caller]
-    pub(crate) fn within(
-        &self,
-        (top, bottom): (impl IntoTensor, impl IntoTensor),
-        (left, right): (impl IntoTensor, impl IntoTensor),
-    ) -> Tensor {
-        let (row, column) = self.places();
-        row.ge(top) & row.le(bottom) & column.ge(left) & column.le(right)
-    }
-
-    /// The cells with nothing in them. `bool[rows, columns]`
-    #[track_caller]
-    pub(crate) fn empty(&self) -> Tensor {
-        self.cells.eq(cell::EMPTY)
-    }
-
-    /// An empty cell of those that a mask allows, each as likely, by a draw `f32[]`: row and column.
-    #[track_caller]
-    pub(crate) fn spot(&self, allowed: Tensor, draw: Tensor) -> (Tensor, Tensor) {
-        draw_cell(self.empty() & allowed, draw)
-    }
-
-    /// The world with the agent in a cell.
-    #[track_caller]
-    pub(crate) fn world(self, (row, column): (Tensor, Tensor), direction: Tensor) -> World {
-        let cells = self.cells.astype(U8).flatten();
-        World { cells, row, column, direction, carried: scalar(0) }
-    }
-}
-
-/// A whole number from `low` to below `high`, `i32[]` each, each as likely, by a uniform draw `f32[]`.
-#[track_caller]
-pub(crate) fn between(draw: Tensor, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
-    let (low, high) = (low.into_tensor().astype(I32), high.into_tensor().astype(I32));
-    let drawn = low + (draw * (high - low).astype(F32)).astype(I32);
-    // A draw close to 1 may be rounded up.
-    drawn.minimum(high - 1)
-}
-
 /// Rows and columns of a step forward. `i32[]` each
 #[track_caller]
 pub(crate) fn forward(direction: Tensor) -> (Tensor, Tensor) {
@@ -361,7 +271,7 @@ impl World {
         let things = is(&[kind::KEY, kind::BALL, kind::BOX]);
         let picks = does(action::PICK_UP) & things & self.carried.eq(0);
         let drops = does(action::DROP) & front.eq(kind::EMPTY) & self.carried.gt(0);
-        let key = self.carried.eq(colour * 16 + kind::KEY);
+        let key = self.carried.eq(painted(kind::KEY, colour));
         let unlocks = front.eq(kind::LOCKED_DOOR) & key;
         let opens = does(action::TOGGLE) & (front.eq(kind::CLOSED_DOOR) | unlocks);
         let closes = does(action::TOGGLE) & front.eq(kind::OPEN_DOOR);
@@ -369,8 +279,8 @@ impl World {
         let breaks = does(action::TOGGLE) & front.eq(kind::BOX);
         let after = select(picks | breaks, cell::EMPTY, code);
         let after = select(drops, self.carried, after);
-        let after = select(opens, colour * 16 + kind::OPEN_DOOR, after);
-        let after = select(closes, colour * 16 + kind::CLOSED_DOOR, after);
+        let after = select(opens, painted(kind::OPEN_DOOR, colour), after);
+        let after = select(closes, painted(kind::CLOSED_DOOR, colour), after);
         let carried = select(picks, code, select(drops, 0, self.carried));
         let here = arange(self.cells.len()).eq(place);
         let cells = select(here, after.astype(U8), self.cells);

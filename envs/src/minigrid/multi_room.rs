@@ -1,8 +1,7 @@
 //! MultiRoom: a goal behind several doors.
 
 use super::cell::{self, colour, kind};
-use super::rooms::painted;
-use super::{Common, Grid, Level, World, between};
+use super::{Common, Grid, Level, World, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

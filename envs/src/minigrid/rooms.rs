@@ -1,7 +1,7 @@
 //! Grids of square rooms with doors between them.
 
-use super::cell::{self, colour, kind};
-use super::{Grid, World, between, forward};
+use super::cell::{self, colour};
+use super::{Grid, World, between};
 use crate::cells::draw_cell;
 use podracer_dsl::prelude::*;
 
@@ -77,18 +77,4 @@ impl Rooms {
 #[track_caller]
 pub(super) fn drawn_colour(draw: Tensor) -> Tensor {
     between(draw, 0, colour::COUNT as i32)
-}
-
-/// The code of a thing of a colour, by the colour's number.
-#[track_caller]
-pub(super) fn painted(kind: i32, colour: Tensor) -> Tensor {
-    colour * 16 + kind
-}
-
-/// True if the agent, which was in `before`, has an open door in front in `after`.
-#[track_caller]
-pub(super) fn opened(before: &World, after: &World, columns: usize) -> Tensor {
-    let (down, right) = forward(before.direction);
-    let front = (before.row + down) * columns as i32 + before.column + right;
-    (after.code(front) & 15).eq(kind::OPEN_DOOR)
 }

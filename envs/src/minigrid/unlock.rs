@@ -1,8 +1,8 @@
 //! Unlock: a key opens a door.
 
 use super::cell::kind;
-use super::rooms::{Rooms, drawn_colour, opened, painted};
-use super::{Common, Level, Taken, Verdict, World, action, between};
+use super::rooms::{Rooms, drawn_colour};
+use super::{Common, Level, Taken, Verdict, World, action, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,8 @@ impl Level for Unlock {
     }
 
     fn verdict(&self, _: &(), before: &World, taken: &Taken) -> Verdict {
-        let toggled = taken.action.eq(action::TOGGLE);
-        (toggled & opened(before, &taken.world, self.extents().1), constant(false))
+        let front = taken.world.code(before.front(self.extents().1)) & 15;
+        let opened = taken.action.eq(action::TOGGLE) & front.eq(kind::OPEN_DOOR);
+        (opened, constant(false))
     }
 }

@@ -1,0 +1,122 @@
+//! Grids in the making, and draws of places in them.
+
+use super::World;
+use super::cell;
+use crate::cells::draw_cell;
+use podracer_dsl::prelude::*;
+
+/// A grid in the making.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    rows: usize,
+    columns: usize,
+    /// The code of each cell. `i32[rows, columns]`
+    pub(super) cells: Tensor,
+}
+
+impl Grid {
+    /// A grid whose cells are empty.
+    #[track_caller]
+    pub(super) fn new((rows, columns): (usize, usize)) -> Grid {
+        Grid { rows, columns, cells: full([rows, columns], cell::EMPTY) }
+    }
+
+    /// A grid with a wall around it.
+    #[track_caller]
+    pub(super) fn walled(extents: (usize, usize)) -> Grid {
+        let grid = Grid::new(extents);
+        let (row, column) = grid.places();
+        let (last_row, last_column) = (extents.0 as i32 - 1, extents.1 as i32 - 1);
+        grid.with(row.eq(0) | row.eq(last_row) | column.eq(0) | column.eq(last_column), cell::WALL)
+    }
+
+    /// Numbers of each cell's row and column. `i32[rows, columns]` each
+    #[track_caller]
+    pub(super) fn places(&self) -> (Tensor, Tensor) {
+        let number = |axis| iota(I32, [self.rows, self.columns], axis);
+        (number(0), number(1))
+    }
+
+    /// The same with a code in the cells of a mask.
+    #[track_caller]
+    pub(super) fn with(self, mask: Tensor, code: impl IntoTensor) -> Grid {
+        Grid { cells: select(mask, code, self.cells), ..self }
+    }
+
+    /// The same with a code in one cell.
+    #[track_caller]
+    pub(super) fn put(self, place: (Tensor, Tensor), code: impl IntoTensor) -> Grid {
+        self.with(self.only(place), code)
+    }
+
+    /// A cell alone. `bool[rows, columns]`
+    #[track_caller]
+    pub(super) fn only(&self, (row, column): (Tensor, Tensor)) -> Tensor {
+        let (rows, columns) = self.places();
+        rows.eq(row) & columns.eq(column)
+    }
+
+    /// The cells in a rectangle between two rows and two columns, both of which count. `bool[rows, columns]`
+    #[track_caller]
+    pub(super) fn within(
+        &self,
+        (top, bottom): (impl IntoTensor, impl IntoTensor),
+        (left, right): (impl IntoTensor, impl IntoTensor),
+    ) -> Tensor {
+        let (row, column) = self.places();
+        row.ge(top) & row.le(bottom) & column.ge(left) & column.le(right)
+    }
+
+    /// The cells with nothing in them. `bool[rows, columns]`
+    #[track_caller]
+    pub(super) fn empty(&self) -> Tensor {
+        self.cells.eq(cell::EMPTY)
+    }
+
+    /// An empty cell of those that a mask allows, each as likely, by a draw `f32[]`: row and column.
+    #[track_caller]
+    pub(super) fn spot(&self, allowed: Tensor, draw: Tensor) -> (Tensor, Tensor) {
+        draw_cell(self.empty() & allowed, draw)
+    }
+
+    /// The world with the agent in a cell.
+    #[track_caller]
+    pub(super) fn world(self, (row, column): (Tensor, Tensor), direction: Tensor) -> World {
+        let cells = self.cells.astype(U8).flatten();
+        World { cells, row, column, direction, carried: scalar(0) }
+    }
+
+    /// The same with the goal in the lower right corner.
+    #[track_caller]
+    pub(super) fn with_goal(self) -> Grid {
+        let corner = |extent: usize| scalar(extent as i32 - 2);
+        self.put((corner(self.rows), corner(self.columns)), cell::GOAL)
+    }
+
+    /// The world with the agent in the upper left corner, or anywhere.
+    #[track_caller]
+    pub(super) fn entered(self, anywhere: bool, key: Key) -> World {
+        if !anywhere {
+            return self.world((scalar(1), scalar(1)), scalar(0));
+        }
+        let draws = key.uniform([2]);
+        let anywhere = constant(true).broadcast_to([self.rows, self.columns]);
+        let place = self.spot(anywhere, draws.index(0));
+        self.world(place, between(draws.index(1), 0, 4))
+    }
+}
+
+/// The code of a thing of a colour, by the colour's number.
+#[track_caller]
+pub(super) fn painted(kind: i32, colour: Tensor) -> Tensor {
+    colour * 16 + kind
+}
+
+/// A whole number from `low` to below `high`, `i32[]` each, each as likely, by a uniform draw `f32[]`.
+#[track_caller]
+pub(super) fn between(draw: Tensor, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
+    let (low, high) = (low.into_tensor().astype(I32), high.into_tensor().astype(I32));
+    let drawn = low + (draw * (high - low).astype(F32)).astype(I32);
+    // A draw close to 1 may be rounded up.
+    drawn.minimum(high - 1)
+}
