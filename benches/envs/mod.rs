@@ -131,8 +131,8 @@ pub fn run(options: &Options) -> Result<()> {
                 false => Some(Peer::with(platform, others.python, others.requirements)?),
             };
             let shape = Shape { environments, steps: options.steps };
-            // The numbers that navix shows.
-            let common = Common { view: View::Symbolic, time_limit: None };
+            // The numbers that navix shows, and its limit of steps.
+            let common = Common { view: View::Symbolic, time_limit: Some(100) };
             let ours = match name.as_str() {
                 "cartpole" => Stepping::compile(&client, CartPole::default(), shape)?,
                 "catch" => Stepping::compile(&client, Catch::default(), shape)?,

@@ -3,9 +3,7 @@
 Observations are summed into the carry, so that none of the work can be left out.
 """
 
-import argparse
-
-from timing import measure, report
+from timing import run_random
 
 import jax
 import jax.numpy as jnp
@@ -43,20 +41,5 @@ def make_steps(name, num_envs, steps):
     return run
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--env", choices=LEVELS, default="minigrid-empty")
-    parser.add_argument("--num-envs", type=int, default=1024)
-    parser.add_argument("--steps", type=int, default=1_000, help="steps of every environment")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
-    run = make_steps(arguments.env, arguments.num_envs, arguments.steps)
-    stages, (_, rewards, ends) = measure(run, (jax.random.PRNGKey(arguments.seed),), arguments.repeats)
-    env_steps = arguments.num_envs * arguments.steps
-    line = {"peer": arguments.env, "num_envs": arguments.num_envs, "env_steps": env_steps, **stages}
-    report({**line, "mean_return": float(rewards) / max(int(ends), 1)})
-
-
 if __name__ == "__main__":
-    main()
+    run_random(__doc__, "", [*LEVELS], make_steps, 1_000, 3)

@@ -86,6 +86,25 @@ def run_training(description, peer, make_train, steps, num_envs, total_timesteps
     report({**line, **stages, "mean_return": mean_return})
 
 
+def run_random(description, prefix, names, make_steps, steps, repeats):
+    """The command line of a peer that steps at random: times `make_steps(name, num_envs, steps)` and reports it.
+
+    The first of `names` and the numbers are the defaults of the flags.
+    """
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--env", choices=names, default=names[0])
+    parser.add_argument("--num-envs", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=steps, help="steps of every environment")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=repeats)
+    arguments = parser.parse_args()
+    run = make_steps(arguments.env, arguments.num_envs, arguments.steps)
+    stages, (_, rewards, ends) = measure(run, (jax.random.PRNGKey(arguments.seed),), arguments.repeats)
+    env_steps = arguments.num_envs * arguments.steps
+    line = {"peer": prefix + arguments.env, "num_envs": arguments.num_envs, "env_steps": env_steps, **stages}
+    report({**line, "mean_return": float(rewards) / max(int(ends), 1)})
+
+
 def report(line):
     """Prints one line of JSON, with the best run's speed."""
     line["steps_per_second"] = line["env_steps"] / min(line["run_seconds"])

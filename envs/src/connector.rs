@@ -80,24 +80,6 @@ struct Walks {
 }
 
 impl Connector {
-    /// Checks that wires always find room on a board, of whose cells each takes two neighbouring ones at its start. Where no two neighbouring
-    /// cells are left, each free one has three neighbours or more, but for the corners, and of the six around a wire of two cells
-    /// at most four are free: then there are more wires than a quarter of the cells.
-    ///
-    /// # Errors
-    /// More wires, as a sentence.
-    pub fn check(&self) -> Result<(), String> {
-        let most = self.cells() / 4;
-        if self.wires <= most {
-            return Ok(());
-        }
-        Err(format!(
-            "environment.wires is {} and must be at most {most}, a quarter of the cells of a board of {size} by {size}",
-            self.wires,
-            size = self.size
-        ))
-    }
-
     fn cells(&self) -> usize {
         self.size * self.size
     }
@@ -260,6 +242,21 @@ impl Environment for Connector {
     type Observation = Tensor;
 
     /// A new board: wires that walk at random from their heads end at the targets.
+    /// Checks that wires always find room on a board, of whose cells each takes two neighbouring ones at its start. Where no two neighbouring
+    /// cells are left, each free one has three neighbours or more, but for the corners, and of the six around a wire of two cells
+    /// at most four are free: then there are more wires than a quarter of the cells.
+    fn check_settings(&self) -> Result<(), String> {
+        let most = self.cells() / 4;
+        if self.wires <= most {
+            return Ok(());
+        }
+        Err(format!(
+            "environment.wires is {} and must be at most {most}, a quarter of the cells of a board of {size} by {size}",
+            self.wires,
+            size = self.size
+        ))
+    }
+
     fn initial_state(&self, key: Key) -> State {
         let [begin, walk] = key.split_into();
         let (walks, starts) = self.begun(begin);

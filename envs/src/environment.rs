@@ -56,6 +56,14 @@ pub trait Environment: Clone + 'static {
     /// [`flatten_observation`](Environment::flatten_observation) makes of a tree; an agent of one's own may read the tree.
     type Observation: Tree;
 
+    /// Checks that settings fit together, each of which is in its range: what a program says of an environment before it makes one.
+    ///
+    /// # Errors
+    /// Settings that do not fit, as a sentence that names them.
+    fn check_settings(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// The first state of an episode.
     fn initial_state(&self, key: Key) -> Self::State;
 

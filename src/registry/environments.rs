@@ -57,10 +57,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<Against<ConnectFour, OpponentOfAll>>(
         "connect-four-against",
     ));
-    registry.add_environment(EnvironmentEntry::dsl::<Connector>("connector").map(|connector| {
-        let check = |table: &Table| parse::<Connector>(table, "environment")?.check();
-        EnvironmentEntry { check, ..connector }
-    }));
+    registry.add_environment(EnvironmentEntry::dsl::<Connector>("connector"));
     registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
     registry.add_environment(EnvironmentEntry::tasks::<GridTasks>("grid-tasks"));
     registry.add_environment(EnvironmentEntry::tasks::<DelayedChains>("delayed-chains"));
@@ -88,10 +85,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<GoToDoor>("minigrid-go-to-door"));
     registry.add_environment(EnvironmentEntry::dsl::<KeyCorridor>("minigrid-key-corridor"));
     registry.add_environment(EnvironmentEntry::dsl::<LavaGap>("minigrid-lava-gap"));
-    registry.add_environment(EnvironmentEntry::dsl::<Memory>("minigrid-memory").map(|memory| {
-        let check = |table: &Table| parse::<Memory>(table, "environment")?.check();
-        EnvironmentEntry { check, ..memory }
-    }));
+    registry.add_environment(EnvironmentEntry::dsl::<Memory>("minigrid-memory"));
     registry.add_environment(EnvironmentEntry::dsl::<MultiRoom>("minigrid-multi-room"));
     registry.add_environment(EnvironmentEntry::dsl::<Unlock>("minigrid-unlock"));
     registry.add_environment(EnvironmentEntry::dsl::<MountainCar>("mountain-car"));
@@ -109,10 +103,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
     remote::register(registry);
     registry.add_environment(EnvironmentEntry::dsl::<Maze>("maze"));
-    registry.add_environment(EnvironmentEntry::dsl::<Minesweeper>("minesweeper").map(|mines| {
-        let check = |table: &Table| parse::<Minesweeper>(table, "environment")?.check();
-        EnvironmentEntry { check, ..mines }
-    }));
+    registry.add_environment(EnvironmentEntry::dsl::<Minesweeper>("minesweeper"));
     registry.add_environment(EnvironmentEntry::dsl::<RubiksCube>("rubiks-cube"));
     registry.add_environment(EnvironmentEntry::dsl::<SlidingTiles>("sliding-tiles"));
     registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
@@ -203,7 +194,8 @@ impl EnvironmentEntry {
         };
         let entry = EnvironmentEntry::new::<E>(name, batches)?;
         let dsl = |table: &Table| Ok(AnyEnvironment::new(parse::<E>(table, "environment")?));
-        Ok(EnvironmentEntry { dsl: Some(dsl), ..entry })
+        let check = |table: &Table| parse::<E>(table, "environment")?.check_settings();
+        Ok(EnvironmentEntry { dsl: Some(dsl), check, ..entry })
     }
 
     /// An environment of the DSL that is a distribution of tasks.

@@ -299,6 +299,14 @@ impl Builder {
     pub fn compare(&mut self, direction: Direction, x: Var, y: Var) -> Var {
         self.emit1(Compare { direction }, &[x, y])
     }
+
+    /// `yes` for those examples of a batch that `examples`, `bool[N]`, marks, and `no` for the others; both have the batch as leading axis.
+    #[track_caller]
+    pub fn select_examples(&mut self, examples: Var, yes: Var, no: Var) -> Var {
+        let shape = self.ty(yes).shape.clone();
+        let mask = self.broadcast_in_dim(examples, &shape, &[0]);
+        self.select(mask, yes, no)
+    }
 }
 
 builder_methods! {

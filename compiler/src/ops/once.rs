@@ -4,7 +4,7 @@ use super::TypeError;
 use super::op::{OpRef, Operand, Pruned};
 use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
 use crate::transform::{
-    TransformError, VmapContext, deal, given, jvp, needed, transpose, vmap, with_given,
+    TransformError, VmapContext, dce, deal, given, jvp, needed, transpose, vmap, with_given,
 };
 use crate::types::TensorType;
 
@@ -77,20 +77,25 @@ pub(super) trait Once {
 
     /// The op without what the results marked do not need.
     fn prune_once(&self, used: &[bool]) -> Option<Pruned> {
-        let old = self.body();
-        let needed = needed(old, used);
-        let inputs: Vec<usize> =
-            (0..old.params.len()).filter(|&i| needed[old.params[i].index()]).collect();
-        let outputs: Vec<usize> = (0..used.len()).filter(|&i| used[i]).collect();
-        let mut body = old.clone();
-        body.results = outputs.iter().map(|&i| body.results[i]).collect();
-        let mut body = crate::transform::dce(&body);
-        if inputs.len() == body.params.len() && outputs.len() == used.len() && body == *old {
-            return None;
-        }
-        body.params = inputs.iter().map(|&i| body.params[i]).collect();
+        let (body, inputs, outputs) = pruned(self.body(), used)?;
         Some(Pruned { op: self.around(body), inputs, outputs })
     }
+}
+
+/// A body without what the results marked do not need, and the positions of the parameters and results that it keeps; `None` if all are needed.
+pub(super) fn pruned(old: &Func, used: &[bool]) -> Option<(Func, Vec<usize>, Vec<usize>)> {
+    let needed = needed(old, used);
+    let inputs: Vec<usize> =
+        (0..old.params.len()).filter(|&i| needed[old.params[i].index()]).collect();
+    let outputs: Vec<usize> = (0..used.len()).filter(|&i| used[i]).collect();
+    let mut body = old.clone();
+    body.results = outputs.iter().map(|&i| body.results[i]).collect();
+    let mut body = dce(&body);
+    if inputs.len() == body.params.len() && outputs.len() == used.len() && body == *old {
+        return None;
+    }
+    body.params = inputs.iter().map(|&i| body.params[i]).collect();
+    Some((body, inputs, outputs))
 }
 
 /// The rules of an op that is [`Once`] and has a method `linearized`.

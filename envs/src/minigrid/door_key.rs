@@ -1,7 +1,7 @@
 //! DoorKey: a key opens the door to the goal.
 
 use super::cell::{self, colour, kind};
-use super::{Common, Grid, Level, World, between};
+use super::{Common, Frame, Grid, Level, World, between};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,16 +29,8 @@ impl Default for DoorKey {
 impl Level for DoorKey {
     type Task = ();
 
-    fn extents(&self) -> (usize, usize) {
-        (self.size, self.size)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        10 * self.size * self.size
+    fn frame(&self) -> Frame {
+        self.common.frame((self.size, self.size), 10 * self.size * self.size)
     }
 
     fn drawn(&self, key: Key) -> (World, ()) {
@@ -46,7 +38,7 @@ impl Level for DoorKey {
         let last = self.size as i32 - 2;
         let wall = between(draws.index(0), 2, last);
         let door = (between(draws.index(1), 1, last), wall);
-        let grid = Grid::walled(self.extents()).with_goal();
+        let grid = Grid::walled(self.frame().extents).with_goal();
         let (_, column) = grid.places();
         let grid = grid.with(column.eq(wall), cell::WALL);
         let grid = grid.put(door, cell::code(kind::LOCKED_DOOR, colour::YELLOW));

@@ -1,7 +1,7 @@
 //! DynamicObstacles: balls that move on the way to the goal.
 
 use super::cell::{self, colour, kind};
-use super::{Common, Grid, Level, Taken, Verdict, World, action};
+use super::{Common, Frame, Grid, Level, Taken, Verdict, World, action};
 use crate::cells::draw_cell;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -66,21 +66,13 @@ impl Level for DynamicObstacles {
     const ACTIONS: usize = 3;
     const FAILURE: f64 = -1.0;
 
-    fn extents(&self) -> (usize, usize) {
-        (self.size, self.size)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        4 * self.size * self.size
+    fn frame(&self) -> Frame {
+        self.common.frame((self.size, self.size), 4 * self.size * self.size)
     }
 
     fn drawn(&self, key: Key) -> (World, Balls) {
         let [agent, balls] = key.split_into();
-        let mut grid = Grid::walled(self.extents()).with_goal();
+        let mut grid = Grid::walled(self.frame().extents).with_goal();
         let world = grid.entered(self.random, agent);
         let own = grid.only((world.row, world.column));
         let draws = balls.uniform([self.balls()]);

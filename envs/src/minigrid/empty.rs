@@ -1,6 +1,6 @@
 //! Empty: a room with a goal in the far corner.
 
-use super::{Common, Grid, Level, World};
+use super::{Common, Frame, Grid, Level, World};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,20 +31,12 @@ impl Level for Empty {
     type Task = ();
     const SEES_THROUGH_WALLS: bool = true;
 
-    fn extents(&self) -> (usize, usize) {
-        (self.size, self.size)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        4 * self.size * self.size
+    fn frame(&self) -> Frame {
+        self.common.frame((self.size, self.size), 4 * self.size * self.size)
     }
 
     fn drawn(&self, key: Key) -> (World, ()) {
-        let grid = Grid::walled(self.extents()).with_goal();
+        let grid = Grid::walled(self.frame().extents).with_goal();
         (grid.entered(self.random, key), ())
     }
 }

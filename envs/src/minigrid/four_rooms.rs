@@ -1,6 +1,6 @@
 //! FourRooms: a goal in one of four rooms.
 
-use super::{Common, Grid, Level, World, between, cell};
+use super::{Common, Frame, Grid, Level, World, between, cell};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,23 +22,15 @@ const WALL: i32 = SIZE / 2;
 impl Level for FourRooms {
     type Task = ();
 
-    fn extents(&self) -> (usize, usize) {
-        (SIZE as usize, SIZE as usize)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        100
+    fn frame(&self) -> Frame {
+        self.common.frame((SIZE as usize, SIZE as usize), 100)
     }
 
     fn drawn(&self, key: Key) -> (World, ()) {
         let draws = key.uniform([7]);
         let mut draws = (0..7).map(|i| draws.index(i));
         let mut draw = || draws.next().expect("a draw for each choice");
-        let grid = Grid::walled(self.extents());
+        let grid = Grid::walled(self.frame().extents);
         let (row, column) = grid.places();
         let mut grid = grid.with(row.eq(WALL) | column.eq(WALL), cell::WALL);
         for (low, high) in [(1, WALL), (WALL + 1, SIZE - 1)] {

@@ -1,7 +1,7 @@
 //! GoToDoor: stand before the door of a colour.
 
 use super::cell::{self, colour, kind};
-use super::{Common, Grid, Level, Taken, Verdict, World, action, between, painted};
+use super::{Common, Frame, Grid, Level, Taken, Verdict, World, action, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,16 +45,8 @@ impl Level for GoToDoor {
     const SEES_THROUGH_WALLS: bool = true;
     const NAMES_COLOUR: bool = true;
 
-    fn extents(&self) -> (usize, usize) {
-        (self.size, self.size)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        4 * self.size * self.size
+    fn frame(&self) -> Frame {
+        self.common.frame((self.size, self.size), 4 * self.size * self.size)
     }
 
     fn drawn(&self, key: Key) -> (World, NamedDoor) {
@@ -62,7 +54,7 @@ impl Level for GoToDoor {
         let draws = rooms.uniform([9]);
         let extent = |draw: usize| between(draws.index(draw), 5, self.size as i32 + 1);
         let (columns, rows) = (extent(0), extent(1));
-        let grid = Grid::new(self.extents());
+        let grid = Grid::new(self.frame().extents);
         let (row, column) = grid.places();
         let (last_row, last_column) = (rows - 1, columns - 1);
         let room = row.le(last_row) & column.le(last_column);

@@ -2,7 +2,7 @@
 
 use super::cell::{self, kind};
 use super::rooms::{Rooms, drawn_colour};
-use super::{Common, Grid, Level, Taken, Verdict, World, action, between, painted};
+use super::{Common, Frame, Grid, Level, Taken, Verdict, World, action, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -135,16 +135,8 @@ impl Level for KeyCorridor {
     type Task = NamedBall;
     const NAMES_COLOUR: bool = true;
 
-    fn extents(&self) -> (usize, usize) {
-        self.rooms().extents()
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        30 * self.size * self.size
+    fn frame(&self) -> Frame {
+        self.common.frame(self.rooms().extents(), 30 * self.size * self.size)
     }
 
     fn drawn(&self, key: Key) -> (World, NamedBall) {

@@ -1,6 +1,6 @@
 //! LavaGap: a gap in a strip of lava.
 
-use super::{Common, Grid, Level, World, between, cell};
+use super::{Common, Frame, Grid, Level, World, between, cell};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,16 +28,8 @@ impl Default for LavaGap {
 impl Level for LavaGap {
     type Task = ();
 
-    fn extents(&self) -> (usize, usize) {
-        (self.size, self.size)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        4 * self.size * self.size
+    fn frame(&self) -> Frame {
+        self.common.frame((self.size, self.size), 4 * self.size * self.size)
     }
 
     fn drawn(&self, key: Key) -> (World, ()) {
@@ -45,7 +37,7 @@ impl Level for LavaGap {
         let last = self.size as i32 - 1;
         let strip = between(draws.index(0), 2, last - 1);
         let gap = between(draws.index(1), 1, last);
-        let grid = Grid::walled(self.extents()).with_goal();
+        let grid = Grid::walled(self.frame().extents).with_goal();
         let (row, column) = grid.places();
         let lava = column.eq(strip) & row.ge(1) & row.lt(last) & row.ne(gap);
         (grid.with(lava, cell::LAVA).world((scalar(1), scalar(1)), scalar(0)), ())

@@ -1,7 +1,7 @@
 //! Memory: of two things at the end of a hallway, the one that was at its beginning.
 
 use super::cell::{self, colour, kind};
-use super::{Common, Grid, Level, Taken, Verdict, World, action, between};
+use super::{Common, Frame, Grid, Level, Taken, Verdict, World, action, between};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,12 +39,15 @@ pub struct Ends {
     pub wrong_row: Tensor,
 }
 
-impl Memory {
+impl Level for Memory {
+    type Task = Ends;
+
+    fn frame(&self) -> Frame {
+        self.common.frame((self.size, self.size), 5 * self.size * self.size)
+    }
+
     /// Checks that the hallway is in the middle.
-    ///
-    /// # Errors
-    /// An even size, as a sentence.
-    pub fn check(&self) -> Result<(), String> {
+    fn check_settings(&self) -> Result<(), String> {
         if self.size % 2 == 1 {
             return Ok(());
         }
@@ -52,22 +55,6 @@ impl Memory {
             "environment.size is {} and must be odd: the hallway is in the middle",
             self.size
         ))
-    }
-}
-
-impl Level for Memory {
-    type Task = Ends;
-
-    fn extents(&self) -> (usize, usize) {
-        (self.size, self.size)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        5 * self.size * self.size
     }
 
     fn drawn(&self, key: Key) -> (World, Ends) {
@@ -77,7 +64,7 @@ impl Level for Memory {
             true => between(draws.index(0), 4, size - 2),
             false => scalar(size - 3),
         };
-        let grid = Grid::walled(self.extents());
+        let grid = Grid::walled(self.frame().extents);
         let (row, column) = grid.places();
         let apart = (row - middle).abs();
         // The room, its way out, the hallway, and the way across at its end.

@@ -117,6 +117,24 @@ pub struct Common {
     pub time_limit: Option<usize>,
 }
 
+/// Frame of a level: what its settings say of every episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Rows and columns of the grid.
+    pub extents: (usize, usize),
+    /// Steps after which an episode is truncated.
+    pub limit: usize,
+    /// Form of the observations.
+    pub view: View,
+}
+
+impl Common {
+    /// The frame of a grid of these extents, with this limit if the settings have none.
+    pub fn frame(&self, extents: (usize, usize), limit: usize) -> Frame {
+        Frame { extents, limit: self.time_limit.unwrap_or(limit), view: self.view }
+    }
+}
+
 /// The grid, the agent, and what it carries.
 #[derive(Tree, Clone, Copy)]
 pub struct World {
@@ -150,7 +168,7 @@ impl<T: Tree> State<T> {
     #[track_caller]
     pub fn first<L: Level<Task = T>>(level: &L, world: World, task: T) -> State<T> {
         // What is seen is kept: it is made of many cells, and shown in several observations.
-        let seen = view::seen(level.extents(), &world, L::SEES_THROUGH_WALLS).astype(U8);
+        let seen = view::seen(level.frame().extents, &world, L::SEES_THROUGH_WALLS).astype(U8);
         State { world, seen, task, time: scalar(0) }
     }
 }
@@ -185,14 +203,16 @@ pub trait Level: Clone + 'static {
     /// Reward of a step that fails the task.
     const FAILURE: f64 = 0.0;
 
-    /// Rows and columns of the grid.
-    fn extents(&self) -> (usize, usize);
+    /// The grid's extents, the limit of steps, and the view.
+    fn frame(&self) -> Frame;
 
-    /// Settings that all levels have.
-    fn common(&self) -> &Common;
-
-    /// Steps after which an episode is truncated, if the settings do not say.
-    fn usual_limit(&self) -> usize;
+    /// Checks that settings fit together, see [`Environment::check_settings`].
+    ///
+    /// # Errors
+    /// Settings that do not fit, as a sentence that names them.
+    fn check_settings(&self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// A grid, with the agent in it, and its task.
     fn drawn(&self, key: Key) -> (World, Self::Task);
@@ -221,11 +241,6 @@ pub trait Level: Clone + 'static {
     fn colour(&self, task: &Self::Task) -> Option<Tensor> {
         let _ = task;
         None
-    }
-
-    /// Steps after which an episode is truncated.
-    fn limit(&self) -> usize {
-        self.common().time_limit.unwrap_or_else(|| self.usual_limit())
     }
 }
 
@@ -292,21 +307,25 @@ impl<L: Level> Environment for L {
     type State = State<L::Task>;
     type Observation = Tensor;
 
+    fn check_settings(&self) -> Result<(), String> {
+        Level::check_settings(self)
+    }
+
     fn initial_state(&self, key: Key) -> Self::State {
         let (world, task) = self.drawn(key);
         State::first(self, world, task)
     }
 
     fn step(&self, state: Self::State, action: Tensor, key: Key) -> (Self::State, TimeStep) {
-        let before = state.world;
+        let (before, Frame { extents, limit, .. }) = (state.world, self.frame());
         let (world, task) = self.stirred(before, state.task, key);
-        let taken = world.stepped(self.extents().1, self.meant(action));
+        let taken = world.stepped(extents.1, self.meant(action));
         let (done, failed) = self.verdict(&task, &before, &taken);
         let time = state.time + 1;
         let state = State { time, ..State::first(self, taken.world, task) };
         let terminated = done | failed;
-        let truncated = state.time.ge(self.limit()) & !terminated;
-        let share = state.time.astype(F32) / self.limit() as f64;
+        let truncated = state.time.ge(limit) & !terminated;
+        let share = state.time.astype(F32) / limit as f64;
         let reward = select(done, 1.0 - 0.9 * share, select(failed, L::FAILURE, 0.0));
         let observation = self.observe(state.clone());
         (state, TimeStep { observation, reward, terminated, truncated })
@@ -314,11 +333,11 @@ impl<L: Level> Environment for L {
 
     fn observe(&self, state: Self::State) -> Tensor {
         let colour = self.colour(&state.task);
-        self.common().view.of(state.seen.astype(I32), state.world.direction, colour)
+        self.frame().view.of(state.seen.astype(I32), state.world.direction, colour)
     }
 
     fn observation_space(&self) -> Space {
-        self.common().view.space(L::NAMES_COLOUR)
+        self.frame().view.space(L::NAMES_COLOUR)
     }
 
     /// To turn left, to turn right, to go forward, to pick up, to drop, to toggle, and to be done.
@@ -328,6 +347,6 @@ impl<L: Level> Environment for L {
 
     /// The package's picture of the whole grid, with tiles of eight pixels. What the agent sees is lighter.
     fn render(&self, state: &Self::State) -> Option<Tensor> {
-        Some(view::picture(self.extents(), &state.world, state.seen.astype(I32)))
+        Some(view::picture(self.frame().extents, &state.world, state.seen.astype(I32)))
     }
 }

@@ -1,7 +1,7 @@
 //! MultiRoom: a goal behind several doors.
 
 use super::cell::{self, colour, kind};
-use super::{Common, Grid, Level, World, between, painted};
+use super::{Common, Frame, Grid, Level, World, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,16 +157,8 @@ impl MultiRoom {
 impl Level for MultiRoom {
     type Task = ();
 
-    fn extents(&self) -> (usize, usize) {
-        (SIZE as usize, SIZE as usize)
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        20 * self.rooms
+    fn frame(&self) -> Frame {
+        self.common.frame((SIZE as usize, SIZE as usize), 20 * self.rooms)
     }
 
     fn drawn(&self, key: Key) -> (World, ()) {
@@ -174,7 +166,7 @@ impl Level for MultiRoom {
         let rooms = self.rooms(&rooms);
         let (draws, colours) = (draws.uniform([3]), colours.uniform([self.rooms]));
         let of = |room: usize| tree_map(&rooms, |all| all.index(room));
-        let mut grid = Grid::new(self.extents());
+        let mut grid = Grid::new(self.frame().extents);
         let mut before: Option<Tensor> = None;
         for number in 0..self.rooms {
             let room = of(number);

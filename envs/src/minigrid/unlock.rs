@@ -2,7 +2,7 @@
 
 use super::cell::kind;
 use super::rooms::{Rooms, drawn_colour};
-use super::{Common, Level, Taken, Verdict, World, action, between, painted};
+use super::{Common, Frame, Level, Taken, Verdict, World, action, between, painted};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,16 +21,8 @@ const ROOMS: Rooms = Rooms { rows: 1, columns: 2, size: 6 };
 impl Level for Unlock {
     type Task = ();
 
-    fn extents(&self) -> (usize, usize) {
-        ROOMS.extents()
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        8 * ROOMS.size * ROOMS.size
+    fn frame(&self) -> Frame {
+        self.common.frame(ROOMS.extents(), 8 * ROOMS.size * ROOMS.size)
     }
 
     fn drawn(&self, key: Key) -> (World, ()) {
@@ -44,7 +36,7 @@ impl Level for Unlock {
     }
 
     fn verdict(&self, _: &(), before: &World, taken: &Taken) -> Verdict {
-        let front = taken.world.code(before.front(self.extents().1)) & 15;
+        let front = taken.world.code(before.front(self.frame().extents.1)) & 15;
         let opened = taken.action.eq(action::TOGGLE) & front.eq(kind::OPEN_DOOR);
         (opened, constant(false))
     }

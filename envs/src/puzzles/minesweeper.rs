@@ -46,18 +46,6 @@ pub struct State {
 }
 
 impl Minesweeper {
-    /// Checks that a cell is free of mines.
-    ///
-    /// # Errors
-    /// Too many mines, as a sentence.
-    pub fn check(&self) -> Result<(), String> {
-        let cells = self.rows * self.columns;
-        if self.mines < cells {
-            return Ok(());
-        }
-        Err(format!("environment.mines is {} and must be less than {cells}, the cells", self.mines))
-    }
-
     /// The state at the start of an episode with these mines, `bool[rows, columns]`.
     #[track_caller]
     pub fn at(&self, mines: Tensor) -> State {
@@ -93,6 +81,15 @@ impl Minesweeper {
 impl Environment for Minesweeper {
     type State = State;
     type Observation = Tensor;
+
+    /// Checks that a cell is free of mines.
+    fn check_settings(&self) -> Result<(), String> {
+        let cells = self.rows * self.columns;
+        if self.mines < cells {
+            return Ok(());
+        }
+        Err(format!("environment.mines is {} and must be less than {cells}, the cells", self.mines))
+    }
 
     fn initial_state(&self, key: Key) -> State {
         // Each cell gets a mine as often as there are mines left among the cells left: faster than to sort all cells.

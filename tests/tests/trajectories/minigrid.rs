@@ -4,7 +4,7 @@ use super::puzzles::{compare, given};
 use super::{chi_squared, number, numbers, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::minigrid::{
-    Balls, Common, DoorKey, DynamicObstacles, Empty, Ends, FourRooms, GoToDoor, KeyCorridor,
+    Balls, DoorKey, DynamicObstacles, Empty, Ends, FourRooms, Frame, GoToDoor, KeyCorridor,
     LavaGap, Level, Memory, MultiRoom, NamedBall, NamedDoor, State, Taken, Unlock, Verdict, View,
     World, cell,
 };
@@ -18,8 +18,8 @@ fn level<L: Level + DeserializeOwned>(record: &Value) -> L {
     let level: L = serde_json::from_value(record["settings"].clone()).expect("settings");
     if record.get("rows").is_some() {
         let extents = (number(record, "rows"), number(record, "columns"));
-        assert_eq!(level.extents(), extents, "{}", record["env"]);
-        assert_eq!(level.limit(), number(record, "time_limit"), "{}", record["env"]);
+        let frame = Frame { extents, limit: number(record, "time_limit"), ..level.frame() };
+        assert_eq!(level.frame(), frame, "{}", record["env"]);
     }
     level
 }
@@ -28,7 +28,7 @@ fn level<L: Level + DeserializeOwned>(record: &Value) -> L {
 #[derive(Clone)]
 struct Seen<L> {
     level: L,
-    common: Common,
+    view: View,
 }
 
 impl<L: Level> Level for Seen<L> {
@@ -37,16 +37,8 @@ impl<L: Level> Level for Seen<L> {
     const ACTIONS: usize = L::ACTIONS;
     const FAILURE: f64 = L::FAILURE;
 
-    fn extents(&self) -> (usize, usize) {
-        self.level.extents()
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn usual_limit(&self) -> usize {
-        self.level.limit()
+    fn frame(&self) -> Frame {
+        Frame { view: self.view, ..self.level.frame() }
     }
 
     fn drawn(&self, key: Key) -> (World, L::Task) {
@@ -73,7 +65,7 @@ fn episodes<L: Level>(
     first: State<L::Task>,
     actions: Tensor,
 ) -> (Tensor, Tensor, Tensor, Tensor, Tensor) {
-    let level = Seen { level: level.clone(), common: Common { view, time_limit: None } };
+    let level = Seen { level: level.clone(), view };
     let (_, seen) = scan((first, true), actions, |(state, goes_on), action| {
         let (state, step) = level.step(state, action, Key::new(0u32));
         let TimeStep { observation, reward, terminated, truncated } = step;
@@ -193,16 +185,8 @@ impl Level for Recorded {
     const ACTIONS: usize = DynamicObstacles::ACTIONS;
     const FAILURE: f64 = DynamicObstacles::FAILURE;
 
-    fn extents(&self) -> (usize, usize) {
-        self.0.extents()
-    }
-
-    fn common(&self) -> &Common {
-        self.0.common()
-    }
-
-    fn usual_limit(&self) -> usize {
-        self.0.usual_limit()
+    fn frame(&self) -> Frame {
+        self.0.frame()
     }
 
     fn drawn(&self, _: Key) -> (World, Moves) {
@@ -265,7 +249,7 @@ fn drawn_alike<L: Level + DeserializeOwned>(record: &Value) {
             let state = level.initial_state(key);
             let codes = state.world.cells.astype(I32);
             let kinds = codes & 15;
-            let (_, columns) = level.extents();
+            let (_, columns) = level.frame().extents;
             let place = state.world.row * columns as i32 + state.world.column;
             let agent = arange(codes.len()).eq(place).expand_dims(0);
             let looks = arange(4).eq(state.world.direction).expand_dims(1);

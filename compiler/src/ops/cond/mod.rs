@@ -153,9 +153,7 @@ impl Op for Cond {
                 b.compare(Direction::Ge, choice, threshold)
             };
             for (kept, &new) in chosen.iter_mut().zip(results) {
-                let shape = b.ty(new).shape.clone();
-                let mask = b.broadcast_in_dim(here, &shape, &[0]);
-                *kept = b.select(mask, new, *kept);
+                *kept = b.select_examples(here, new, *kept);
             }
         }
         chosen.into_iter().map(|var| (var, true)).collect()

@@ -5,9 +5,10 @@ use crate::array::Array;
 use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloResults, HloValue, lower_func};
 use crate::op_struct;
+use crate::ops::once::pruned;
 use crate::ops::op::{Effect, Op, OpRef, Operand, Pruned, Rule, Sample, effect_of, result_types};
 use crate::ops::{Call, Combiner, Direction, Scatter, TypeError, While};
-use crate::transform::{Mode, VmapContext, dce, needed, vmap};
+use crate::transform::{Mode, VmapContext, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -36,11 +37,9 @@ const PART: usize = 32;
 const WORK: usize = 128;
 
 /// True if it pays to run this branch of a `cond` for those examples alone that take it. A branch that is part of a collective runs for all.
-pub(super) fn pays(branch: &Func, cx: &VmapContext) -> bool {
-    let crosses = branch
-        .eqns
-        .iter()
-        .any(|eqn| eqn.op.names_axis(cx) || eqn.op.effect() == Effect::Collective);
+fn pays(branch: &Arc<Func>, cx: &VmapContext) -> bool {
+    let crosses = effect_of(&[branch]) == Effect::Collective
+        || branch.eqns.iter().any(|eqn| eqn.op.names_axis(cx));
     cx.size >= BATCH && !crosses && branch.work_apart() >= WORK
 }
 
@@ -69,11 +68,8 @@ impl Rarely {
         let force = vec![true; self.body.results.len()];
         let batch = VmapContext::new(types[0].shape[0]);
         let values = b.inline(&vmap(&self.body, &batch, &self.batched(), &force).0, inputs);
-        let results = values.into_iter().zip(fallbacks).map(|(value, &fallback)| {
-            let shape = b.ty(value).shape.clone();
-            let mask = b.broadcast_in_dim(takes, &shape, &[0]);
-            b.select(mask, value, fallback)
-        });
+        let results = values.into_iter().zip(fallbacks);
+        let results = results.map(|(value, &fallback)| b.select_examples(takes, value, fallback));
         let results = results.collect();
         b.finish(self.body.name.clone(), results)
     }
@@ -181,10 +177,6 @@ impl Op for Rarely {
         Ok(fallbacks.to_vec())
     }
 
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.body])
-    }
-
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let types = result_types(self, inputs);
         let (takes, inputs, fallbacks) = self.split(inputs);
@@ -207,10 +199,7 @@ impl Op for Rarely {
     /// Two batches become one.
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (&takes, ..) = self.split(inputs);
-        let size = match batched[0] {
-            true => b.ty(takes).shape[1],
-            false => b.ty(takes).shape[0],
-        };
+        let size = *b.ty(takes).shape.last().expect("an axis of examples");
         let own = |i: usize| i == 0 || !self.shared.contains(&(i - 1));
         let merged = inputs.iter().enumerate().map(|(i, &x)| {
             if !own(i) && !batched[i] {
@@ -243,10 +232,8 @@ impl Op for Rarely {
         let (.., tangents) = self.split(tangents);
         let kept = tangents.iter().map(|tangent| {
             let tangent = (*tangent)?;
-            let shape = b.ty(tangent).shape.clone();
-            let mask = b.broadcast_in_dim(takes, &shape, &[0]);
             let zeros = b.full_like(tangent, 0.0);
-            Some(b.select(mask, zeros, tangent))
+            Some(b.select_examples(takes, zeros, tangent))
         });
         Rule::Some(kept.collect())
     }
@@ -283,17 +270,7 @@ impl Op for Rarely {
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
-        let outputs: Vec<usize> = (0..used.len()).filter(|&i| used[i]).collect();
-        let mut body = (*self.body).clone();
-        body.results = outputs.iter().map(|&i| body.results[i]).collect();
-        let mut body = dce(&body);
-        let read = needed(&body, &vec![true; outputs.len()]);
-        let kept: Vec<usize> =
-            (0..body.params.len()).filter(|&i| read[body.params[i].index()]).collect();
-        if kept.len() == body.params.len() && outputs.len() == used.len() && body == *self.body {
-            return None;
-        }
-        body.params = kept.iter().map(|&i| body.params[i]).collect();
+        let (body, kept, outputs) = pruned(&self.body, used)?;
         let batched = self.batched();
         let batched: Vec<bool> = kept.iter().map(|&i| batched[i]).collect();
         let fallbacks = outputs.iter().map(|i| 1 + self.body.params.len() + i);

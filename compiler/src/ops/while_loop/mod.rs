@@ -214,11 +214,8 @@ impl Op for While {
         let condition_arguments: Vec<Var> = consts.iter().chain(carry).copied().collect();
         let lanes = masked.inline(&condition, &condition_arguments)[0];
         let next = masked.inline(&body, &arguments);
-        let kept = carry.iter().zip(next).map(|(&old, new)| {
-            let shape = masked.ty(new).shape.clone();
-            let mask = masked.broadcast_in_dim(lanes, &shape, &[0]);
-            masked.select(mask, new, old)
-        });
+        let kept =
+            carry.iter().zip(next).map(|(&old, new)| masked.select_examples(lanes, new, old));
         let kept = kept.collect();
         let masked = masked.finish(body.name.clone(), kept);
         let operands: Vec<Var> =
