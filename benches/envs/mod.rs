@@ -1,4 +1,4 @@
-//! Random-policy stepping with automatic resets, beside gymnax, beside pgx and jumanji for boards, and beside navix for MiniGrid.
+//! Random-policy stepping with automatic resets, beside gymnax, beside pgx and jumanji for boards, navix for MiniGrid, and craftax for Craftax-Classic.
 
 mod stepping;
 
@@ -12,7 +12,7 @@ use podracer_envs::minigrid::{
 use podracer_envs::puzzles::{
     GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
 };
-use podracer_envs::{CartPole, Catch, Connector};
+use podracer_envs::{CartPole, Catch, Connector, CraftaxClassic};
 use serde_json::json;
 
 use crate::support::{
@@ -67,13 +67,16 @@ fn others(name: &str) -> Others {
     } else if MINIGRID.contains(&name) {
         let requirements = "benches/peer/requirements-minigrid.txt";
         Others { python: "peer-minigrid", requirements, script: "random_minigrid.py" }
+    } else if name == "craftax-classic" {
+        let requirements = "tests/golden/requirements-craftax.txt";
+        Others { python: "golden-craftax", requirements, script: "random_craftax.py" }
     } else {
         let requirements = "benches/peer/requirements.txt";
         Others { python: "peer", requirements, script: "random_stepping.py" }
     }
 }
 
-/// Times random-policy stepping beside gymnax, pgx, jumanji and navix.
+/// Times random-policy stepping beside gymnax, pgx, jumanji, navix and craftax.
 #[derive(Parser)]
 pub struct Options {
     /// `cpu` or `cuda13`.
@@ -82,7 +85,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`, `minesweeper`, `rubiks-cube`, `travelling-salesman`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, `craftax-classic`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`, `minesweeper`, `rubiks-cube`, `travelling-salesman`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -146,6 +149,7 @@ pub fn run(options: &Options) -> Result<()> {
                 "othello" => Stepping::compile(&client, Othello::default(), shape)?,
                 "2048" => Stepping::compile(&client, Game2048::default(), shape)?,
                 "connector" => Stepping::compile(&client, Connector::default(), shape)?,
+                "craftax-classic" => Stepping::compile(&client, CraftaxClassic::default(), shape)?,
                 "snake" => Stepping::compile(&client, Snake::default(), shape)?,
                 "sliding-tiles" => Stepping::compile(&client, SlidingTiles::default(), shape)?,
                 "maze" => Stepping::compile(&client, Maze::default(), shape)?,
@@ -178,7 +182,7 @@ pub fn run(options: &Options) -> Result<()> {
                     Stepping::compile(&client, GoToDoor { common, ..GoToDoor::default() }, shape)?
                 }
                 _ => anyhow::bail!(
-                    "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest, space-invaders, {}, {}",
+                    "no environment `{name}`: there are cartpole, catch, craftax-classic, asterix, breakout, freeway, seaquest, space-invaders, {}, {}",
                     BOARDS.join(", "),
                     MINIGRID.join(", ")
                 ),

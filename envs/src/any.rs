@@ -37,6 +37,7 @@ trait Erased {
     fn action_space(&self) -> Space;
     fn legal_actions(&self, state: &AnyTree) -> Option<Tensor>;
     fn render(&self, state: &AnyTree) -> Option<Tensor>;
+    fn text(&self, state: &AnyTree) -> Option<Tensor>;
     fn success(&self, state: &AnyTree) -> Option<Tensor>;
     fn players(&self) -> usize;
     fn state_of(&self, observation: Tensor) -> Option<AnyTree>;
@@ -67,6 +68,9 @@ impl<E: Environment<Observation = Tensor>> Erased for E {
     }
     fn render(&self, state: &AnyTree) -> Option<Tensor> {
         Environment::render(self, &state.get())
+    }
+    fn text(&self, state: &AnyTree) -> Option<Tensor> {
+        Environment::text(self, &state.get())
     }
     fn success(&self, state: &AnyTree) -> Option<Tensor> {
         Environment::success(self, &state.get())
@@ -113,6 +117,9 @@ impl Environment for AnyEnvironment {
     }
     fn render(&self, state: &AnyTree) -> Option<Tensor> {
         self.0.render(state)
+    }
+    fn text(&self, state: &AnyTree) -> Option<Tensor> {
+        self.0.text(state)
     }
     fn success(&self, state: &AnyTree) -> Option<Tensor> {
         self.0.success(state)

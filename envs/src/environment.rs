@@ -103,6 +103,13 @@ pub trait Environment: Clone + 'static {
         None
     }
 
+    /// A state as text, u8 `[rows, columns]`: characters of ASCII, such as a board in the format that it is read from. `podracer play --output board.txt` writes
+    /// that of the last state. `None` if the environment has none; whether there is text must not depend on the state.
+    fn text(&self, state: &Self::State) -> Option<Tensor> {
+        let _ = state;
+        None
+    }
+
     /// Share of the task that is done in a state, f32 `[]` from 0 to 1, such as that of the wires that are connected. Its mean over the last
     /// states of episodes is the metric `episode_success`, for tasks of which the return says little. `None` if there is no such share; whether
     /// there is must not depend on the state.

@@ -262,7 +262,7 @@ pub(super) struct PlayArguments {
     /// Seed of the episodes, those of `podracer eval --episodes=1` with the same seed
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
-    /// Write the pictures to this file, whose name ends in .gif, .png (animated) or .y4m (for video encoders), and show none
+    /// Write the pictures to this file, whose name ends in .gif, .png (animated) or .y4m (for video encoders), and show none; in .txt, the last state as text, such as a routed board
     #[arg(short, long, visible_alias = "gif", value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Pixels of the longer side that small pictures are scaled up to in a file
@@ -286,8 +286,8 @@ pub(super) struct PlayArguments {
     /// Play with parameters that are NaN or infinite, too
     #[arg(long, conflicts_with = "random")]
     pub(super) allow_nan: bool,
-    /// Change a setting of an experiment or environment, such as environment.time_limit=50 [repeatable]
-    #[arg(long, value_name = "TABLE.KEY=VALUE", requires = "random")]
+    /// Change a setting of the environment, such as environment.time_limit=50 [repeatable]
+    #[arg(long, value_name = "TABLE.KEY=VALUE", conflicts_with = "against")]
     pub(super) set: Vec<String>,
     /// Use the programs and folders that the experiment's files name, such as environment.python
     #[arg(long)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use podracer_envs::Space;
-use podracer_envs::host::{Random, StepMemory};
+use podracer_envs::host::{HostSpec, Random, StepMemory};
 use podracer_runtime::{Checkpoints, Client, ClientOptions};
 use toml::{Table, Value};
 
@@ -85,10 +85,21 @@ fn trained(
         true => RunDirectory::find_best(run),
         false => RunDirectory::find(run, settings, Checkpoints::latest_parameters),
     };
+    if let Some(set) = args.set.iter().find(|set| !set.starts_with("environment.")) {
+        let problem = format!(
+            "--set {set} is no setting of the environment: a run is played by the agent that it trained, in an environment that may differ"
+        );
+        return Err(UsageError::new(problem).into());
+    }
     let overrides = Overrides { trust: args.trust, ..Overrides::default() };
     let Reopened { ready, found, .. } = Reopened::open(run, find, &overrides, console, program)?;
     let settings = &ready.settings;
-    let (stage, pictures) = ready.environment.stage(&settings.environment, ready.device())?;
+    let environment = named_environment(args, registry)?;
+    let (stage, pictures) = ready.environment.stage(&environment, ready.device())?;
+    if !args.set.is_empty() {
+        let (trained, _) = ready.environment.stage(&settings.environment, ready.device())?;
+        check_spaces(stage.spec(), trained.spec())?;
+    }
     let &PlayArguments { episodes, seed, sample: sampled, allow_nan, values: views, .. } = args;
     let play = Play { episodes: episodes.get(), seed, sampled, allow_nan, views };
     let mut evaluator = ready.plays()?.evaluator(stage, ready.device(), &play)?;
@@ -99,6 +110,22 @@ fn trained(
         .play(&found.checkpoint, interrupt, watch)
         .with_context(|| format!("cannot play {}", settings.experiment))?;
     screen.finish()
+}
+
+/// Checks that an agent that was trained in one environment can play in another.
+fn check_spaces(played: &HostSpec, trained: &HostSpec) -> Result<(), UsageError> {
+    for (what, now, before) in [
+        ("observations", &played.observation, &trained.observation),
+        ("actions", &played.action, &trained.action),
+    ] {
+        if now != before {
+            let (now, before) = (now.ty(), before.ty());
+            return Err(UsageError::new(format!(
+                "with --set the environment has {what} {now}, and the agent was trained with {before}: it plays in environments of the same spaces"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Plays with random actions. Returns the number of episodes that ended.

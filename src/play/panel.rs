@@ -61,7 +61,8 @@ impl Panel {
             }
             pixels.extend(&panel[row * width..][..width]);
         }
-        let mut all = Picture { height, width: left.width + width, pixels };
+        let mut all =
+            Picture { height, width: left.width + width, pixels, text: left.text.clone() };
         if let Some(own) = own {
             let at = (height.saturating_sub(below), left.width + MARGIN);
             paste(&own, &mut all, at);
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_panel_is_beside_the_picture_and_has_the_agents_own_below() {
-        let picture = Picture { height: 10, width: 10, pixels: vec![[9; 3]; 100] };
+        let picture = Picture { height: 10, width: 10, pixels: vec![[9; 3]; 100], text: None };
         let green = Array::from_bytes(TensorType::new(U8, [1, 2, 3]), [0, 255, 0, 0, 255, 0]);
         let view = AgentView {
             action: vec![1.0],

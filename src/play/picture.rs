@@ -34,6 +34,8 @@ pub struct Picture {
     pub width: usize,
     /// Red, green and blue of each pixel, row by row.
     pub pixels: Vec<[u8; 3]>,
+    /// The state as text, of an environment that has one: [`Environment::text`](podracer_envs::Environment::text).
+    pub text: Option<String>,
 }
 
 impl Picture {
@@ -46,7 +48,17 @@ impl Picture {
             height,
             width,
             pixels,
+            text: None,
         })
+    }
+
+    /// The same with text of bytes: u8 `[rows, columns]`.
+    #[must_use]
+    pub fn with_text(self, ty: &TensorType, bytes: &[u8]) -> Self {
+        let &[_, columns] = &ty.shape[..] else { return self };
+        let lines = bytes.chunks_exact(columns).map(String::from_utf8_lossy);
+        let text = lines.map(|line| format!("{line}\n")).collect();
+        Picture { text: Some(text), ..self }
     }
 
     /// The picture that the agent draws of itself; `None` for an agent that draws none.
@@ -92,7 +104,7 @@ impl Picture {
             // Of a board the greatest channel of a cell is shown.
             _ => [byte(channels.iter().copied().fold(0.0, f32::max)); 3],
         });
-        Some(Picture { height, width, pixels: pixels.collect() })
+        Some(Picture { height, width, pixels: pixels.collect(), text: None })
     }
 
     /// The pixel at a row and column, which are both in the picture.
@@ -107,7 +119,7 @@ impl Picture {
         let pixels = (0..height)
             .flat_map(|row| (0..width).map(move |column| (row / scale, column / scale)))
             .map(|(row, column)| self.pixel(row, column));
-        Picture { height, width, pixels: pixels.collect() }
+        Picture { height, width, pixels: pixels.collect(), text: None }
     }
 
     /// Every `step`-th pixel of each row and column.
@@ -116,7 +128,7 @@ impl Picture {
         let pixels = (0..height)
             .flat_map(|row| (0..width).map(move |column| (row * step, column * step)))
             .map(|(row, column)| self.pixel(row, column));
-        Picture { height, width, pixels: pixels.collect() }
+        Picture { height, width, pixels: pixels.collect(), text: None }
     }
 
     /// The picture in such a size that it fits into a width and a height, scaled up by whole numbers of at most `most`, or thinned.
@@ -197,7 +209,8 @@ mod tests {
 
     #[test]
     fn with_colours_a_character_has_two_pixels() {
-        let two = Picture { height: 2, width: 1, pixels: vec![[255, 0, 0], [0, 0, 255]] };
+        let two =
+            Picture { height: 2, width: 1, pixels: vec![[255, 0, 0], [0, 0, 255]], text: None };
         let line = "\x1b[38;2;255;0;0m\x1b[48;2;255;0;0m\u{2580}";
         assert!(two.text(Colours::True).starts_with(line));
         let indexed = two.text(Colours::Indexed);
@@ -207,7 +220,8 @@ mod tests {
 
     #[test]
     fn large_pictures_are_thinned_to_a_terminal() {
-        let large = Picture { height: 210, width: 160, pixels: vec![[9; 3]; 210 * 160] };
+        let large =
+            Picture { height: 210, width: 160, pixels: vec![[9; 3]; 210 * 160], text: None };
         let text = large.text(Colours::None);
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(COLUMNS) && text.lines().count() <= LINES);

@@ -49,12 +49,15 @@ pub fn of_dsl<E: Environment<Observation = Tensor>>(
     let pictured = Pictured { environment };
     let state =
         eval_shape(key(), |key| HostLoop::new(pictured.clone(), 1, 1).begin(key, scalar(0)).0)?;
-    let (picture, ty) = place(&state, "environment.picture").context("the state has a picture")?;
-    let (ended, _) = place(&state, "environment.ended").context("the state has a picture")?;
+    let drawing = |name: &str| -> Result<Drawing> {
+        let picture = place(&state, &format!("environment.{name}.picture"));
+        let text = place(&state, &format!("environment.{name}.text[0]"));
+        Ok(Drawing { picture: picture.context("the state has a picture")?, text })
+    };
+    let (shown, ended) = (drawing("shown")?, drawing("ended")?);
     let environments = compiled_environments(client, device, pictured, 1, 1)?;
     let pictures = Pictures::default();
-    let ty = ty.unstacked();
-    let drawn = Drawn { environments, picture, ended, ty, pictures: pictures.clone() };
+    let drawn = Drawn { environments, shown, ended, pictures: pictures.clone() };
     Ok((Box::new(drawn), pictures))
 }
 
@@ -108,13 +111,13 @@ fn watched(
     Ok((Box::new(watched), pictures))
 }
 
-/// The bytes of a leaf in the snapshot of a state, and its type, with the axis of environments.
+/// The bytes of a leaf in the snapshot of a state, and its type, without the axis of environments.
 fn place<T: Tree>(state: &Spec<T>, name: &str) -> Option<(Range<usize>, TensorType)> {
     let mut from = 0;
     for (path, ty) in state.leaves() {
         let to = from + ty.bytes();
         if path.to_string() == name {
-            return Some((from..to, ty));
+            return Some((from..to, ty.unstacked()));
         }
         from = to;
     }
@@ -131,18 +134,29 @@ struct Pictured<E> {
 #[derive(Tree, Clone)]
 struct PicturedState<S: Tree> {
     environment: S,
-    /// The picture of this state. u8 `[height, width, 3]`
+    /// Picture and text of this state.
+    shown: Shown,
+    /// Picture and text of the last state of the episode before.
+    ended: Shown,
+}
+
+/// A state as it is shown.
+#[derive(Tree, Clone)]
+struct Shown {
+    /// u8 `[height, width, 3]`
     picture: Tensor,
-    /// The picture of the last state of the episode before.
-    ended: Tensor,
+    /// u8 `[rows, columns]`, if the environment has text.
+    text: Vec<Tensor>,
 }
 
 impl<E: Environment<Observation = Tensor>> Pictured<E> {
     #[track_caller]
-    fn draw(&self, environment: E::State, ended: Option<Tensor>) -> PicturedState<E::State> {
+    fn draw(&self, environment: E::State, ended: Option<Shown>) -> PicturedState<E::State> {
         let picture = self.environment.render(&environment);
         let picture = picture.unwrap_or_else(|| zeros(U8, [1, 1, 3]));
-        PicturedState { environment, picture, ended: ended.unwrap_or(picture) }
+        let text = self.environment.text(&environment).into_iter().collect();
+        let shown = Shown { picture, text };
+        PicturedState { environment, ended: ended.unwrap_or_else(|| shown.clone()), shown }
     }
 }
 
@@ -177,31 +191,45 @@ impl<E: Environment<Observation = Tensor>> Environment for Pictured<E> {
     }
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let first = self.environment.next_episode(finished.environment, key);
-        self.draw(first, Some(finished.picture))
+        self.draw(first, Some(finished.shown))
     }
 }
 
 /// An environment of the DSL whose pictures are read back with its state.
 struct Drawn {
     environments: CompiledEnvironments,
-    /// Bytes of the picture in a snapshot.
-    picture: Range<usize>,
-    /// Bytes of the last episode's last picture in a snapshot.
-    ended: Range<usize>,
-    /// Type of both pictures.
-    ty: TensorType,
+    shown: Drawing,
+    /// The last episode's last state.
+    ended: Drawing,
     pictures: Pictures,
+}
+
+/// Bytes of a state's picture and text in a snapshot, and their types.
+struct Drawing {
+    picture: (Range<usize>, TensorType),
+    text: Option<(Range<usize>, TensorType)>,
+}
+
+impl Drawing {
+    fn of(&self, snapshot: &[u8]) -> Option<Picture> {
+        let (place, ty) = &self.picture;
+        let picture = Picture::new(ty, snapshot.get(place.clone())?)?;
+        match &self.text {
+            Some((place, ty)) => Some(picture.with_text(ty, snapshot.get(place.clone())?)),
+            None => Some(picture),
+        }
+    }
 }
 
 impl Drawn {
     fn show(&self, ended: bool) -> Result<(), HostError> {
         let bytes = self.environments.snapshot()?.unwrap_or_default();
-        let picture = |place: &Range<usize>| {
-            let picture = bytes.get(place.clone()).and_then(|bytes| Picture::new(&self.ty, bytes));
-            picture.ok_or_else(|| HostError::Snapshot("the state has no picture".to_owned()))
+        let picture = |drawing: &Drawing| {
+            let none = || HostError::Snapshot("the state has no picture".to_owned());
+            drawing.of(&bytes).ok_or_else(none)
         };
         let last = if ended { Some(picture(&self.ended)?) } else { None };
-        self.pictures.put(last.into_iter().chain([picture(&self.picture)?]));
+        self.pictures.put(last.into_iter().chain([picture(&self.shown)?]));
         Ok(())
     }
 }

@@ -19,8 +19,8 @@ use podracer_envs::puzzles::{
     GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
 };
 use podracer_envs::{
-    Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, DeepSea, DelayedChains,
-    DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
+    Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, CraftaxClassic, DeepSea,
+    DelayedChains, DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
     MountainCarContinuous, Pendulum, SimpleBandit, Tasks, UmbrellaChain,
 };
 use podracer_rl::agents::AnyAgent;
@@ -58,6 +58,7 @@ pub(super) fn register(registry: &mut Registry) {
         "connect-four-against",
     ));
     registry.add_environment(EnvironmentEntry::dsl::<Connector>("connector"));
+    registry.add_environment(EnvironmentEntry::dsl::<CraftaxClassic>("craftax-classic"));
     registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
     registry.add_environment(EnvironmentEntry::tasks::<GridTasks>("grid-tasks"));
     registry.add_environment(EnvironmentEntry::tasks::<DelayedChains>("delayed-chains"));

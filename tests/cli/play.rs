@@ -85,6 +85,49 @@ fn a_run_is_shown_as_text_and_plays_what_is_evaluated() {
 }
 
 #[test]
+fn a_run_routes_a_board_of_ones_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (board, routed) = (path("board.txt"), path("routed.txt"));
+    let run = folder.path().join("run");
+    let experiment = [
+        "connector-ppo",
+        "--steps=256",
+        "--set=environment.size=4",
+        "--set=environment.wires=3",
+        "--set=anakin.environments=16",
+        "--set=anakin.unroll=16",
+        "--set=anakin.iterations_per_call=1",
+        "--set=agent.convs=[[4, 1, 1]]",
+        "--set=agent.features=8",
+    ];
+    result(&mut command(&train(&experiment, &run)[..]));
+    let run = run.to_str().expect("UTF-8");
+    fs::write(&board, "A...\n##..\nA..B\n...B\n").expect("it can be written");
+    let own = format!("--set=environment.board={board}");
+    let shown = printed(&["play", run, "--sample", &own, "--output", &routed]);
+    assert!(shown.starts_with("episode 1: return "), "{shown}");
+    let text = fs::read_to_string(&routed).expect("it was written");
+    let lines: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();
+    assert!(lines.len() == 4 && lines.iter().all(|line| line.len() == 4), "{text}");
+    let pins = [((0, 0), 'A'), ((2, 0), 'A'), ((2, 3), 'B'), ((3, 3), 'B'), ((1, 0), '#')];
+    assert!(pins.iter().all(|&((row, column), letter)| lines[row][column] == letter), "{text}");
+    for (arguments, expected) in [
+        (["--set=environment.board=/nowhere", "--seed=1"], "cannot read the board `/nowhere`"),
+        (["--set=agent.epochs=3", "--seed=1"], "is no setting of the environment"),
+        (["--set=environment.size=5", "--seed=1"], "f32[5,5,10]"),
+    ] {
+        let output = podracer(&[&["play", run][..], &arguments].concat()).assert().code(2);
+        let message = self::text(&output.get_output().stderr);
+        assert!(message.contains(expected), "{message}");
+    }
+    // Environments without text say so.
+    let pong = ["play", "catch", "--random", "--output", &routed];
+    let output = podracer(&pong).assert().code(1).get_output().clone();
+    assert!(self::text(&output.stderr).contains("the environment has no text"));
+}
+
+#[test]
 fn mistakes_of_play_say_what_to_do() {
     for (arguments, expected) in [
         (&["play", "catch-ppo"][..], "`catch-ppo` is no run directory"),

@@ -20,6 +20,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("minatar.json", "env", &["tests/tests/trajectories/minatar.rs"]),
     ("boards.json", "env", &["envs/tests/it/boards.rs"]),
     ("connector.json", "env", &["tests/tests/trajectories/connector.rs"]),
+    ("craftax.json", "env", &["tests/tests/trajectories/craftax.rs"]),
     ("minigrid.json", "env", &["tests/tests/trajectories/minigrid.rs"]),
     ("puzzles.json", "env", &["tests/tests/trajectories/puzzles.rs"]),
     ("muzero.json", "op", &["stdlib/tests/it/muzero.rs"]),

@@ -73,6 +73,10 @@ impl<E: Environment> Environment for AutoReset<E> {
         self.environment.render(state)
     }
 
+    fn text(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.text(state)
+    }
+
     fn success(&self, state: &E::State) -> Option<Tensor> {
         self.environment.success(state)
     }

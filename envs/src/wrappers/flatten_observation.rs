@@ -136,6 +136,10 @@ impl<E: Environment> Environment for FlattenObservation<E> {
         self.environment.render(state)
     }
 
+    fn text(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.text(state)
+    }
+
     fn success(&self, state: &E::State) -> Option<Tensor> {
         self.environment.success(state)
     }

@@ -131,7 +131,7 @@ impl<E: Environment> Environment for FrameStack<E> {
         E::Observation::convert::<InSpace, InSpace>(&spaces, &mut stacked)
     }
 
-    forward!(action_space, players, truncates, resets, legal_actions, render, success);
+    forward!(action_space, players, truncates, resets, legal_actions, render, text, success);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         self.first(self.environment.next_episode(finished.environment, key))

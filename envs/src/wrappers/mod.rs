@@ -34,6 +34,11 @@ macro_rules! forward {
             self.environment.render(&state.environment)
         }
     };
+    (@text) => {
+        fn text(&self, state: &Self::State) -> Option<Tensor> {
+            self.environment.text(&state.environment)
+        }
+    };
     (@success) => {
         fn success(&self, state: &Self::State) -> Option<Tensor> {
             self.environment.success(&state.environment)

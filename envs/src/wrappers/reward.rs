@@ -90,6 +90,10 @@ impl<E: Environment> Environment for TransformReward<E> {
         self.environment.render(state)
     }
 
+    fn text(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.text(state)
+    }
+
     fn success(&self, state: &Self::State) -> Option<Tensor> {
         self.environment.success(state)
     }

@@ -91,6 +91,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
         resets,
         legal_actions,
         render,
+        text,
         success
     );
 

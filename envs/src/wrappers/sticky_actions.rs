@@ -81,6 +81,7 @@ impl<E: Environment> Environment for StickyActions<E> {
         resets,
         legal_actions,
         render,
+        text,
         success
     );
 

@@ -62,7 +62,16 @@ impl<E: Environment> Environment for TimeLimit<E> {
         self.environment.observe(state.environment)
     }
 
-    forward!(observation_space, action_space, players, resets, legal_actions, render, success);
+    forward!(
+        observation_space,
+        action_space,
+        players,
+        resets,
+        legal_actions,
+        render,
+        text,
+        success
+    );
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         TimeLimitState {

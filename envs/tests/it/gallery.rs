@@ -17,9 +17,9 @@ use podracer_envs::puzzles::{
     GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
 };
 use podracer_envs::{
-    Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, Environment,
-    GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit,
-    Space, UmbrellaChain,
+    Acrobot, CartPole, Catch, Connector, CraftaxClassic, DeepSea, DelayedChains, DiscountingChain,
+    Environment, GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum,
+    SimpleBandit, Space, UmbrellaChain,
 };
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -98,6 +98,7 @@ fn the_gallery_shows_every_environment() {
         Freeway "minatar-freeway" "gymnax" "Apache-2.0",
         Seaquest "minatar-seaquest" "gymnax" "Apache-2.0",
         SpaceInvaders "minatar-space-invaders" "gymnax" "Apache-2.0",
+        CraftaxClassic "craftax-classic" "craftax" "MIT",
         GridWorld "gridworld" "podracer" "MIT or Apache-2.0",
     };
     static ALL: AtomicUsize = AtomicUsize::new(0);

@@ -12,11 +12,11 @@ macro_rules! every_environment {
             GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
         };
         use podracer_envs::{
-            Acrobot, CartPole, Catch, Connector, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
+            Acrobot, CartPole, Catch, Connector, CraftaxClassic, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
             MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
         };
         every_environment!(
-            $check Acrobot CartPole Catch Connector DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
+            $check Acrobot CartPole Catch Connector CraftaxClassic DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
             MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
             Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe GraphColoring Knapsack
             Maze Minesweeper RubiksCube SlidingTiles TravellingSalesman DoorKey DynamicObstacles Empty FourRooms GoToDoor KeyCorridor LavaGap Memory MultiRoom
@@ -29,6 +29,7 @@ macro_rules! every_environment {
 mod any;
 mod boards;
 mod check;
+mod connector;
 mod delayed_chains;
 mod gallery;
 #[path = "../../../tests/src/generated.rs"]

@@ -1,7 +1,8 @@
-//! Moving pictures as files: GIF, animated PNG, and YUV4MPEG2 for video encoders.
+//! Moving pictures as files: GIF, animated PNG, and YUV4MPEG2 for video encoders; and the text of the last state.
 
 mod apng;
 mod gif;
+mod text;
 mod y4m;
 
 use std::io::Write;
@@ -12,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use super::Picture;
 use apng::Apng;
 use gif::Gif;
+use text::Text;
 use y4m::Y4m;
 
 /// A format of moving pictures.
@@ -23,11 +25,13 @@ pub enum Format {
     Png,
     /// YUV4MPEG2 for video encoders.
     Y4m,
+    /// The text of the last state, of an environment that has one.
+    Text,
 }
 
 impl Format {
     /// The endings of files, for the user.
-    pub const ENDINGS: &str = ".gif, .png or .y4m";
+    pub const ENDINGS: &str = ".gif, .png, .y4m or .txt";
 
     /// The format of a file by the ending of its name; `None` for another ending.
     #[must_use]
@@ -36,6 +40,7 @@ impl Format {
             "gif" => Some(Format::Gif),
             "png" => Some(Format::Png),
             "y4m" => Some(Format::Y4m),
+            "txt" => Some(Format::Text),
             _ => None,
         }
     }
@@ -103,6 +108,7 @@ impl<'a> Animation<'a> {
                 Format::Gif => Box::new(Gif::begin(to, &look)?),
                 Format::Png => Box::new(Apng::begin(to, &look)?),
                 Format::Y4m => Box::new(Y4m::begin(to, &look)?),
+                Format::Text => Box::new(Text::begin(to)),
             });
         }
         ensure!(self.size == size, "the pictures have different sizes");
@@ -140,7 +146,7 @@ mod tests {
 
     /// A red picture and a green one.
     fn two() -> Vec<Picture> {
-        let picture = |colour| Picture { height: 4, width: 2, pixels: vec![colour; 8] };
+        let picture = |colour| Picture { height: 4, width: 2, pixels: vec![colour; 8], text: None };
         [[250, 0, 0], [0, 250, 10]].map(picture).to_vec()
     }
 
@@ -168,7 +174,7 @@ mod tests {
     #[test]
     fn many_colours_are_reduced_to_a_palette() {
         let pixels = (0..1024u32).map(|i| [(i % 256) as u8, (i / 4) as u8, 255]).collect();
-        let picture = Picture { height: 32, width: 32, pixels };
+        let picture = Picture { height: 32, width: 32, pixels, text: None };
         let bytes = written(std::slice::from_ref(&picture), Format::Gif, 10.0).unwrap();
         let (_, shown) = &read(&bytes)[0];
         let expected = picture.scaled(10);
@@ -180,8 +186,8 @@ mod tests {
 
     #[test]
     fn pictures_that_are_no_animation_are_refused() {
-        let one = Picture { height: 1, width: 1, pixels: vec![[0; 3]] };
-        let other = Picture { height: 1, width: 2, pixels: vec![[0; 3]; 2] };
+        let one = Picture { height: 1, width: 1, pixels: vec![[0; 3]], text: None };
+        let other = Picture { height: 1, width: 2, pixels: vec![[0; 3]; 2], text: None };
         for format in [Format::Gif, Format::Png, Format::Y4m] {
             let refused =
                 |pictures: &[Picture]| written(pictures, format, 10.0).unwrap_err().to_string();
@@ -212,8 +218,12 @@ mod tests {
         let colours = [[255; 3], [0; 3], [255, 0, 0], [0, 255, 0], [0, 0, 255]];
         let expected: [[u8; 3]; 5] =
             [[235, 128, 128], [16, 128, 128], [81, 90, 240], [145, 54, 34], [41, 240, 110]];
-        let pictures =
-            colours.map(|colour| Picture { height: 1, width: 2, pixels: vec![colour; 2] });
+        let pictures = colours.map(|colour| Picture {
+            height: 1,
+            width: 2,
+            pixels: vec![colour; 2],
+            text: None,
+        });
         let mut bytes = Vec::new();
         let mut animation = Animation::new(&mut bytes, Format::Y4m, (29.97, 2));
         pictures.iter().try_for_each(|picture| animation.add(picture)).unwrap();

@@ -2,6 +2,7 @@
 
 mod bsuite;
 mod connector;
+mod craftax;
 mod minatar;
 mod minigrid;
 mod puzzles;
@@ -19,6 +20,16 @@ fn run<S: ArgumentSpec, R: IntoTree>(
 ) -> Vec<Array> {
     let traced = trace(spec, f).unwrap_or_else(|errors| panic!("{errors}"));
     xla::run(traced.func(), arguments).expect("XLA runs it")
+}
+
+/// [`run`] of a program that XLA does not optimize, as it would take long.
+fn run_quickly<S: ArgumentSpec, R: IntoTree>(
+    spec: S,
+    arguments: &[Array],
+    f: impl FnOnce(S::Tree) -> R,
+) -> Vec<Array> {
+    let traced = trace(spec, f).unwrap_or_else(|errors| panic!("{errors}"));
+    xla::run_quickly(traced.func(), arguments).expect("XLA runs it")
 }
 
 /// All records of an environment in a golden file.

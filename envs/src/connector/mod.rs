@@ -1,5 +1,9 @@
 //! Connector: route the wires of a circuit board, all at once, without crossing one another.
 
+mod board;
+
+pub use board::{Board, BoardError};
+
 use crate::cells::{WAYS, along, draw_cell, draw_way};
 use crate::environment::{Environment, TimeStep};
 use crate::render::Colour;
@@ -18,7 +22,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// The rules and the boards are those of jumanji 1.1.2's Connector-v3 (Bonnet et al., "Jumanji: a Diverse Suite of Scalable Reinforcement
 /// Learning Environments in JAX", 2024), which gives each wire a reward of its own. Boards are drawn with other random numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// With a board of one's own, each episode routes that board, which a trained agent does as it stands: obstacles look to it like parts of the first wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Connector {
     /// Rows and columns of the board.
@@ -33,12 +39,18 @@ pub struct Connector {
     /// Temperature of the walks that make boards: below 1 they go straighter.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub temperature: f64,
+    /// A board of one's own in place of those that are drawn: the path of a text file, or a list with a string for each row. `.` is a free cell, `#` an
+    /// obstacle, and each letter from `A` to `Z` stands for the two pins of a wire. It lies in the upper left corner where it is smaller than `size`, and
+    /// may have fewer wires than `wires`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub board: Option<Board>,
 }
 
 /// A board of 10 by 10 cells with 10 wires, and 50 steps, as in jumanji.
 impl Default for Connector {
     fn default() -> Self {
-        Connector { size: 10, wires: 10, time_limit: 50, temperature: 1.0 }
+        Connector { size: 10, wires: 10, time_limit: 50, temperature: 1.0, board: None }
     }
 }
 
@@ -80,6 +92,33 @@ struct Walks {
 }
 
 impl Connector {
+    /// The number of an obstacle's cell, which is behind those of the wires.
+    fn obstacle(&self) -> i32 {
+        3 * self.wires as i32 + PATH
+    }
+
+    /// The state at the start of an episode on a board of one's own. A wire that the board lacks is nowhere, and so is its target.
+    #[track_caller]
+    fn on(&self, board: &Board) -> State {
+        let pins = board.pins();
+        let number =
+            |wire: usize, end: usize, axis: fn((usize, usize)) -> usize| match pins.get(wire) {
+                Some(ends) => axis(ends[end]) as i32,
+                None => -1,
+            };
+        let numbers = |end: usize, axis: fn((usize, usize)) -> usize| {
+            constant((0..self.wires).map(|wire| number(wire, end, axis)).collect::<Vec<i32>>())
+        };
+        let (row, column): (fn((usize, usize)) -> usize, fn((usize, usize)) -> usize) =
+            (|pin| pin.0, |pin| pin.1);
+        let targets = self.cell(numbers(1, row), numbers(1, column));
+        let state = self.at(numbers(0, row), numbers(0, column), targets);
+        let size = self.size;
+        let taken = (0..self.cells()).map(|cell| board.is_obstacle(cell / size, cell % size));
+        let obstacles = select(constant(taken.collect::<Vec<bool>>()), self.obstacle(), 0);
+        State { board: state.board + obstacles, ..state }
+    }
+
     fn cells(&self) -> usize {
         self.size * self.size
     }
@@ -241,23 +280,35 @@ impl Environment for Connector {
     type State = State;
     type Observation = Tensor;
 
-    /// A new board: wires that walk at random from their heads end at the targets.
     /// Checks that wires always find room on a board, of whose cells each takes two neighbouring ones at its start. Where no two neighbouring
     /// cells are left, each free one has three neighbours or more, but for the corners, and of the six around a wire of two cells
     /// at most four are free: then there are more wires than a quarter of the cells.
     fn check_settings(&self) -> Result<(), String> {
-        let most = self.cells() / 4;
-        if self.wires <= most {
-            return Ok(());
+        let (size, wires, most) = (self.size, self.wires, self.cells() / 4);
+        if wires > most {
+            return Err(format!(
+                "environment.wires is {wires} and must be at most {most}, a quarter of the cells of a board of {size} by {size}"
+            ));
         }
-        Err(format!(
-            "environment.wires is {} and must be at most {most}, a quarter of the cells of a board of {size} by {size}",
-            self.wires,
-            size = self.size
-        ))
+        match &self.board {
+            Some(board) if board.rows().max(board.columns()) > size || board.wires() > wires => {
+                Err(format!(
+                    "environment.board has {} by {} cells and {} wires: environment.size, {size}, and environment.wires, {wires}, must be as great; \
+                     an agent routes boards up to the size and the wires that it was trained with",
+                    board.rows(),
+                    board.columns(),
+                    board.wires()
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
+    /// A new board: wires that walk at random from their heads end at the targets.
     fn initial_state(&self, key: Key) -> State {
+        if let Some(board) = &self.board {
+            return self.on(board);
+        }
         let [begin, walk] = key.split_into();
         let (walks, starts) = self.begun(begin);
         let steps = self.longest() - 1;
@@ -293,7 +344,11 @@ impl Environment for Connector {
     /// `f32[size, size, 3 * wires + 1]`
     fn observe(&self, state: State) -> Tensor {
         let (size, planes) = (self.size, 3 * self.wires);
-        let parts = state.board.expand_dims(1).eq((arange(planes) + 1).expand_dims(0));
+        let board = match &self.board {
+            Some(_) => select(state.board.eq(self.obstacle()), PATH, state.board),
+            None => state.board,
+        };
+        let parts = board.expand_dims(1).eq((arange(planes) + 1).expand_dims(0));
         let time = state.time.astype(F32) / self.time_limit as f64;
         let time = time.broadcast_to([self.cells(), 1]);
         concatenate(&[parts.astype(F32), time], 1).reshape([size, size, planes + 1])
@@ -317,18 +372,50 @@ impl Environment for Connector {
 
     /// The share of the wires that are connected.
     fn success(&self, state: &State) -> Option<Tensor> {
-        Some(self.connected(state).astype(F32).mean())
+        let connected = self.connected(state).astype(F32);
+        match &self.board {
+            Some(board) => Some(connected.slice(..board.wires()).mean()),
+            None => Some(connected.mean()),
+        }
     }
 
-    /// A colour for each wire: dark where it has been, bright at its head, a frame around its target.
+    /// Letters of the board's format: a wire's cells have its letter, small but for its pins. Of a board that was drawn the head and the target are the pins,
+    /// and wires are counted from `A` on. `None` for more than 26 wires.
+    fn text(&self, state: &State) -> Option<Tensor> {
+        let letters: Vec<u8> = match &self.board {
+            Some(board) => board.letters(),
+            None => (b'A'..=b'Z').take(self.wires).collect(),
+        };
+        if self.board.is_none() && letters.len() < self.wires {
+            return None;
+        }
+        // Of wires that a board lacks there are no cells.
+        let letters = letters.into_iter().chain(std::iter::repeat(b'?')).take(self.wires);
+        let wires = letters.flat_map(|letter| [letter.to_ascii_lowercase(), letter, letter]);
+        let table: Vec<u8> = [b'.'].into_iter().chain(wires).chain([b'#']).collect();
+        let size = self.size;
+        let text = constant(table).take(state.board, 0).reshape([size, size]);
+        let Some(board) = &self.board else { return Some(text) };
+        // The pins that the wires began at.
+        let mut pins = vec![0u8; size * size];
+        for (letter, ends) in board.letters().into_iter().zip(board.pins()) {
+            ends.into_iter().for_each(|(row, column)| pins[row * size + column] = letter);
+        }
+        let pins = constant(pins).reshape([size, size]);
+        let text = select(pins.gt(0u8), pins, text);
+        Some(text.slice_axis(0, ..board.rows()).slice_axis(1, ..board.columns()))
+    }
+
+    /// A colour for each wire: dark where it has been, bright at its head, a frame around its target. Obstacles are grey.
     fn render(&self, state: &State) -> Option<Tensor> {
         let black = [Colour::BLACK.0];
         let wires = (0..self.wires).flat_map(|wire| {
             let Colour(bright) = Colour::SEVERAL[wire % Colour::SEVERAL.len()];
             [bright.map(|part| (u16::from(part) * 3 / 5) as u8), bright, bright]
         });
-        let table: Vec<u8> = black.into_iter().chain(wires).flatten().collect();
-        let table = constant(table).reshape([3 * self.wires + 1, 3]);
+        let grey = [Colour::GREY.0];
+        let table: Vec<u8> = black.into_iter().chain(wires).chain(grey).flatten().collect();
+        let table = constant(table).reshape([3 * self.wires + 2, 3]);
         let size = self.size;
         // A cell is three by three pixels.
         let pixels = |board: Tensor| {

@@ -1,0 +1,264 @@
+//! What the player does: hit, gather, eat and drink, make tools, and place blocks.
+
+use super::map::{Map, Write, block, is_inside, is_solid};
+use super::turn::{Scene, either, first, of_kind, on, same};
+use super::{
+    ACHIEVEMENTS, COWS, Creatures, ITEMS, Place, Plants, SKELETONS, VIEW, ZOMBIES, achievement,
+    action, item, way,
+};
+use podracer_dsl::prelude::*;
+use std::ops::Range;
+
+/// Items and how many of each.
+type Items = &'static [(usize, i32)];
+
+/// Things that are made: number of the action, the items it takes, the item it gives, the block that is placed, the achievement.
+const MADE: [(i32, Items, Option<usize>, Option<i32>, usize); 10] = {
+    use achievement::*;
+    const WOOD: Items = &[(item::WOOD, 1)];
+    const STONE: Items = &[(item::WOOD, 1), (item::STONE, 1)];
+    const IRON: Items = &[(item::WOOD, 1), (item::STONE, 1), (item::COAL, 1), (item::IRON, 1)];
+    [
+        (action::PLACE_STONE, &[(item::STONE, 1)], None, Some(block::STONE), PLACE_STONE),
+        (action::PLACE_TABLE, &[(item::WOOD, 2)], None, Some(block::TABLE), PLACE_TABLE),
+        (action::PLACE_FURNACE, &[(item::STONE, 1)], None, Some(block::FURNACE), PLACE_FURNACE),
+        (action::PLACE_PLANT, &[(item::SAPLING, 1)], None, Some(block::PLANT), PLACE_PLANT),
+        (action::MAKE_WOOD_PICKAXE, WOOD, Some(item::WOOD_PICKAXE), None, MAKE_WOOD_PICKAXE),
+        (action::MAKE_STONE_PICKAXE, STONE, Some(item::STONE_PICKAXE), None, MAKE_STONE_PICKAXE),
+        (action::MAKE_IRON_PICKAXE, IRON, Some(item::IRON_PICKAXE), None, MAKE_IRON_PICKAXE),
+        (action::MAKE_WOOD_SWORD, WOOD, Some(item::WOOD_SWORD), None, MAKE_WOOD_SWORD),
+        (action::MAKE_STONE_SWORD, STONE, Some(item::STONE_SWORD), None, MAKE_STONE_SWORD),
+        (action::MAKE_IRON_SWORD, IRON, Some(item::IRON_SWORD), None, MAKE_IRON_SWORD),
+    ]
+};
+
+/// Things that blocks give: the block, the tool it takes, the item, the block that is left, the achievement.
+const GATHERED: [(i32, Option<usize>, Option<usize>, i32, usize); 8] = {
+    use achievement::*;
+    let (wooden, stone, iron) =
+        (Some(item::WOOD_PICKAXE), Some(item::STONE_PICKAXE), Some(item::IRON_PICKAXE));
+    [
+        (block::TREE, None, Some(item::WOOD), block::GRASS, COLLECT_WOOD),
+        (block::STONE, wooden, Some(item::STONE), block::PATH, COLLECT_STONE),
+        (block::COAL, wooden, Some(item::COAL), block::PATH, COLLECT_COAL),
+        (block::IRON, stone, Some(item::IRON), block::PATH, COLLECT_IRON),
+        (block::DIAMOND, iron, Some(item::DIAMOND), block::PATH, COLLECT_DIAMOND),
+        (block::GRASS, None, Some(item::SAPLING), block::GRASS, COLLECT_SAPLING),
+        (block::WATER, None, None, block::WATER, COLLECT_DRINK),
+        // What is left is a plant: its age is what makes it ripe.
+        (block::RIPE_PLANT, None, None, block::PLANT, EAT_PLANT),
+    ]
+};
+
+/// Damage of a hit with a sword of wood, stone and iron; without any it is 1.
+const SWORDS: [i32; 3] = [2, 3, 5];
+
+/// Probability of a sapling in grass that is hit.
+const SAPLING: f64 = 0.1;
+
+/// Rows of numbers, by the number of an action or a block, each of which has few that are not 0: row, place and number.
+struct Rows {
+    width: usize,
+    numbers: Vec<i32>,
+}
+
+impl Rows {
+    fn new(rows: usize, width: usize, some: impl Iterator<Item = (i32, usize, i32)>) -> Rows {
+        let mut numbers = vec![0; rows * width];
+        some.for_each(|(row, place, number)| numbers[row as usize * width + place] += number);
+        Rows { width, numbers }
+    }
+
+    /// One row, `i32[width]`.
+    #[track_caller]
+    fn at(self, row: Tensor) -> Tensor {
+        let rows = self.numbers.len() / self.width;
+        constant(self.numbers).reshape([rows, self.width]).take(row, 0)
+    }
+}
+
+/// Parts of the state that the player changes.
+pub(super) struct Done {
+    pub(super) scene: Scene,
+    pub(super) map: Map,
+    /// Number of each item. `i32[ITEMS]`
+    pub(super) inventory: Tensor,
+    pub(super) plants: Plants,
+    /// Achievements of the episode. `bool[ACHIEVEMENTS]`
+    pub(super) achieved: Tensor,
+}
+
+impl Done {
+    /// The player acts. `seen` are the blocks around it, `sapling` is a uniform draw, `f32[]`.
+    #[track_caller]
+    pub(super) fn act(mut self, action: Tensor, seen: Tensor, sapling: Tensor) -> Done {
+        let player = self.scene.player;
+        let moves = action.ge(action::LEFT) & action.le(action::DOWN);
+        // Nobody moves and uses hands in one step: one cell counts.
+        let facing = select(moves, action, player.facing);
+        let here = player.place();
+        let target = on(here, way(facing));
+        let there = self.map.read(target);
+        let taken = self.scene.is_taken(target);
+        let goes = moves & (self.scene.is_open(target, there) | there.eq(block::LAVA));
+        let (row, column) = either(goes, target, here);
+
+        let made = self.make(action, seen, (target, there), taken);
+        let gathered = self.hit(action.eq(action::DO), (target, there), sapling);
+        self.map.own =
+            Some(Write::new(made.0 | gathered.0, target, select(made.0, made.1, gathered.1)));
+        self.scene.player.row = row;
+        self.scene.player.column = column;
+        self.scene.player.facing = facing;
+        self
+    }
+
+    /// A tool is made, or a block placed, by what the player has: whether a block is placed, and which.
+    #[track_caller]
+    fn make(
+        &mut self,
+        action: Tensor,
+        seen: Tensor,
+        (target, there): (Place, Tensor),
+        taken: Tensor,
+    ) -> (Tensor, Tensor) {
+        let rows = |rows| Rows::new(action::COUNT, ITEMS, rows);
+        let costs = MADE.iter().flat_map(|&(action, costs, ..)| {
+            costs.iter().map(move |&(item, number)| (action, item, number))
+        });
+        let gives = MADE.iter().filter_map(|&(action, _, gives, ..)| Some((action, gives?, 1)));
+        let costs = rows(&mut costs.into_iter()).at(action);
+        let gives = Rows::new(action::COUNT, ITEMS, gives).at(action);
+
+        let (rows, columns) = (VIEW.0 / 2, VIEW.1 / 2);
+        let near = seen.slice_axis(0, rows - 1..rows + 2).slice_axis(1, columns - 1..columns + 2);
+        let near = |block: i32| near.eq(scalar(block).astype(U8)).any();
+        let iron = action.eq(action::MAKE_IRON_PICKAXE) | action.eq(action::MAKE_IRON_SWORD);
+        let tool = near(block::TABLE) & (near(block::FURNACE) | !iron);
+
+        let places = action.ge(action::PLACE_STONE) & action.le(action::PLACE_PLANT);
+        let on_water = action.eq(action::PLACE_STONE) & there.eq(block::WATER);
+        let fits = select(
+            action.eq(action::PLACE_PLANT),
+            there.eq(block::GRASS),
+            !is_solid(there) | on_water,
+        );
+        let room = is_inside(target) & !taken & fits;
+        let makes = action.ge(action::PLACE_STONE)
+            & select(places, room, tool)
+            & self.inventory.ge(costs).all();
+        self.inventory = self.inventory + select(makes, gives - costs, 0);
+        let achieved = MADE.iter().map(|&(action, .., achievement)| (action, achievement, 1));
+        self.achieve(Rows::new(action::COUNT, ACHIEVEMENTS, achieved).at(action), makes);
+        self.sow(makes & action.eq(action::PLACE_PLANT), target);
+
+        let placed = MADE.iter().filter_map(|&(action, _, _, block, _)| Some((action, block?)));
+        let block = placed
+            .fold(scalar(0), |placed, (number, block)| select(action.eq(number), block, placed));
+        (makes & places, block)
+    }
+
+    /// Notes the achievements of a row, `i32[ACHIEVEMENTS]`, if `when` is true.
+    #[track_caller]
+    fn achieve(&mut self, row: Tensor, when: Tensor) {
+        self.achieved = self.achieved | (row.gt(0) & when);
+    }
+
+    /// The player hits creatures in front of it, or else the block: whether the block is gathered, and the one that is left.
+    #[track_caller]
+    fn hit(
+        &mut self,
+        hits: Tensor,
+        (target, there): (Place, Tensor),
+        sapling: Tensor,
+    ) -> (Tensor, Tensor) {
+        let swords = self.inventory.slice(item::WOOD_SWORD..);
+        let damage = (swords * constant(SWORDS)).max().maximum(1);
+        let mut struck = constant(false);
+        let mut dead = Vec::new();
+        for (kind, achievement) in [
+            (ZOMBIES, achievement::DEFEAT_ZOMBIE),
+            (COWS, achievement::EAT_COW),
+            (SKELETONS, achievement::DEFEAT_SKELETON),
+        ] {
+            let (here, dies) = self.strike(kind, hits, target, damage);
+            let row = Rows::new(1, ACHIEVEMENTS, [(0, achievement, 1)].into_iter());
+            self.achieve(constant(row.numbers), dies);
+            struck = struck | here;
+            dead.push(dies);
+        }
+        let [zombie, cow, skeleton] = dead[..] else { unreachable!("three kinds") };
+        self.scene.creatures = self.scene.creatures.forget(zombie | cow | skeleton, target);
+
+        let free = hits & is_inside(target) & !struck;
+        let there = select(self.plants.is_ripe(target), block::RIPE_PLANT, there);
+        let by_block = |width, rows: &mut dyn Iterator<Item = (i32, usize, i32)>| {
+            Rows::new(block::COUNT, width, rows).at(there)
+        };
+        let needs = by_block(
+            ITEMS,
+            &mut GATHERED.iter().filter_map(|&(block, tool, ..)| Some((block, tool?, 1))),
+        );
+        let gives = by_block(
+            ITEMS,
+            &mut GATHERED.iter().filter_map(|&(block, _, item, ..)| Some((block, item?, 1))),
+        );
+        let achieved = by_block(
+            ACHIEVEMENTS,
+            &mut GATHERED.iter().map(|&(block, .., achievement)| (block, achievement, 1)),
+        );
+        let left =
+            by_block(1, &mut GATHERED.iter().map(|&(block, _, _, left, _)| (block, 0, left)));
+        let left = left.index(0);
+        let lucky = there.ne(block::GRASS) | sapling.lt(SAPLING);
+        let gathers = free & lucky & left.gt(0) & self.inventory.ge(needs).all();
+        self.inventory = self.inventory + select(gathers, gives, 0);
+        self.achieve(achieved, gathers);
+
+        let (drinks, eats) =
+            (gathers & there.eq(block::WATER), gathers & there.eq(block::RIPE_PLANT));
+        let eaten = first(same(self.plants.places(), target));
+        self.plants.ages = select(eaten & eats, 0, self.plants.ages);
+        let player = &mut self.scene.player;
+        let fed = |food: Tensor, gain: i32| (food + gain).minimum(9);
+        player.food = select(cow, fed(player.food, 6), player.food);
+        player.food = select(eats, fed(player.food, 4), player.food);
+        player.hunger = select(cow | eats, 0.0, player.hunger);
+        player.drink = select(drinks, fed(player.drink, 1), player.drink);
+        player.thirst = select(drinks, 0.0, player.thirst);
+        (gathers, left)
+    }
+
+    /// A creature of a kind at a place is struck: whether there was one, and whether it died.
+    #[track_caller]
+    fn strike(
+        &mut self,
+        kind: Range<usize>,
+        hits: Tensor,
+        target: Place,
+        damage: Tensor,
+    ) -> (Tensor, Tensor) {
+        let creatures = self.scene.creatures;
+        let kind = of_kind(kind);
+        let here = kind & creatures.alive & same(creatures.places(), target) & hits;
+        let one = first(here);
+        let healths = creatures.healths - select(one, damage, 0);
+        // As in the package, any hit brings back those of the kind that went away with health left.
+        let alive = select(kind & hits, healths.gt(0), creatures.alive);
+        self.scene.creatures = Creatures { healths, alive, ..creatures };
+        (here.any(), (one & healths.le(0)).any())
+    }
+
+    /// A plant begins to grow, if there are fewer than ten.
+    #[track_caller]
+    fn sow(&mut self, sown: Tensor, (row, column): Place) {
+        let Plants { rows, columns, ages, growing } = self.plants;
+        let here = first(!growing) & sown;
+        self.plants = Plants {
+            rows: select(here, row, rows),
+            columns: select(here, column, columns),
+            ages: select(here, 0, ages),
+            growing: growing | here,
+        };
+    }
+}
