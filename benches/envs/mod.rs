@@ -10,7 +10,8 @@ use podracer_envs::minigrid::{
     Common, DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, View,
 };
 use podracer_envs::puzzles::{
-    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban,
+    TravellingSalesman,
 };
 use podracer_envs::{CartPole, Catch, Connector, CraftaxClassic};
 use serde_json::json;
@@ -24,7 +25,7 @@ use stepping::{Shape, Stepping};
 const TARGET: f64 = 10.0;
 
 /// The environments that pgx and jumanji have.
-const BOARDS: [&str; 13] = [
+const BOARDS: [&str; 14] = [
     "tic-tac-toe",
     "connect-four",
     "othello",
@@ -38,6 +39,7 @@ const BOARDS: [&str; 13] = [
     "minesweeper",
     "rubiks-cube",
     "travelling-salesman",
+    "sokoban",
 ];
 
 /// The levels of MiniGrid that navix has.
@@ -85,7 +87,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, `craftax-classic`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`, `minesweeper`, `rubiks-cube`, `travelling-salesman`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, `craftax-classic`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`, `minesweeper`, `rubiks-cube`, `travelling-salesman`, `sokoban`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -157,6 +159,7 @@ pub fn run(options: &Options) -> Result<()> {
                 "graph-coloring" => Stepping::compile(&client, GraphColoring::default(), shape)?,
                 "minesweeper" => Stepping::compile(&client, Minesweeper::default(), shape)?,
                 "rubiks-cube" => Stepping::compile(&client, RubiksCube::default(), shape)?,
+                "sokoban" => Stepping::compile(&client, Sokoban::default(), shape)?,
                 "travelling-salesman" => {
                     Stepping::compile(&client, TravellingSalesman::default(), shape)?
                 }

@@ -40,6 +40,7 @@ JUMANJI = {
     "minesweeper": ("Minesweeper", lambda seen: seen.board, 10, (2,)),
     "rubiks-cube": ("RubiksCube", lambda seen: seen.cube, (6, 1, 3), (3,)),
     "travelling-salesman": ("TSP", lambda seen: jnp.concatenate([seen.coordinates, seen.trajectory[:, None]], 1), 20, ()),
+    "sokoban": ("Sokoban", lambda seen: seen.grid, 4, ()),
     "graph-coloring": ("GraphColoring", lambda seen: jnp.concatenate([seen.adj_matrix, seen.colors[:, None]], 1), 20, ()),
 }
 
@@ -49,7 +50,13 @@ def jumanji_functions(name):
     from jumanji.wrappers import AutoResetWrapper
 
     kind, seen, actions, _ = JUMANJI[name]
-    env = AutoResetWrapper(getattr(jumanji.environments, kind)())
+    settings = {}
+    if name == "sokoban":
+        # Its other generators download their levels: this one picks one of two.
+        from jumanji.environments.routing.sokoban.generator import ToyGenerator
+
+        settings["generator"] = ToyGenerator()
+    env = AutoResetWrapper(getattr(jumanji.environments, kind)(**settings))
 
     def step(state, action, key):
         # jumanji keeps the key in its state.

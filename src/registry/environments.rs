@@ -16,7 +16,8 @@ use podracer_envs::minigrid::{
     Unlock,
 };
 use podracer_envs::puzzles::{
-    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban,
+    TravellingSalesman,
 };
 use podracer_envs::{
     Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, CraftaxClassic, DeepSea,
@@ -108,6 +109,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<RubiksCube>("rubiks-cube"));
     registry.add_environment(EnvironmentEntry::dsl::<SlidingTiles>("sliding-tiles"));
     registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
+    registry.add_environment(EnvironmentEntry::dsl::<Sokoban>("sokoban"));
     registry.add_environment(EnvironmentEntry::dsl::<TicTacToe>("tic-tac-toe").map(|game| {
         let evaluation: Evaluation =
             |_, agent, client, state| TIC_TAC_TOE.measure(agent, &state.to_host()?, (client, 0));

@@ -27,6 +27,10 @@ from jumanji.environments.routing.maze.env import Maze
 from jumanji.environments.routing.tsp.env import TSP
 from jumanji.environments.routing.tsp.generator import UniformGenerator as RandomCities
 from jumanji.environments.routing.maze.generator import RandomGenerator as RandomMazes
+from jumanji.environments.routing.sokoban.constants import AGENT, BOX, TARGET, WALL
+from jumanji.environments.routing.sokoban.env import Sokoban
+from jumanji.environments.routing.sokoban.generator import Generator as LevelGenerator
+from jumanji.environments.routing.sokoban.types import State as SokobanState
 
 from golden import Array, File
 
@@ -114,6 +118,33 @@ def travelling_salesman(file, seed, games, steps, cities):
     play(file, "travelling-salesman", env, seed, games, steps, given, seen, recorded=("rewards",))
 
 
+class RandomLevels(LevelGenerator):
+    """Levels with walls anywhere, which need no solution; half of them lack one push."""
+
+    def __call__(self, key):
+        wall_key, place_key, kind_key, key = jax.random.split(key, 4)
+        border = jnp.ones((10, 10), bool).at[1:-1, 1:-1].set(False)
+        nearly = jax.random.bernoulli(kind_key)
+        walls = border | (~nearly & jax.random.bernoulli(wall_key, 0.15, (10, 10)))
+        # Things are in the order of draws, at free cells; a box that lacks a push is not beside the wall.
+        inner = jnp.zeros((10, 10), bool).at[3:7, 3:7].set(True)
+        draws = jnp.where(walls | (nearly & ~inner), -1.0, jax.random.uniform(place_key, (10, 10)))
+        cells = jax.lax.top_k(draws.reshape(-1), 9)[1]
+        boxes, targets = cells[1:5], jnp.where(nearly, cells[1:5].at[3].add(1), cells[5:])
+        fixed = jnp.where(walls, WALL, 0).reshape(-1).at[targets].set(TARGET)
+        variable = jnp.zeros(100, int).at[boxes].set(BOX).at[cells[0]].set(AGENT)
+        grid = lambda x: x.reshape(10, 10).astype(jnp.uint8)
+        place = jnp.stack(jnp.divmod(cells[0], 10))
+        return SokobanState(key=key, fixed_grid=grid(fixed), variable_grid=grid(variable), agent_location=place, step_count=jnp.array(0, jnp.int32))
+
+
+def sokoban(file, seed, games, steps, time_limit):
+    env = Sokoban(generator=RandomLevels(), time_limit=time_limit)
+    given = lambda first: {"fixed": first.fixed_grid, "moving": first.variable_grid}
+    seen = lambda state: {"states": (state.variable_grid, np.uint8)}
+    play(file, "sokoban", env, seed, games, steps, given, seen, mask_of=lambda timestep: jnp.ones(4, bool), time_limit=time_limit)
+
+
 def maze(file, seed, games, steps, rows, columns, time_limit):
     env = Maze(generator=RandomMazes(rows, columns), time_limit=time_limit)
     place = lambda state: [state.agent_position.row, state.agent_position.col]
@@ -155,7 +186,7 @@ def gaps(file, seed, count, size, shuffles):
 
 
 if __name__ == "__main__":
-    file = File("puzzles", "games of jumanji's SlidingTilePuzzle-v0, Knapsack-v1, GraphColoring-v1, Minesweeper-v0, RubiksCube-v0, TSP-v1 and Maze-v0", ["jumanji", "jax", "jaxlib", "numpy"])
+    file = File("puzzles", "games of jumanji's SlidingTilePuzzle-v0, Knapsack-v1, GraphColoring-v1, Minesweeper-v0, RubiksCube-v0, TSP-v1, Sokoban-v0 and Maze-v0", ["jumanji", "jax", "jaxlib", "numpy"])
     sliding_tiles(file, 1, 60, 120, 5, 200, 500)
     sliding_tiles(file, 2, 60, 60, 2, 3, 40)
     sliding_tiles(file, 3, 40, 60, 3, 5, 50)
@@ -170,6 +201,8 @@ if __name__ == "__main__":
     rubiks_cube(file, 18, 20, 60, 5, 20, 200)
     travelling_salesman(file, 19, 60, 20, 20)
     travelling_salesman(file, 20, 60, 6, 5)
+    sokoban(file, 21, 80, 120, 120)
+    sokoban(file, 22, 20, 40, 30)
     maze(file, 10, 60, 120, 10, 10, 100)
     maze(file, 11, 60, 40, 3, 6, 30)
     mazes(file, 12, 20_000, 10, 10)

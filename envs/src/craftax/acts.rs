@@ -1,7 +1,7 @@
 //! What the player does: hit, gather, eat and drink, make tools, and place blocks.
 
 use super::map::{Map, Write, block, is_inside, is_solid};
-use super::turn::{Scene, either, first, of_kind, on, same};
+use super::turn::{Scene, either, first, of_kind, on, only, same};
 use super::{
     ACHIEVEMENTS, COWS, Creatures, ITEMS, Place, Plants, SKELETONS, VIEW, ZOMBIES, achievement,
     action, item, way,
@@ -56,25 +56,16 @@ const SWORDS: [i32; 3] = [2, 3, 5];
 /// Probability of a sapling in grass that is hit.
 const SAPLING: f64 = 0.1;
 
-/// Rows of numbers, by the number of an action or a block, each of which has few that are not 0: row, place and number.
-struct Rows {
-    width: usize,
-    numbers: Vec<i32>,
-}
-
-impl Rows {
-    fn new(rows: usize, width: usize, some: impl Iterator<Item = (i32, usize, i32)>) -> Rows {
-        let mut numbers = vec![0; rows * width];
-        some.for_each(|(row, place, number)| numbers[row as usize * width + place] += number);
-        Rows { width, numbers }
-    }
-
-    /// One row, `i32[width]`.
-    #[track_caller]
-    fn at(self, row: Tensor) -> Tensor {
-        let rows = self.numbers.len() / self.width;
-        constant(self.numbers).reshape([rows, self.width]).take(row, 0)
-    }
+/// One of some rows of numbers, by the number of an action or a block. Few numbers are not 0: row, place and number of each. `i32[width]`
+#[track_caller]
+fn row(
+    of: Tensor,
+    [rows, width]: [usize; 2],
+    some: impl Iterator<Item = (i32, usize, i32)>,
+) -> Tensor {
+    let mut numbers = vec![0; rows * width];
+    some.for_each(|(row, place, number)| numbers[row as usize * width + place] = number);
+    constant(numbers).reshape([rows, width]).take(of, 0)
 }
 
 /// Parts of the state that the player changes.
@@ -122,13 +113,14 @@ impl Done {
         (target, there): (Place, Tensor),
         taken: Tensor,
     ) -> (Tensor, Tensor) {
-        let rows = |rows| Rows::new(action::COUNT, ITEMS, rows);
         let costs = MADE.iter().flat_map(|&(action, costs, ..)| {
             costs.iter().map(move |&(item, number)| (action, item, number))
         });
         let gives = MADE.iter().filter_map(|&(action, _, gives, ..)| Some((action, gives?, 1)));
-        let costs = rows(&mut costs.into_iter()).at(action);
-        let gives = Rows::new(action::COUNT, ITEMS, gives).at(action);
+        let achieved = MADE.iter().map(|&(action, .., achievement)| (action, achievement, 1));
+        let costs = row(action, [action::COUNT, ITEMS], costs);
+        let gives = row(action, [action::COUNT, ITEMS], gives);
+        let achieved = row(action, [action::COUNT, ACHIEVEMENTS], achieved);
 
         let (rows, columns) = (VIEW.0 / 2, VIEW.1 / 2);
         let near = seen.slice_axis(0, rows - 1..rows + 2).slice_axis(1, columns - 1..columns + 2);
@@ -148,8 +140,7 @@ impl Done {
             & select(places, room, tool)
             & self.inventory.ge(costs).all();
         self.inventory = self.inventory + select(makes, gives - costs, 0);
-        let achieved = MADE.iter().map(|&(action, .., achievement)| (action, achievement, 1));
-        self.achieve(Rows::new(action::COUNT, ACHIEVEMENTS, achieved).at(action), makes);
+        self.achieve(achieved.gt(0), makes);
         self.sow(makes & action.eq(action::PLACE_PLANT), target);
 
         let placed = MADE.iter().filter_map(|&(action, _, _, block, _)| Some((action, block?)));
@@ -158,10 +149,10 @@ impl Done {
         (makes & places, block)
     }
 
-    /// Notes the achievements of a row, `i32[ACHIEVEMENTS]`, if `when` is true.
+    /// Notes achievements, `bool[ACHIEVEMENTS]`, if `when` is true.
     #[track_caller]
-    fn achieve(&mut self, row: Tensor, when: Tensor) {
-        self.achieved = self.achieved | (row.gt(0) & when);
+    fn achieve(&mut self, which: Tensor, when: Tensor) {
+        self.achieved = self.achieved | (which & when);
     }
 
     /// The player hits creatures in front of it, or else the block: whether the block is gathered, and the one that is left.
@@ -182,8 +173,7 @@ impl Done {
             (SKELETONS, achievement::DEFEAT_SKELETON),
         ] {
             let (here, dies) = self.strike(kind, hits, target, damage);
-            let row = Rows::new(1, ACHIEVEMENTS, [(0, achievement, 1)].into_iter());
-            self.achieve(constant(row.numbers), dies);
+            self.achieve(only(achievement), dies);
             struck = struck | here;
             dead.push(dies);
         }
@@ -192,28 +182,18 @@ impl Done {
 
         let free = hits & is_inside(target) & !struck;
         let there = select(self.plants.is_ripe(target), block::RIPE_PLANT, there);
-        let by_block = |width, rows: &mut dyn Iterator<Item = (i32, usize, i32)>| {
-            Rows::new(block::COUNT, width, rows).at(there)
-        };
-        let needs = by_block(
-            ITEMS,
-            &mut GATHERED.iter().filter_map(|&(block, tool, ..)| Some((block, tool?, 1))),
-        );
-        let gives = by_block(
-            ITEMS,
-            &mut GATHERED.iter().filter_map(|&(block, _, item, ..)| Some((block, item?, 1))),
-        );
-        let achieved = by_block(
-            ACHIEVEMENTS,
-            &mut GATHERED.iter().map(|&(block, .., achievement)| (block, achievement, 1)),
-        );
-        let left =
-            by_block(1, &mut GATHERED.iter().map(|&(block, _, _, left, _)| (block, 0, left)));
-        let left = left.index(0);
+        let needs = GATHERED.iter().filter_map(|&(block, tool, ..)| Some((block, tool?, 1)));
+        let gives = GATHERED.iter().filter_map(|&(block, _, item, ..)| Some((block, item?, 1)));
+        let left = GATHERED.iter().map(|&(block, _, _, left, _)| (block, 0, left));
+        let achieved = GATHERED.iter().map(|&(block, .., achievement)| (block, achievement, 1));
+        let needs = row(there, [block::COUNT, ITEMS], needs);
+        let gives = row(there, [block::COUNT, ITEMS], gives);
+        let left = row(there, [block::COUNT, 1], left).index(0);
+        let achieved = row(there, [block::COUNT, ACHIEVEMENTS], achieved);
         let lucky = there.ne(block::GRASS) | sapling.lt(SAPLING);
         let gathers = free & lucky & left.gt(0) & self.inventory.ge(needs).all();
         self.inventory = self.inventory + select(gathers, gives, 0);
-        self.achieve(achieved, gathers);
+        self.achieve(achieved.gt(0), gathers);
 
         let (drinks, eats) =
             (gathers & there.eq(block::WATER), gathers & there.eq(block::RIPE_PLANT));

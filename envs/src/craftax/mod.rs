@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::ops::Range;
-use turn::Scene;
+use turn::{Scene, only};
 
 /// Craftax-Classic: the player walks through a world of grass, woods, lakes, mountains and caves, gathers wood, stone, coal, iron and diamonds,
 /// makes tools, eats, drinks and sleeps, and fights zombies and skeletons, of which more come at night.
@@ -266,7 +266,6 @@ impl CraftaxClassic {
     #[track_caller]
     pub fn at(&self, map: Tensor) -> State {
         let (row, column) = world::middle();
-        let none = || scalar(0);
         let player = Player {
             row,
             column,
@@ -309,9 +308,9 @@ impl CraftaxClassic {
             creatures,
             arrows,
             plants,
-            light: daylight(none()),
+            light: daylight(scalar(0)),
             achievements: full([ACHIEVEMENTS], false),
-            time: none(),
+            time: scalar(0),
         }
         .looked()
     }
@@ -338,8 +337,7 @@ impl CraftaxClassic {
         let map = Map { blocks, own: None };
         let in_lava = map.read(player.place()).eq(block::LAVA);
         player.health = select(in_lava, 0, player.health).maximum(0);
-        let wakes = arange(ACHIEVEMENTS).eq(achievement::WAKE_UP as i32) & (wakes | scene.woken);
-        let achieved = achieved | wakes;
+        let achieved = achieved | (only(achievement::WAKE_UP) & (wakes | scene.woken));
         let new = (achieved & !before.achievements).astype(F32).sum();
         let healthier = (player.health - before.player.health).astype(F32);
         let reward = new + healthier * HEALTH;

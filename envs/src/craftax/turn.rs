@@ -1,7 +1,7 @@
 //! A step in the making: who and what moves, and helpers about places.
 
 use super::map::{block, is_inside, is_solid};
-use super::{Arrows, CREATURES, Creatures, Place, Plants, Player, RIPE_AGE, State};
+use super::{ACHIEVEMENTS, Arrows, CREATURES, Creatures, Place, Plants, Player, RIPE_AGE, State};
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
@@ -50,6 +50,12 @@ pub(super) fn either(first: Tensor, a: Place, b: Place) -> Place {
 #[track_caller]
 pub(super) fn on(place: Place, (down, right): Place) -> Place {
     (place.0 + down, place.1 + right)
+}
+
+/// One achievement alone. `bool[ACHIEVEMENTS]`
+#[track_caller]
+pub(super) fn only(achievement: usize) -> Tensor {
+    arange(ACHIEVEMENTS).eq(achievement as i32)
 }
 
 /// Creatures of a kind, by the range of their numbers. `bool[CREATURES]`

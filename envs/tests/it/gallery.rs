@@ -14,7 +14,8 @@ use podracer_envs::minigrid::{
     Unlock,
 };
 use podracer_envs::puzzles::{
-    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban,
+    TravellingSalesman,
 };
 use podracer_envs::{
     Acrobot, CartPole, Catch, Connector, CraftaxClassic, DeepSea, DelayedChains, DiscountingChain,
@@ -82,6 +83,7 @@ fn the_gallery_shows_every_environment() {
         GraphColoring "graph-coloring" "jumanji" "Apache-2.0",
         Minesweeper "minesweeper" "jumanji" "Apache-2.0",
         RubiksCube "rubiks-cube" "jumanji" "Apache-2.0",
+        Sokoban "sokoban" "jumanji" "Apache-2.0",
         TravellingSalesman "travelling-salesman" "jumanji" "Apache-2.0",
         Empty "minigrid-empty" "minigrid" "Apache-2.0",
         FourRooms "minigrid-four-rooms" "minigrid" "Apache-2.0",

@@ -9,7 +9,7 @@ macro_rules! every_environment {
             DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom, Unlock,
         };
         use podracer_envs::puzzles::{
-            GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+            GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban, TravellingSalesman,
         };
         use podracer_envs::{
             Acrobot, CartPole, Catch, Connector, CraftaxClassic, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
@@ -19,7 +19,7 @@ macro_rules! every_environment {
             $check Acrobot CartPole Catch Connector CraftaxClassic DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
             MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
             Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe GraphColoring Knapsack
-            Maze Minesweeper RubiksCube SlidingTiles TravellingSalesman DoorKey DynamicObstacles Empty FourRooms GoToDoor KeyCorridor LavaGap Memory MultiRoom
+            Maze Minesweeper RubiksCube SlidingTiles Sokoban TravellingSalesman DoorKey DynamicObstacles Empty FourRooms GoToDoor KeyCorridor LavaGap Memory MultiRoom
             Unlock
         );
     }};
@@ -47,6 +47,7 @@ mod servers;
 mod settings;
 #[path = "../../../tests/src/skip.rs"]
 mod skip;
+mod sokoban;
 mod space;
 mod trees;
 mod wrappers;

@@ -4,7 +4,8 @@ use super::{chi_squared, crc32, number, numbers, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
 use podracer_envs::puzzles::{
-    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, TravellingSalesman,
+    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban, SokobanState,
+    TravellingSalesman,
 };
 use podracer_tests::golden;
 use serde_json::Value;
@@ -134,6 +135,101 @@ fn mines_follow_jumanji() {
         });
         compare(&record, &["states", "masks", "rewards", "over"], &results);
     }
+}
+
+#[test]
+fn boxes_follow_jumanji() {
+    for record in records("puzzles.json", "sokoban") {
+        let env = Sokoban { time_limit: number(&record, "time_limit"), ..Sokoban::default() };
+        let (arrays, types) = given(&record, ["fixed", "moving", "actions"]);
+        let [fixed, moving, actions] = types;
+        let results = run((fixed, moving, actions), &arrays, |given| {
+            vmap(given, |(fixed, moving, actions)| {
+                let player = select(moving.eq(3u8).flatten(), arange(100), 0).sum();
+                let first = SokobanState {
+                    walls: fixed.eq(1u8),
+                    targets: fixed.eq(2u8),
+                    boxes: moving.eq(4u8),
+                    row: player / 10,
+                    column: player.rem(10),
+                    time: scalar(0),
+                };
+                let (seen, outcome) = game(&env, first, actions, |_, observation| {
+                    let plane = |i: i32| observation.index_axis(2, i).ne(0.0);
+                    select(plane(2), 4u8, select(plane(3), 3u8, 0u8))
+                });
+                (seen, full([actions.len(), 4], true), outcome)
+            })
+        });
+        compare(&record, &["states", "masks", "rewards", "over"], &results);
+    }
+}
+
+/// Levels that are drawn are not solved yet, and can be: of each, all states that pushes lead to are searched.
+#[test]
+fn drawn_levels_can_be_solved() {
+    let env = Sokoban { size: 7, boxes: 2, ..Sokoban::default() };
+    let draw = |env: &Sokoban, count: usize| {
+        run((), &[], |()| {
+            vmap(Key::new(4u32).split_n(count), |key| {
+                let state = env.initial_state(key);
+                let cells = select(state.walls, b'#', select(state.targets, b'.', b' '));
+                let player = state.row * env.size as i32 + state.column;
+                (cells.flatten(), state.boxes.flatten(), player)
+            })
+        })
+    };
+    let levels = draw(&env, 60);
+    for level in 0..60 {
+        let [cells, boxes, player] = [0, 1, 2].map(|i| levels[i].index_leading(level));
+        let boxes: Vec<usize> = (0..49).filter(|&cell| boxes.to_f64()[cell] != 0.0).collect();
+        let player = player.to_f64()[0] as usize;
+        assert!(can_be_solved(cells.bytes(), boxes, player), "level {level}");
+    }
+    // Of levels as they are by default: four boxes, apart from each other and walls, of which not all are on targets.
+    let levels = draw(&Sokoban::default(), 20_000);
+    let (cells, boxes) = (levels[0].bytes(), levels[1].to_f64());
+    let (mut floor, mut stored) = (0, 0);
+    for (cells, boxes) in cells.chunks(100).zip(boxes.chunks(100)) {
+        let with_box: Vec<u8> = (0..100).filter(|&i| boxes[i] != 0.0).map(|i| cells[i]).collect();
+        assert!(with_box.len() == 4 && !with_box.contains(&b'#'), "{with_box:?}");
+        let on_targets = with_box.iter().filter(|&&cell| cell == b'.').count();
+        assert!(on_targets < 4);
+        stored += on_targets;
+        floor += cells.iter().filter(|&&cell| cell != b'#').count();
+    }
+    let (floor, stored) = (floor as f64 / 20_000.0, stored as f64 / 20_000.0);
+    assert!(
+        floor > 25.0 && floor < 50.0 && stored < 1.2,
+        "{floor} cells of floor, {stored} boxes on targets"
+    );
+}
+
+/// A search for a way to push all boxes onto targets, in a warehouse of 7 by 7 cells.
+fn can_be_solved(cells: &[u8], boxes: Vec<usize>, player: usize) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    let mut open = vec![(boxes, player)];
+    while let Some((boxes, player)) = open.pop() {
+        if boxes.iter().all(|&cell| cells[cell] == b'.') {
+            return true;
+        }
+        for step in [-7isize, 1, 7, -1] {
+            let to = player.wrapping_add_signed(step);
+            let beyond = to.wrapping_add_signed(step);
+            let mut boxes = boxes.clone();
+            if let Some(pushed) = boxes.iter().position(|&cell| cell == to) {
+                if cells[beyond] == b'#' || boxes.contains(&beyond) {
+                    continue;
+                }
+                boxes[pushed] = beyond;
+                boxes.sort_unstable();
+            }
+            if cells[to] != b'#' && seen.insert((boxes.clone(), to)) {
+                open.push((boxes, to));
+            }
+        }
+    }
+    false
 }
 
 /// Each board has as many mines as it is asked for, and each cell has one as often as any other, and any two cells.
