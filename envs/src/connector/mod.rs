@@ -2,6 +2,7 @@
 
 mod board;
 
+use board::Pin;
 pub use board::{Board, BoardError};
 
 use crate::cells::{WAYS, along, draw_cell, draw_way};
@@ -101,16 +102,12 @@ impl Connector {
     #[track_caller]
     fn on(&self, board: &Board) -> State {
         let pins = board.pins();
-        let number =
-            |wire: usize, end: usize, axis: fn((usize, usize)) -> usize| match pins.get(wire) {
-                Some(ends) => axis(ends[end]) as i32,
-                None => -1,
-            };
-        let numbers = |end: usize, axis: fn((usize, usize)) -> usize| {
-            constant((0..self.wires).map(|wire| number(wire, end, axis)).collect::<Vec<i32>>())
+        let numbers = |end: usize, axis: fn(Pin) -> usize| {
+            let of = |wire: usize| pins.get(wire).map_or(-1, |ends| axis(ends[end]) as i32);
+            constant((0..self.wires).map(of).collect::<Vec<i32>>())
         };
-        let (row, column): (fn((usize, usize)) -> usize, fn((usize, usize)) -> usize) =
-            (|pin| pin.0, |pin| pin.1);
+        let row: fn(Pin) -> usize = |pin| pin.0;
+        let column: fn(Pin) -> usize = |pin| pin.1;
         let targets = self.cell(numbers(1, row), numbers(1, column));
         let state = self.at(numbers(0, row), numbers(0, column), targets);
         let size = self.size;

@@ -9,44 +9,84 @@ use super::{
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
-/// Items and how many of each.
-type Items = &'static [(usize, i32)];
+/// A thing that is made by an action.
+struct Made {
+    action: i32,
+    /// Items that it takes, and how many of each.
+    costs: &'static [(usize, i32)],
+    makes: Product,
+    achievement: usize,
+}
 
-/// Things that are made: number of the action, the items it takes, the item it gives, the block that is placed, the achievement.
-const MADE: [(i32, Items, Option<usize>, Option<i32>, usize); 10] = {
+/// A tool for the player, or a block in front of it.
+enum Product {
+    Tool(usize),
+    Block(i32),
+}
+
+const MADE: [Made; 10] = {
+    use Product::{Block, Tool};
     use achievement::*;
-    const WOOD: Items = &[(item::WOOD, 1)];
-    const STONE: Items = &[(item::WOOD, 1), (item::STONE, 1)];
-    const IRON: Items = &[(item::WOOD, 1), (item::STONE, 1), (item::COAL, 1), (item::IRON, 1)];
+    const WOOD: &[(usize, i32)] = &[(item::WOOD, 1)];
+    const STONE: &[(usize, i32)] = &[(item::WOOD, 1), (item::STONE, 1)];
+    const IRON: &[(usize, i32)] =
+        &[(item::WOOD, 1), (item::STONE, 1), (item::COAL, 1), (item::IRON, 1)];
+    const fn made(
+        action: i32,
+        costs: &'static [(usize, i32)],
+        makes: Product,
+        achievement: usize,
+    ) -> Made {
+        Made { action, costs, makes, achievement }
+    }
     [
-        (action::PLACE_STONE, &[(item::STONE, 1)], None, Some(block::STONE), PLACE_STONE),
-        (action::PLACE_TABLE, &[(item::WOOD, 2)], None, Some(block::TABLE), PLACE_TABLE),
-        (action::PLACE_FURNACE, &[(item::STONE, 1)], None, Some(block::FURNACE), PLACE_FURNACE),
-        (action::PLACE_PLANT, &[(item::SAPLING, 1)], None, Some(block::PLANT), PLACE_PLANT),
-        (action::MAKE_WOOD_PICKAXE, WOOD, Some(item::WOOD_PICKAXE), None, MAKE_WOOD_PICKAXE),
-        (action::MAKE_STONE_PICKAXE, STONE, Some(item::STONE_PICKAXE), None, MAKE_STONE_PICKAXE),
-        (action::MAKE_IRON_PICKAXE, IRON, Some(item::IRON_PICKAXE), None, MAKE_IRON_PICKAXE),
-        (action::MAKE_WOOD_SWORD, WOOD, Some(item::WOOD_SWORD), None, MAKE_WOOD_SWORD),
-        (action::MAKE_STONE_SWORD, STONE, Some(item::STONE_SWORD), None, MAKE_STONE_SWORD),
-        (action::MAKE_IRON_SWORD, IRON, Some(item::IRON_SWORD), None, MAKE_IRON_SWORD),
+        made(action::PLACE_STONE, &[(item::STONE, 1)], Block(block::STONE), PLACE_STONE),
+        made(action::PLACE_TABLE, &[(item::WOOD, 2)], Block(block::TABLE), PLACE_TABLE),
+        made(action::PLACE_FURNACE, &[(item::STONE, 1)], Block(block::FURNACE), PLACE_FURNACE),
+        made(action::PLACE_PLANT, &[(item::SAPLING, 1)], Block(block::PLANT), PLACE_PLANT),
+        made(action::MAKE_WOOD_PICKAXE, WOOD, Tool(item::WOOD_PICKAXE), MAKE_WOOD_PICKAXE),
+        made(action::MAKE_STONE_PICKAXE, STONE, Tool(item::STONE_PICKAXE), MAKE_STONE_PICKAXE),
+        made(action::MAKE_IRON_PICKAXE, IRON, Tool(item::IRON_PICKAXE), MAKE_IRON_PICKAXE),
+        made(action::MAKE_WOOD_SWORD, WOOD, Tool(item::WOOD_SWORD), MAKE_WOOD_SWORD),
+        made(action::MAKE_STONE_SWORD, STONE, Tool(item::STONE_SWORD), MAKE_STONE_SWORD),
+        made(action::MAKE_IRON_SWORD, IRON, Tool(item::IRON_SWORD), MAKE_IRON_SWORD),
     ]
 };
 
-/// Things that blocks give: the block, the tool it takes, the item, the block that is left, the achievement.
-const GATHERED: [(i32, Option<usize>, Option<usize>, i32, usize); 8] = {
+/// A block that gives something to the player who hits it.
+struct Gathered {
+    block: i32,
+    /// A tool that it takes.
+    tool: Option<usize>,
+    item: Option<usize>,
+    /// The block that is left.
+    left: i32,
+    achievement: usize,
+}
+
+const GATHERED: [Gathered; 8] = {
     use achievement::*;
+    const fn gathered(
+        block: i32,
+        tool: Option<usize>,
+        item: Option<usize>,
+        left: i32,
+        achievement: usize,
+    ) -> Gathered {
+        Gathered { block, tool, item, left, achievement }
+    }
     let (wooden, stone, iron) =
         (Some(item::WOOD_PICKAXE), Some(item::STONE_PICKAXE), Some(item::IRON_PICKAXE));
     [
-        (block::TREE, None, Some(item::WOOD), block::GRASS, COLLECT_WOOD),
-        (block::STONE, wooden, Some(item::STONE), block::PATH, COLLECT_STONE),
-        (block::COAL, wooden, Some(item::COAL), block::PATH, COLLECT_COAL),
-        (block::IRON, stone, Some(item::IRON), block::PATH, COLLECT_IRON),
-        (block::DIAMOND, iron, Some(item::DIAMOND), block::PATH, COLLECT_DIAMOND),
-        (block::GRASS, None, Some(item::SAPLING), block::GRASS, COLLECT_SAPLING),
-        (block::WATER, None, None, block::WATER, COLLECT_DRINK),
-        // What is left is a plant: its age is what makes it ripe.
-        (block::RIPE_PLANT, None, None, block::PLANT, EAT_PLANT),
+        gathered(block::TREE, None, Some(item::WOOD), block::GRASS, COLLECT_WOOD),
+        gathered(block::STONE, wooden, Some(item::STONE), block::PATH, COLLECT_STONE),
+        gathered(block::COAL, wooden, Some(item::COAL), block::PATH, COLLECT_COAL),
+        gathered(block::IRON, stone, Some(item::IRON), block::PATH, COLLECT_IRON),
+        gathered(block::DIAMOND, iron, Some(item::DIAMOND), block::PATH, COLLECT_DIAMOND),
+        gathered(block::GRASS, None, Some(item::SAPLING), block::GRASS, COLLECT_SAPLING),
+        gathered(block::WATER, None, None, block::WATER, COLLECT_DRINK),
+        // A plant is left: its age is what makes it ripe.
+        gathered(block::RIPE_PLANT, None, None, block::PLANT, EAT_PLANT),
     ]
 };
 
@@ -113,11 +153,14 @@ impl Done {
         (target, there): (Place, Tensor),
         taken: Tensor,
     ) -> (Tensor, Tensor) {
-        let costs = MADE.iter().flat_map(|&(action, costs, ..)| {
-            costs.iter().map(move |&(item, number)| (action, item, number))
+        let costs = MADE
+            .iter()
+            .flat_map(|made| made.costs.iter().map(|&(item, number)| (made.action, item, number)));
+        let gives = MADE.iter().filter_map(|made| match made.makes {
+            Product::Tool(item) => Some((made.action, item, 1)),
+            Product::Block(_) => None,
         });
-        let gives = MADE.iter().filter_map(|&(action, _, gives, ..)| Some((action, gives?, 1)));
-        let achieved = MADE.iter().map(|&(action, .., achievement)| (action, achievement, 1));
+        let achieved = MADE.iter().map(|made| (made.action, made.achievement, 1));
         let costs = row(action, [action::COUNT, ITEMS], costs);
         let gives = row(action, [action::COUNT, ITEMS], gives);
         let achieved = row(action, [action::COUNT, ACHIEVEMENTS], achieved);
@@ -139,13 +182,14 @@ impl Done {
         let makes = action.ge(action::PLACE_STONE)
             & select(places, room, tool)
             & self.inventory.ge(costs).all();
-        self.inventory = self.inventory + select(makes, gives - costs, 0);
+        self.inventory += select(makes, gives - costs, 0);
         self.achieve(achieved.gt(0), makes);
         self.sow(makes & action.eq(action::PLACE_PLANT), target);
 
-        let placed = MADE.iter().filter_map(|&(action, _, _, block, _)| Some((action, block?)));
-        let block = placed
-            .fold(scalar(0), |placed, (number, block)| select(action.eq(number), block, placed));
+        let block = MADE.iter().fold(scalar(0), |placed, made| match made.makes {
+            Product::Block(block) => select(action.eq(made.action), block, placed),
+            Product::Tool(_) => placed,
+        });
         (makes & places, block)
     }
 
@@ -182,17 +226,18 @@ impl Done {
 
         let free = hits & is_inside(target) & !struck;
         let there = select(self.plants.is_ripe(target), block::RIPE_PLANT, there);
-        let needs = GATHERED.iter().filter_map(|&(block, tool, ..)| Some((block, tool?, 1)));
-        let gives = GATHERED.iter().filter_map(|&(block, _, item, ..)| Some((block, item?, 1)));
-        let left = GATHERED.iter().map(|&(block, _, _, left, _)| (block, 0, left));
-        let achieved = GATHERED.iter().map(|&(block, .., achievement)| (block, achievement, 1));
+        let all = || GATHERED.iter();
+        let needs = all().filter_map(|one| Some((one.block, one.tool?, 1)));
+        let gives = all().filter_map(|one| Some((one.block, one.item?, 1)));
+        let left = all().map(|one| (one.block, 0, one.left));
+        let achieved = all().map(|one| (one.block, one.achievement, 1));
         let needs = row(there, [block::COUNT, ITEMS], needs);
         let gives = row(there, [block::COUNT, ITEMS], gives);
         let left = row(there, [block::COUNT, 1], left).index(0);
         let achieved = row(there, [block::COUNT, ACHIEVEMENTS], achieved);
         let lucky = there.ne(block::GRASS) | sapling.lt(SAPLING);
         let gathers = free & lucky & left.gt(0) & self.inventory.ge(needs).all();
-        self.inventory = self.inventory + select(gathers, gives, 0);
+        self.inventory += select(gathers, gives, 0);
         self.achieve(achieved.gt(0), gathers);
 
         let (drinks, eats) =

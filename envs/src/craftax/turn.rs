@@ -126,7 +126,7 @@ impl Scene {
     /// The player is hurt, and wakes up, if `hit` is true.
     #[track_caller]
     pub(super) fn hurt(&mut self, hit: Tensor, damage: impl IntoTensor) {
-        self.player.health = self.player.health - select(hit, damage, 0);
+        self.player.health -= select(hit, damage, 0);
         self.player.asleep = self.player.asleep & !hit;
     }
 }
