@@ -323,7 +323,11 @@ impl<'a, 'b> Screen<'a, 'b> {
     fn finish(self) -> Result<usize> {
         if let Some((path, animation)) = self.animation {
             let pictures = animation.finish().with_context(|| cannot_write(path))?;
-            self.console.say(&format!("{} in {}", plural(pictures, "picture"), path.display()));
+            let written = match Format::of(path) {
+                Some(Format::Text) => "the last state".to_owned(),
+                _ => plural(pictures, "picture"),
+            };
+            self.console.say(&format!("{written} in {}", path.display()));
         }
         Ok(self.ended)
     }

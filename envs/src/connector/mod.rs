@@ -69,7 +69,7 @@ const UNCONNECTED: f64 = -0.03;
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// The number of each cell, row by row: 0 where it is free, and of wire `i` from 0 on `3 * i + 1` for the wire behind its head,
-    /// `3 * i + 2` for the head, `3 * i + 3` for the target. `i32[size * size]`
+    /// `3 * i + 2` for the head, `3 * i + 3` for the target; `3 * wires + 1` for an obstacle. `i32[size * size]`
     pub board: Tensor,
     /// Rows of the heads. `i32[wires]`
     pub rows: Tensor,
