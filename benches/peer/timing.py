@@ -86,6 +86,31 @@ def run_training(description, peer, make_train, steps, num_envs, total_timesteps
     report({**line, **stages, "mean_return": mean_return})
 
 
+def random_steps(env, params, num_envs, steps):
+    """Steps by a random policy with automatic resets of an environment with gymnax's interface, in one scan: a function of a key.
+
+    Observations are summed into the carry, so that none of the work can be left out.
+    """
+    space = env.action_space(params)
+
+    def step(carry, key):
+        state, observations, rewards, ends = carry
+        action_key, env_key = jax.random.split(key)
+        actions = jax.random.randint(action_key, (num_envs,), 0, space.n)
+        keys = jax.random.split(env_key, num_envs)
+        observation, state, reward, done, _ = jax.vmap(env.step, (0, 0, 0, None))(keys, state, actions, params)
+        return (state, observations + observation, rewards + reward, ends + done), None
+
+    def run(key):
+        reset_key, key = jax.random.split(key)
+        observation, state = jax.vmap(env.reset, (0, None))(jax.random.split(reset_key, num_envs), params)
+        carry = (state, observation, jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32))
+        (_, observations, rewards, ends), _ = jax.lax.scan(step, carry, jax.random.split(key, steps))
+        return observations.sum(), rewards.sum(), ends.sum()
+
+    return run
+
+
 def run_random(description, prefix, names, make_steps, steps, repeats):
     """The command line of a peer that steps at random: times `make_steps(name, num_envs, steps)` and reports it.
 

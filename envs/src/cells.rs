@@ -15,6 +15,12 @@ pub(crate) fn along(way: Tensor) -> (Tensor, Tensor) {
     (by(|(rows, _)| rows), by(|(_, columns)| columns))
 }
 
+/// One cell alone of a board with so many rows and columns. `bool[rows, columns]`
+#[track_caller]
+pub(crate) fn only(shape: [usize; 2], (row, column): (Tensor, Tensor)) -> Tensor {
+    iota(I32, shape, 0).eq(row) & iota(I32, shape, 1).eq(column)
+}
+
 /// One of four ways by weights, `f32[n, 4]`, and uniform draws, `f32[n]`: -1 where all weights are 0. `i32[n]`
 #[track_caller]
 pub(crate) fn draw_way(weights: Tensor, draws: Tensor) -> Tensor {

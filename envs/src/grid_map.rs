@@ -1,5 +1,6 @@
 //! Maps of grid worlds, on the host: read from text, and searched for shortest paths.
 
+use crate::text;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
@@ -98,31 +99,22 @@ impl GridMap {
     /// # Errors
     /// [`MapError`] says where the text is no map.
     pub fn parse(text: &str) -> Result<GridMap, MapError> {
-        let lines: Vec<&str> =
-            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let columns = lines.first().map_or(0, |line| line.chars().count());
-        let mut cells = Vec::with_capacity(lines.len() * columns);
-        for (row, line) in lines.iter().enumerate() {
-            for (column, got) in line.chars().enumerate() {
-                cells.push(match got {
-                    '#' => Cell::Wall,
-                    '.' => Cell::Free,
-                    'G' => Cell::Goal,
-                    _ => return Err(MapError::Character { row, column, got }),
-                });
-            }
-            let got = line.chars().count();
-            if got != columns {
-                return Err(MapError::Ragged { row, expected: columns, got });
-            }
-        }
+        let read = |row, column, got| match got {
+            '#' => Ok(Cell::Wall),
+            '.' => Ok(Cell::Free),
+            'G' => Ok(Cell::Goal),
+            _ => Err(MapError::Character { row, column, got }),
+        };
+        let ragged = |row, expected, got| MapError::Ragged { row, expected, got };
+        let (columns, cells) = text::cells(text, read, ragged)?;
         if !cells.contains(&Cell::Goal) {
             return Err(MapError::NoGoal);
         }
         if !cells.contains(&Cell::Free) {
             return Err(MapError::NoStart);
         }
-        let mut map = GridMap { rows: lines.len(), columns, cells, distances: Vec::new() };
+        let mut map =
+            GridMap { rows: cells.len() / columns, columns, cells, distances: Vec::new() };
         map.distances = map.search();
         match (0..map.cells.len())
             .find(|&cell| map.cells[cell] == Cell::Free && map.distances[cell].is_none())

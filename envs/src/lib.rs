@@ -56,6 +56,7 @@ pub mod render;
 mod space;
 mod space_tree;
 mod tasks;
+mod text;
 pub mod umbrella_chain;
 pub mod wrappers;
 

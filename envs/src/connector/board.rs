@@ -1,7 +1,7 @@
 //! Circuit boards of one's own, on the host: read from text.
 
+use crate::text::{self, Text, Unreadable};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// As text it has a line for each row: `.` is a free cell, `#` an obstacle, and a letter from `A` to `Z` one of the two pins of a wire. Spaces around
 /// lines and empty lines do not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Source", into = "Vec<String>")]
+#[serde(try_from = "Text", into = "Vec<String>")]
 pub struct Board {
     rows: usize,
     columns: usize,
@@ -22,14 +22,6 @@ pub struct Board {
 
 /// The row and column of a pin.
 pub(super) type Pin = (usize, usize);
-
-/// The text of a board, or the file that has it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Source {
-    File(PathBuf),
-    Rows(Vec<String>),
-}
 
 /// Mistakes in the text of a board. Rows and columns count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,20 +70,12 @@ pub enum BoardError {
     NoWire,
 }
 
-impl TryFrom<Source> for Board {
+impl TryFrom<Text> for Board {
     type Error = BoardError;
 
-    fn try_from(source: Source) -> Result<Self, BoardError> {
-        match source {
-            Source::Rows(rows) => Board::parse(&rows.join("\n")),
-            Source::File(path) => {
-                let text = std::fs::read_to_string(&path).map_err(|error| BoardError::File {
-                    path: path.display().to_string(),
-                    problem: error.to_string(),
-                })?;
-                Board::parse(&text)
-            }
-        }
+    fn try_from(text: Text) -> Result<Self, BoardError> {
+        let unreadable = |Unreadable { path, problem }| BoardError::File { path, problem };
+        Board::parse(&text.read().map_err(unreadable)?)
     }
 }
 
@@ -112,25 +96,17 @@ impl Board {
     /// # Errors
     /// [`BoardError`] says where the text is no board.
     pub fn parse(text: &str) -> Result<Board, BoardError> {
-        let lines: Vec<&str> =
-            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let columns = lines.first().map_or(0, |line| line.chars().count());
-        let mut obstacles = Vec::with_capacity(lines.len() * columns);
         let mut pins: BTreeMap<char, Vec<Pin>> = BTreeMap::new();
-        for (row, line) in lines.iter().enumerate() {
-            for (column, got) in line.chars().enumerate() {
-                match got {
-                    '.' | '#' => (),
-                    'A'..='Z' => pins.entry(got).or_default().push((row, column)),
-                    _ => return Err(BoardError::Character { row, column, got }),
-                }
-                obstacles.push(got == '#');
+        let read = |row, column, got| {
+            match got {
+                '.' | '#' => (),
+                'A'..='Z' => pins.entry(got).or_default().push((row, column)),
+                _ => return Err(BoardError::Character { row, column, got }),
             }
-            let got = line.chars().count();
-            if got != columns {
-                return Err(BoardError::Ragged { row, expected: columns, got });
-            }
-        }
+            Ok(got == '#')
+        };
+        let ragged = |row, expected, got| BoardError::Ragged { row, expected, got };
+        let (columns, obstacles) = text::cells(text, read, ragged)?;
         let pair = |(wire, pins): (char, Vec<Pin>)| {
             let got = pins.len();
             let pins = <[Pin; 2]>::try_from(pins).map_err(|_| BoardError::Pins { wire, got })?;
@@ -141,7 +117,7 @@ impl Board {
         if wires.is_empty() {
             return Err(BoardError::NoWire);
         }
-        Ok(Board { rows: lines.len(), columns, obstacles, wires })
+        Ok(Board { rows: obstacles.len() / columns, columns, obstacles, wires })
     }
 
     /// Number of rows.

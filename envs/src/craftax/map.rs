@@ -80,6 +80,11 @@ impl Write {
         let when = when & place.0.lt(size) & place.1.lt(size);
         Write { cell: select(when, cell(place), -1), block: block.into_tensor() }
     }
+
+    /// The cell, -1 for none. `i32[]`
+    pub(super) fn cell(&self) -> Tensor {
+        self.cell
+    }
 }
 
 /// The map in the course of a step. What was written is kept beside the blocks, so that they are copied once.
@@ -115,13 +120,6 @@ impl Map {
         });
         let path = scalar(block::PATH).astype(U8);
         broken.unstack().into_iter().fold(own, |blocks, cell| select(number.eq(cell), path, blocks))
-    }
-}
-
-impl Write {
-    /// The cell, -1 for none. `i32[]`
-    pub(super) fn cell(&self) -> Tensor {
-        self.cell
     }
 }
 

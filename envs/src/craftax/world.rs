@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::map::{CELLS, SIZE, block};
-use crate::cells::draw_cell;
+use crate::cells::{draw_cell, only};
 use podracer_dsl::prelude::*;
 use std::f64::consts::{SQRT_2, TAU};
 
@@ -145,12 +145,10 @@ impl Seeds {
         };
         let (_, map) = scan((), parts, |(), part| ((), part.blocks().astype(U8)));
         let map = map.reshape(shape).astype(I32);
-        let at =
-            |(row, column): Place| iota(I32, shape, 0).eq(row) & iota(I32, shape, 1).eq(column);
-        let map = select(at(middle()), block::GRASS, map);
+        let map = select(only(shape, middle()), block::GRASS, map);
         let rock = map.eq(block::STONE);
         let diamond = draw_cell(rock, self.diamond);
         // A world without stone has none.
-        select(at(diamond) & rock, block::DIAMOND, map).astype(U8).reshape([CELLS])
+        select(only(shape, diamond) & rock, block::DIAMOND, map).astype(U8).reshape([CELLS])
     }
 }

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::cell;
-use crate::cells::draw_cell;
+use crate::cells::{self, draw_cell};
 use podracer_dsl::prelude::*;
 
 /// A grid in the making.
@@ -51,9 +51,8 @@ impl Grid {
 
     /// A cell alone. `bool[rows, columns]`
     #[track_caller]
-    pub(super) fn only(&self, (row, column): (Tensor, Tensor)) -> Tensor {
-        let (rows, columns) = self.places();
-        rows.eq(row) & columns.eq(column)
+    pub(super) fn only(&self, place: (Tensor, Tensor)) -> Tensor {
+        cells::only([self.rows, self.columns], place)
     }
 
     /// The cells in a rectangle between two rows and two columns, both of which count. `bool[rows, columns]`

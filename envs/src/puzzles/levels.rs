@@ -1,6 +1,6 @@
 //! Levels of Sokoban, on the host: read from text.
 
-use std::path::PathBuf;
+use crate::text::{Text, Unreadable};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,8 @@ use serde::{Deserialize, Serialize};
 /// As text, each is some lines of cells: `#` is a wall, a space a free cell, `$` a box, `.` a target, `@` the player. Lines that begin with `;`, and empty ones, separate
 /// levels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Source", into = "Vec<String>")]
+#[serde(try_from = "Text", into = "Vec<String>")]
 pub struct Levels(Vec<Vec<String>>);
-
-/// The lines of levels, or the file that has them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Source {
-    File(PathBuf),
-    Lines(Vec<String>),
-}
 
 /// Mistakes in the text of levels. Levels, rows and columns count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,20 +41,12 @@ pub enum LevelError {
     None,
 }
 
-impl TryFrom<Source> for Levels {
+impl TryFrom<Text> for Levels {
     type Error = LevelError;
 
-    fn try_from(source: Source) -> Result<Self, LevelError> {
-        match source {
-            Source::Lines(lines) => Levels::parse(&lines.join("\n")),
-            Source::File(path) => {
-                let text = std::fs::read_to_string(&path).map_err(|error| LevelError::File {
-                    path: path.display().to_string(),
-                    problem: error.to_string(),
-                })?;
-                Levels::parse(&text)
-            }
-        }
+    fn try_from(text: Text) -> Result<Self, LevelError> {
+        let unreadable = |Unreadable { path, problem }| LevelError::File { path, problem };
+        Levels::parse(&text.read().map_err(unreadable)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sokoban: push boxes onto targets.
 
 use super::levels::Levels;
-use crate::cells::{along, draw_cell};
+use crate::cells::{along, draw_cell, only};
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Colour, planes};
 use crate::space::Space;
@@ -88,9 +88,15 @@ impl Sokoban {
 
     /// One cell alone. `bool[size, size]`
     #[track_caller]
-    fn only(&self, (row, column): Place) -> Tensor {
-        let shape = [self.size, self.size];
-        iota(I32, shape, 0).eq(row) & iota(I32, shape, 1).eq(column)
+    fn only(&self, place: Place) -> Tensor {
+        only([self.size, self.size], place)
+    }
+
+    /// Some cells, by their numbers, `i32[n]`. `bool[size, size]`
+    #[track_caller]
+    fn all(&self, numbers: Tensor) -> Tensor {
+        let cell = arange(self.cells()).expand_dims(1);
+        cell.eq(numbers.expand_dims(0)).any_axis(1).reshape([self.size, self.size])
     }
 
     /// True if one of the cells in a mask is at a place. `bool[]`
@@ -124,8 +130,7 @@ impl Sokoban {
             let stuck = to.0.eq(row) & to.1.eq(column);
             ((to.0, to.1, (way, stuck)), to.0 * self.size as i32 + to.1)
         });
-        let cell = arange(self.cells()).expand_dims(1);
-        let corners = cell.eq(places.expand_dims(0)).any_axis(1).reshape([self.size, self.size]);
+        let corners = self.all(places);
         let moved = |x: Tensor, axis: isize| x.roll(1, axis) | x;
         !moved(moved(corners, 0), 1)
     }
@@ -198,14 +203,10 @@ impl Sokoban {
             };
             ((now, best, select(better, farther, score)), ())
         });
-        let cells = |of: Tensor| {
-            let cell = arange(self.cells()).expand_dims(1);
-            cell.eq(of.expand_dims(0)).any_axis(1).reshape([self.size, self.size])
-        };
         let level = State {
             walls,
-            targets: cells(targets),
-            boxes: cells(best.boxes),
+            targets: self.all(targets),
+            boxes: self.all(best.boxes),
             row: best.player / size,
             column: best.player.rem(size),
             time: scalar(0),
