@@ -4,7 +4,7 @@ use crate::checked::{
     check_render, checked_legal_actions, checked_next_episode, checked_step, checked_success,
 };
 use crate::environment::Environment;
-use crate::space::SpaceError;
+use crate::space::{Space, SpaceError};
 use crate::space_tree::leaf_spaces;
 use podracer_dsl::prelude::*;
 
@@ -37,6 +37,12 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
     let named = observations.iter().map(|(path, space)| (path.under("observation_space"), space));
     for (space, value) in named.chain([("action_space".to_owned(), &actions)]) {
         value.validate().map_err(|error| EnvironmentError::Space { space, error })?;
+    }
+    for (path, space) in &observations {
+        if matches!(space, Space::Dict { .. }) {
+            let space = path.under("observation_space");
+            return Err(EnvironmentError::Space { space, error: SpaceError::Observed });
+        }
     }
     let checked = eval_shape((key(), key(), key(), actions.ty()), |(first, step, next, action)| {
         let state = env.initial_state(first);

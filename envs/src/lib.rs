@@ -55,6 +55,7 @@ pub mod puzzles;
 pub mod render;
 mod space;
 mod space_tree;
+mod space_values;
 mod tasks;
 mod text;
 pub mod umbrella_chain;

@@ -1,6 +1,7 @@
 //! Spaces: types and bounds of observations and actions.
 
 use podracer_dsl::prelude::*;
+use std::ops::Range;
 
 /// Set of the values that an observation or an action may take.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,12 @@ pub enum Space {
         high: Bounds,
         /// Names of the elements with their units: `"torque (N m)"`.
         description: String,
+    },
+    /// Several parts at once, `f32[k]`: the parts one behind the other, choices as whole numbers. Only actions have such a space; an
+    /// observation of several parts is a tree.
+    Dict {
+        /// The parts by their names: none of them is an image or has parts itself.
+        parts: Vec<(String, Space)>,
     },
     /// An image: a u8 array of grey or colour values from 0 to 255, its channels last.
     Pixels {
@@ -90,6 +97,23 @@ pub enum SpaceError {
         /// Index of the element.
         element: usize,
     },
+    /// A dict without parts.
+    #[error("a dict needs at least one part")]
+    NoParts,
+    /// A part that is an image or has parts itself.
+    #[error("part `{name}`: the parts of a dict are discrete, multi-discrete or boxes")]
+    PartKind {
+        /// Name of the part.
+        name: String,
+    },
+    /// A mistake in a part of a dict.
+    #[error("part `{name}`: {error}")]
+    Part {
+        /// Name of the part.
+        name: String,
+        /// The mistake in the part.
+        error: Box<SpaceError>,
+    },
     /// The number of bounds is neither one nor the number of elements.
     #[error("{which}: a box of shape {shape:?} needs {} bounds or one shared, got {got}", shape.iter().product::<usize>())]
     BoundCount {
@@ -130,6 +154,19 @@ pub enum SpaceError {
         /// The upper bound.
         high: f64,
     },
+    /// A dict as the space of an observation.
+    #[error(
+        "an observation of several parts is a tree, such as a struct with `#[derive(Tree)]`; a dict is for actions"
+    )]
+    Observed,
+    /// A choice in a dict that is no whole number.
+    #[error("element {element} is {value}: a choice is a whole number")]
+    Fraction {
+        /// Index of the element.
+        element: usize,
+        /// Value of the element.
+        value: f64,
+    },
 }
 
 impl Space {
@@ -142,6 +179,12 @@ impl Space {
     /// `[a, b]` with `a` in `0..3` and `b` in `0..2`. Gymnasium's `MultiDiscrete`.
     pub fn multi_discrete(counts: impl Into<Vec<usize>>) -> Space {
         Space::MultiDiscrete { counts: counts.into(), description: String::new() }
+    }
+
+    /// The space of several parts at once, choices and numbers alike, each with its name: `dict([("gear", Space::discrete(3)), ("throttle",
+    /// Space::bounded([1], 0.0, 1.0))])`. Gymnasium's `Dict`.
+    pub fn dict<N: Into<String>>(parts: impl IntoIterator<Item = (N, Space)>) -> Space {
+        Space::Dict { parts: parts.into_iter().map(|(name, space)| (name.into(), space)).collect() }
     }
 
     /// A box with bounds that all elements share (`f64`) or one for each element (arrays, `Vec`).
@@ -177,12 +220,34 @@ impl Space {
         self
     }
 
-    /// The type of a value: `i32[]`, `i32[k]`, f32 of the box's shape, or u8 of the image's.
+    /// The names of the elements, if they have some: those that [`described`](Space::described) gave, or of a dict its parts with their places,
+    /// `gear 0..1, throttle 1..2`.
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
+        let text = match self {
+            Space::Box { description, .. } | Space::MultiDiscrete { description, .. } => {
+                description.clone()
+            }
+            Space::Dict { parts } => {
+                let places = parts.iter().zip(self.parts());
+                let named = places
+                    .map(|((name, _), (Range { start, end }, _))| format!("{name} {start}..{end}"));
+                named.collect::<Vec<_>>().join(", ")
+            }
+            Space::Discrete { .. } | Space::Pixels { .. } => String::new(),
+        };
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// The type of a value: `i32[]`, `i32[k]`, f32 of the box's shape, `f32[k]` of a dict, or u8 of the image's.
     pub fn ty(&self) -> TensorType {
         match self {
             Space::Discrete { .. } => TensorType::scalar(I32),
             Space::MultiDiscrete { counts, .. } => TensorType::new(I32, [counts.len()]),
             Space::Box { shape, .. } => TensorType::new(F32, shape.clone()),
+            Space::Dict { parts } => {
+                TensorType::new(F32, [parts.iter().map(|(_, part)| part.elements()).sum::<usize>()])
+            }
             Space::Pixels { shape } => TensorType::new(U8, shape.clone()),
         }
     }
@@ -192,13 +257,13 @@ impl Space {
         self.ty().shape.to_vec()
     }
 
-    /// Number of values of each element of discrete values; none for numbers and pixels.
+    /// Number of values of each element of discrete values; none for numbers, pixels and dicts.
     #[must_use]
     pub fn counts(&self) -> &[usize] {
         match self {
             Space::Discrete { n } => std::slice::from_ref(n),
             Space::MultiDiscrete { counts, .. } => counts,
-            Space::Box { .. } | Space::Pixels { .. } => &[],
+            Space::Box { .. } | Space::Pixels { .. } | Space::Dict { .. } => &[],
         }
     }
 
@@ -215,8 +280,31 @@ impl Space {
                 (0.0, counts.get(element).map_or(f64::NAN, |&n| n as f64 - 1.0))
             }
             Space::Box { low, high, .. } => (low.of(element), high.of(element)),
+            Space::Dict { .. } => self
+                .part_of(element)
+                .map_or((f64::NAN, f64::NAN), |(part, element)| part.bounds(element)),
             Space::Pixels { .. } => (0.0, 255.0),
         }
+    }
+
+    /// The parts of a dict with their places in its value, `f32[k]`; none for other spaces.
+    pub fn parts(&self) -> impl Iterator<Item = (Range<usize>, &Space)> {
+        let parts = match self {
+            Space::Dict { parts } => &parts[..],
+            _ => &[],
+        };
+        parts.iter().scan(0, |begin, (_, part)| {
+            let place = *begin..*begin + part.elements();
+            *begin = place.end;
+            Some((place, part))
+        })
+    }
+
+    /// The part of a dict that an element of its value belongs to, and the element's index there.
+    fn part_of(&self, element: usize) -> Option<(&Space, usize)> {
+        let mut parts = self.parts();
+        let (place, part) = parts.find(|(place, _)| place.contains(&element))?;
+        Some((part, element - place.start))
     }
 
     /// Checks that the space has values, and bounds that fit its shape.
@@ -232,6 +320,16 @@ impl Space {
                 Some(element) => Err(SpaceError::EmptyElement { element }),
                 None => Ok(()),
             },
+            Space::Dict { parts } if parts.is_empty() => Err(SpaceError::NoParts),
+            Space::Dict { parts } => parts.iter().try_for_each(|(name, part)| match part {
+                Space::Dict { .. } | Space::Pixels { .. } => {
+                    Err(SpaceError::PartKind { name: name.clone() })
+                }
+                part => part.validate().map_err(|error| SpaceError::Part {
+                    name: name.clone(),
+                    error: Box::new(error),
+                }),
+            }),
             Space::Box { shape, low, high, .. } => {
                 for (which, bounds) in [("low", low), ("high", high)] {
                     if let Bounds::Each(bounds) = bounds
@@ -282,65 +380,11 @@ impl Space {
             if !(low.min(low32) <= value && value <= high.max(high32)) {
                 return Err(SpaceError::Outside { element, value, low, high });
             }
+            let choice = self.part_of(element).is_some_and(|(part, _)| !part.counts().is_empty());
+            if choice && value.fract() != 0.0 {
+                return Err(SpaceError::Fraction { element, value });
+            }
         }
         Ok(())
-    }
-
-    /// Least and greatest values as tensors of the space's type; numbers without axes where all elements share them.
-    #[track_caller]
-    fn bound_tensors(&self) -> (Tensor, Tensor) {
-        let tensor = |bounds: &Bounds| match bounds {
-            Bounds::Shared(bound) => scalar(*bound),
-            Bounds::Each(bounds) => constant_of(&Array::floats(F32, self.shape(), bounds)),
-        };
-        match self {
-            Space::Discrete { n } => (scalar(0), scalar(*n as i32 - 1)),
-            Space::MultiDiscrete { counts, .. } => {
-                (scalar(0), constant(counts.iter().map(|&n| n as i32 - 1).collect::<Vec<_>>()))
-            }
-            // Every u8 is of the space.
-            Space::Pixels { .. } => (zeros(U8, []), full([], 255).astype(U8)),
-            Space::Box { low, high, .. } => (tensor(low), tensor(high)),
-        }
-    }
-
-    /// The value of the space that is nearest to `value`.
-    #[track_caller]
-    pub fn clip(&self, value: Tensor) -> Tensor {
-        let (low, high) = self.bound_tensors();
-        clamp(value, low, high)
-    }
-
-    /// A random value: discrete elements and those with two finite bounds are uniform between them, others are standard normal, clipped.
-    #[track_caller]
-    pub fn sample(&self, key: Key) -> Tensor {
-        let shape = self.shape().to_vec();
-        if let Space::Discrete { n } = self {
-            return key.randint(shape, 0..*n as i32);
-        }
-        if let Space::MultiDiscrete { counts, .. } = self {
-            let counts: Vec<i32> = counts.iter().map(|&n| n as i32).collect();
-            return key.randint_between(shape, scalar(0), constant(counts));
-        }
-        if let Space::Pixels { .. } = self {
-            return key.randint(shape, 0..256).astype(U8);
-        }
-        let finite: Vec<bool> = (0..self.elements())
-            .map(|element| self.bounds(element))
-            .map(|(low, high)| low.is_finite() && high.is_finite())
-            .collect();
-        let (low, high) = self.bound_tensors();
-        if finite.iter().all(|&finite| finite) {
-            return low + (high - low) * key.uniform(shape);
-        }
-        if !finite.contains(&true) {
-            return self.clip(key.normal(shape));
-        }
-        let (uniform_key, normal_key) = key.split();
-        let mask = constant_of(&Array::bools(shape.clone(), &finite));
-        // An infinite bound would make NaN in the side that is not taken, and the gradient reads both.
-        let (low, high) = (select(mask, low, 0.0), select(mask, high, 0.0));
-        let uniform = low + (high - low) * uniform_key.uniform(shape.clone());
-        select(mask, uniform, self.clip(normal_key.normal(shape)))
     }
 }

@@ -222,7 +222,7 @@ pub enum SpaceKind {
     Discrete = 1,
     /// Element i is one of `0..counts\[i\]`; I32 of shape \[k\].
     MultiDiscrete = 2,
-    /// F32 of any shape, between `low` and `high`.
+    /// F32 of any shape, between `low` and `high`. An action of several parts is one, F32 of shape \[k\], with its choices as whole numbers.
     Box = 3,
     /// An image of 0 to 255; U8 of shape \[height, width, channels\].
     Pixels = 4,

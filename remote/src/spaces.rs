@@ -31,6 +31,12 @@ fn to_wire(space: &Space) -> proto::Space {
             (SpaceKind::MultiDiscrete, wide(counts), vec![], vec![])
         }
         Space::Box { low, high, .. } => (SpaceKind::Box, vec![], bounds(low), bounds(high)),
+        // A worker takes the numbers as they come; which of them are choices is between the agent and the environment.
+        Space::Dict { .. } => {
+            let each = (0..space.elements()).map(|element| space.bounds(element));
+            let (low, high) = each.unzip();
+            (SpaceKind::Box, vec![], low, high)
+        }
         Space::Pixels { .. } => (SpaceKind::Pixels, vec![], vec![], vec![]),
     };
     proto::Space {
@@ -153,6 +159,7 @@ pub(crate) fn compare(run: &HostSpec, worker: &proto::Spaces) -> Result<(), Stri
                 Space::MultiDiscrete { counts: run, .. },
                 Space::MultiDiscrete { counts: worker, .. },
             ) => run == worker,
+            (Space::Dict { .. }, worker) => from_wire(&to_wire(run)).as_ref() == Ok(worker),
             _ => run == worker,
         };
         if !same {
@@ -181,7 +188,7 @@ fn shown(space: &Space) -> String {
         Space::Discrete { n } => format!("{} of {n} values", space.ty()),
         Space::MultiDiscrete { counts, .. } => format!("{} of {counts:?} values", space.ty()),
         Space::Pixels { .. } => space.ty().to_string(),
-        Space::Box { .. } => {
+        Space::Box { .. } | Space::Dict { .. } => {
             let (low, high) = space.bounds(0);
             format!(
                 "{} from {low} to {high}{}",
@@ -218,6 +225,9 @@ mod tests {
         ] {
             assert_eq!(from_wire(&to_wire(&space)), Ok(space));
         }
+        let parts = [("gear", Space::discrete(3)), ("throttle", Space::bounded([1], 0.0, 0.5))];
+        let numbers = Space::bounded([2], [0.0, 0.0], [2.0, 0.5]);
+        assert_eq!(from_wire(&to_wire(&Space::dict(parts))), Ok(numbers), "a box of numbers");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_dsl::{Loc, Tree, called_from};
-use podracer_envs::{Environment, check_environment};
+use podracer_envs::{Environment, check_environment, leaf_spaces};
 use podracer_rl::agents::{Agent, Axes, Learn, check_agent};
 use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 use podracer_runtime::setters::ConfigureAnakin;
@@ -23,7 +23,7 @@ use podracer_runtime::{
 
 use crate::UsageError;
 use crate::builder;
-use crate::export::{ArgumentKind, Portable, policy};
+use crate::export::{ArgumentKind, Portable, elements, policy};
 use crate::parameters;
 
 pub use metrics::TrainingMetrics;
@@ -224,8 +224,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             let state = self.environment.initial_state(key);
             self.environment.observe(state)
         })?;
-        let action = self.environment.action_space().ty();
-        let [act, greedily] = policy(&self.name, &self.agent, (&observation, &action), batch)?;
+        let action = self.environment.action_space();
+        let seen = leaf_spaces::<E::Observation>(&self.environment.observation_space());
+        let whole = seen.first().map(|(_, space)| space).filter(|_| seen.len() == 1);
+        let types = (&observation, &action.ty());
+        let [act, greedily] =
+            policy(&self.name, &self.agent, types, &elements(whole, &action), batch)?;
         Ok(vec![init, train, act, greedily])
     }
 

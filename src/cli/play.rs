@@ -182,12 +182,22 @@ fn named_environment(args: &PlayArguments, registry: &Registry) -> Result<Table>
 }
 
 /// The bytes of a random action: one of a discrete space, one for each element of a multi-discrete one, or uniform within the bounds; an element without bounds is within
-/// -1 and 1.
+/// -1 and 1. The choices of a dict are f32.
 fn draw_action(space: &Space, draws: &mut Random) -> Vec<u8> {
     match space {
         Space::Discrete { n } => (draws.below(*n) as i32).to_le_bytes().to_vec(),
         Space::MultiDiscrete { counts, .. } => {
             counts.iter().flat_map(|&n| (draws.below(n) as i32).to_le_bytes()).collect()
+        }
+        Space::Dict { parts } => {
+            let part = |(_, part): &(String, Space)| match part.counts() {
+                [] => draw_action(part, draws),
+                counts => {
+                    let choices = counts.iter().map(|&n| draws.below(n) as f32);
+                    choices.flat_map(f32::to_le_bytes).collect()
+                }
+            };
+            parts.iter().flat_map(part).collect()
         }
         Space::Pixels { .. } => (0..space.elements()).map(|_| draws.below(256) as u8).collect(),
         Space::Box { .. } => (0..space.elements())

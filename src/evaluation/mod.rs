@@ -22,6 +22,13 @@ pub use view::AgentView;
 /// Prefix of the agent's state in a checkpoint of Anakin or Sebulba.
 pub(crate) const AGENT: &str = "state.replicated.agent.";
 
+/// True for the name of an array of the agent's state in a checkpoint: `state.replicated.agent.params..`, `state.replicated.agent[0]`, or
+/// `state.replicated.agent` for a state that is one tensor.
+pub(crate) fn is_of_agent(name: &str) -> bool {
+    let rest = name.strip_prefix(AGENT.trim_end_matches('.'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
 /// The episodes to play.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Play {

@@ -4,6 +4,7 @@ use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_compiler::{Func, TensorType};
 use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape, key, scalar, trace, vmap};
+use podracer_envs::Space;
 use podracer_rl::agents::{Act, Agent, LaneId, Learn, Mode, checked_act};
 use podracer_rl::anakin::Feedback;
 use podracer_runtime::{Donation, Lowered, lower_kept};
@@ -102,12 +103,13 @@ fn position(path: &str) -> Option<(usize, &str)> {
 }
 
 /// An agent's policy as programs, for one observation or a batch of so many: `act`, which draws actions as in training, and
-/// `act_greedily`. They take the last action and reward only if the agent looks at them.
+/// `act_greedily`. `elements` is what [`elements`] says of the spaces. The programs take the last action and reward only if the agent looks at them.
 #[track_caller]
 pub(crate) fn policy<A: Learn>(
     name: &str,
     agent: &A,
     (observation, action): (&Spec<A::Observation>, &TensorType),
+    elements: &str,
     batch: Option<usize>,
 ) -> Result<[Portable; 2]> {
     let params = eval_shape((key(),), |(key,)| agent.params(&agent.init(key)))?;
@@ -167,9 +169,16 @@ pub(crate) fn policy<A: Learn>(
         };
         Ok(Portable::new(program, about, lowered, taken, &["action", "memory"]))
     };
-    let drawn = format!("an action drawn from the policy, for {seen_count}");
-    let best = format!("the action that the policy takes to be best, for {seen_count}");
+    let drawn = format!("an action drawn from the policy, for {seen_count}{elements}");
+    let best = format!("the action that the policy takes to be best, for {seen_count}{elements}");
     Ok([program("act", drawn, Mode::Explore)?, program("act_greedily", best, Mode::Greedy)?])
+}
+
+/// The names of an observation's and an action's elements, in a description of programs: `; observation: position 0..2, holds 2..5`.
+pub(crate) fn elements(observation: Option<&Space>, action: &Space) -> String {
+    let named = |what: &str, space: &Space| Some(format!("; {what}: {}", space.description()?));
+    let observation = observation.and_then(|space| named("observation", space));
+    observation.into_iter().chain(named("action", action)).collect()
 }
 
 const PARAMETERS: (&str, ArgumentKind) = ("parameters", ArgumentKind::Parameter);

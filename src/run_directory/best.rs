@@ -6,7 +6,7 @@ use anyhow::Result;
 use podracer_runtime::{Checkpoint, Checkpoints, Found};
 
 use super::{Counters, Files, Recorded, RunDirectory, RunProgress};
-use crate::evaluation::AGENT;
+use crate::evaluation::is_of_agent;
 use crate::settings::{Settings, UsageError};
 
 pub(crate) const BEST: &str = "best";
@@ -22,7 +22,7 @@ impl RunDirectory {
         (settings, recorded): (&Settings, &Recorded),
         counters: Counters,
     ) -> Result<()> {
-        checkpoint.arrays.retain(|name, _| name.starts_with(AGENT));
+        checkpoint.arrays.retain(|name, _| is_of_agent(name));
         checkpoint.partial = true;
         checkpoint.about = serde_json::to_value(RunProgress {
             settings: serde_json::to_value(settings)?,

@@ -60,6 +60,42 @@ fn an_environment_of_ones_own_is_trained_resumed_and_played() {
     assert!(tuned["best"]["env_steps_per_second"].as_f64() > Some(0.0), "{tuned}");
 }
 
+/// Observations that are trees and actions of several parts, in each loop and in what is done with a run.
+#[test]
+fn trees_and_parts_go_through_every_loop() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tree_app"));
+        let output =
+            command.args(arguments).current_dir(folder.path()).output().expect("the program runs");
+        let [out, err] = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8(bytes).expect("what is printed is UTF-8"));
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {err}");
+        out
+    };
+    for experiment in ["in-anakin", "in-sebulba", "in-central"] {
+        let result = run(&["train", experiment, "--steps=512", "--run-dir", experiment, "--json"]);
+        let result: serde_json::Value = serde_json::from_str(&result).expect("a JSON object");
+        assert_eq!(result["mean_return"].as_f64(), Some(16.0), "{result}");
+        let metrics = folder.path().join(experiment).join("metrics.jsonl");
+        let metrics = fs::read_to_string(metrics).expect("metrics");
+        let last: serde_json::Value =
+            serde_json::from_str(metrics.lines().last().expect("a line")).expect("a JSON object");
+        assert_eq!(last["copied"].as_f64(), Some(1.0), "{last}");
+        let evaluated = run(&["eval", experiment, "--episodes=3", "--json"]);
+        assert!(evaluated.contains("16"), "{evaluated}");
+        let film = format!("{experiment}.gif");
+        let played = run(&["play", experiment, "--values", "-o", &film]);
+        assert!(played.contains("16"), "{played}");
+        let exported = format!("{experiment}-exported");
+        run(&["export", experiment, "--run", experiment, "-o", &exported]);
+        let manifest = folder.path().join(exported).join("manifest.json");
+        let manifest = fs::read_to_string(manifest).expect("a manifest");
+        let elements = "observation: lever 0..3, wheel 3..4; action: lever 0..1, wheel 1..2";
+        assert!(manifest.contains(elements), "{manifest}");
+    }
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -151,6 +151,21 @@ impl HostSpec {
         if actions.len() != expected {
             return Err(HostError::Length { what: "the actions", expected, got: actions.len() });
         }
+        // The choices of a dict are f32.
+        let batch = actions.chunks_exact(self.action.ty().bytes()).enumerate();
+        for ((environment, action), (place, part)) in
+            batch.flat_map(|one| self.action.parts().map(move |part| (one, part)))
+        {
+            let chosen = action.as_chunks().0.iter().copied().map(f32::from_le_bytes);
+            for (element, (choice, &actions)) in
+                place.clone().zip(chosen.skip(place.start).zip(part.counts()))
+            {
+                if choice.fract() != 0.0 || !(0.0..actions as f32).contains(&choice) {
+                    let (element, action) = (Some(element), choice as i64);
+                    return Err(HostError::Action { environment, element, action, actions });
+                }
+            }
+        }
         let counts = self.action.counts();
         if counts.is_empty() {
             return Ok(());

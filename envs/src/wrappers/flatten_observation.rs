@@ -3,9 +3,10 @@
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
 use crate::space::{Bounds, Space};
-use crate::space_tree::leaf_spaces;
+use crate::space_tree::{InSpace, Spaces, leaf_spaces};
 use podracer_dsl::prelude::*;
 use std::any::Any;
+use std::fmt::Display;
 
 /// Shows an observation of several leaves as one vector f32 `[n]`, which the built-in networks read: the leaves one behind
 /// the other, in the tree's order. A box is flattened, a discrete value is one-hot, so is each element of a multi-discrete one,
@@ -33,8 +34,7 @@ impl<E: Environment> FlattenObservation<E> {
         if is_tensor(&spaces) {
             return leaves[0];
         }
-        let flat =
-            leaves.into_iter().zip(&spaces).map(|(leaf, (_, space))| flat_value(leaf, space));
+        let flat = leaves.into_iter().zip(&spaces).map(|(leaf, (_, space))| space.flatten(leaf));
         concatenate(&flat.collect::<Vec<_>>(), 0)
     }
 }
@@ -44,22 +44,30 @@ fn is_tensor(spaces: &[(Path, Space)]) -> bool {
     matches!(spaces, [(path, _)] if path.0.is_empty())
 }
 
-/// A leaf as a part of the vector, f32 `[n]`.
+/// The tree of which [`FlattenObservation`] makes the vector `flat`, f32 `[n]`: discrete values as i32 again, boxes in their shapes, images
+/// as u8. An observation that is a single tensor stays as it is.
+///
+/// # Errors
+/// Reported to the trace: a vector of another length.
 #[track_caller]
-fn flat_value(value: Tensor, space: &Space) -> Tensor {
-    match space {
-        Space::Discrete { n } => one_hot(value, *n),
-        Space::MultiDiscrete { counts, .. } => {
-            let element = |(i, &n): (usize, &usize)| one_hot(value.index(i), n);
-            concatenate(&counts.iter().enumerate().map(element).collect::<Vec<_>>(), 0)
-        }
-        Space::Box { .. } => value.flatten(),
-        Space::Pixels { .. } => value.flatten().astype(F32) / 255.0,
+pub fn unflatten<O: Tree>(flat: Tensor, spaces: &Spaces<O>) -> O {
+    let leaves = leaf_spaces::<O>(spaces);
+    if is_tensor(&leaves) {
+        return O::from_kind::<InSpace>(spaces, &mut |_| flat);
     }
+    let width = leaves.iter().map(|(_, space)| space.flatdim()).sum::<usize>();
+    let flat = expect_types("unflatten(..)", flat, &f32([width]));
+    let mut begin = 0;
+    O::from_kind::<InSpace>(spaces, &mut |space| {
+        let part = begin..begin + space.flatdim();
+        begin = part.end;
+        space.unflatten(flat.slice_axis(0, part))
+    })
 }
 
-/// The space of the vector that leaves of these names and spaces make. Its description says which elements are whose.
-pub(crate) fn flat_space(leaves: &[(String, Space)]) -> Space {
+/// The space of the vector that leaves of these spaces make, by their key paths. Its description says which elements are whose:
+/// `position 0..2, holds 2..5`.
+pub fn flat_space<P: Display>(leaves: &[(P, Space)]) -> Space {
     let (mut low, mut high, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for (name, space) in leaves {
         let begin = low.len();
@@ -72,13 +80,8 @@ pub(crate) fn flat_space(leaves: &[(String, Space)]) -> Space {
                 });
             }
             unit => {
-                let elements = match unit {
-                    Space::Discrete { n } => *n,
-                    Space::MultiDiscrete { counts, .. } => counts.iter().sum(),
-                    other => other.elements(),
-                };
-                low.resize(begin + elements, 0.0);
-                high.resize(begin + elements, 1.0);
+                low.resize(begin + unit.flatdim(), 0.0);
+                high.resize(begin + unit.flatdim(), 1.0);
             }
         }
         // An observation that is a single leaf has no name.
@@ -116,8 +119,7 @@ impl<E: Environment> Environment for FlattenObservation<E> {
         if is_tensor(&spaces) {
             return spaces.remove(0).1;
         }
-        let named = spaces.into_iter().map(|(path, space)| (path.to_string(), space));
-        flat_space(&named.collect::<Vec<_>>())
+        flat_space(&spaces)
     }
 
     forward!(action_space, players, truncates, resets);

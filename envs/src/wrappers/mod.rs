@@ -61,8 +61,7 @@ mod sticky_actions;
 mod time_limit;
 
 pub use auto_reset::AutoReset;
-pub use flatten_observation::FlattenObservation;
-pub(crate) use flatten_observation::flat_space;
+pub use flatten_observation::{FlattenObservation, flat_space, unflatten};
 pub use frame_stack::{FrameStack, FrameStackState};
 pub use reward::{RewardChange, TransformReward};
 pub use statistics::{Episode, StatisticsState, WithStatistics};

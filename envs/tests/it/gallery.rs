@@ -186,6 +186,10 @@ fn shown(space: &Space) -> String {
             with(format!("`i32[{}]`, each 0 to {most}", counts.len()), description)
         }
         Space::Pixels { shape: of } => format!("`u8[{}]`", shape(of)),
+        Space::Dict { parts } => {
+            let parts = parts.iter().map(|(name, part)| format!("{name} {}", shown(part)));
+            parts.collect::<Vec<_>>().join(", ")
+        }
         Space::Box { shape: of, description, .. } => {
             let ((low, high), all) = (space.bounds(0), 0..space.elements());
             let same = all.map(|i| space.bounds(i)).all(|bounds| bounds == (low, high));

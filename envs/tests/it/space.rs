@@ -101,6 +101,11 @@ fn samples_and_clipped_values_belong() {
         Space::unbounded([3]),
         Space::pixels([2, 3, 1]),
         Space::bounded([3], [0.0, -1.0, f64::NEG_INFINITY], [f64::INFINITY, 1.0, 0.0]),
+        Space::dict([
+            ("gear", Space::discrete(3)),
+            ("wheels", Space::bounded([2, 1], -1.0, 1.0)),
+            ("lamps", Space::multi_discrete([2, 4])),
+        ]),
     ];
     for space in spaces {
         let traced =
@@ -117,6 +122,7 @@ fn samples_and_clipped_values_belong() {
             Space::Pixels { shape } => {
                 Array::ints(DType::U8, shape.clone(), &vec![99; space.elements()])
             }
+            Space::Dict { .. } => Array::floats(DType::F32, [5], &[99.0, -99.0, 99.0, 3.0, -1.0]),
             Space::Box { shape, .. } => {
                 Array::floats(DType::F32, shape.clone(), &vec![99.0; space.elements()])
             }

@@ -184,7 +184,7 @@ impl StepCheck {
         };
         match &self.spec.observation {
             Space::Pixels { .. } => Ok(()),
-            Space::Box { .. } => {
+            Space::Box { .. } | Space::Dict { .. } => {
                 let inside = |bytes: &[u8; 4], (low, high): (f32, f32)| {
                     let value = f32::from_le_bytes(*bytes);
                     (value >= low) & (value <= high) & value.is_finite()

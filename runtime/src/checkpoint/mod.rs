@@ -67,7 +67,8 @@ impl<'a> Checkpoint<'a> {
         self.partial |= self.arrays.len() + self.files.len() < before;
     }
 
-    /// The leaves of a part, in the order of `expected`: as many as there, of these paths and types.
+    /// The leaves of a part, such as `state.`, in the order of `expected`: as many as there, of these paths and types. A leaf whose path begins
+    /// with an index, or that is the whole part, may also be named without the part's dot: `state[0]`, `state`.
     ///
     /// # Errors
     /// [`CheckpointError::Misfit`].
@@ -76,18 +77,22 @@ impl<'a> Checkpoint<'a> {
         part: &str,
         expected: &[(String, TensorType)],
     ) -> Result<Vec<&ArraySource<'a>>, CheckpointError> {
-        let leaves = expected.iter().map(|(path, ty)| {
-            let name = part.to_owned() + path;
-            self.source(&name).and_then(|array| {
+        let undotted = part.strip_suffix('.').unwrap_or(part);
+        let names = expected.iter().map(|(path, _)| {
+            let other = undotted.to_owned() + path;
+            let is_other = path.is_empty() || path.starts_with('[');
+            let is_there = is_other && self.arrays.contains_key(&other);
+            if is_there { other } else { part.to_owned() + path }
+        });
+        let names: Vec<String> = names.collect();
+        let leaves = names.iter().zip(expected).map(|(name, (_, ty))| {
+            self.source(name).and_then(|array| {
                 let problem = format!("`{name}` is {} and must be {ty}", array.ty());
                 (array.ty() == ty).then_some(array).ok_or(CheckpointError::Misfit(problem))
             })
         });
         let leaves = leaves.collect::<Result<_, _>>()?;
-        let known = |name: &&String| {
-            let path = name.strip_prefix(part);
-            path.is_none_or(|path| expected.iter().any(|(known, _)| known == path))
-        };
+        let known = |name: &&String| !name.starts_with(part) || names.contains(name);
         match self.arrays.keys().find(|name| !known(name)) {
             None => Ok(leaves),
             Some(name) => Err(CheckpointError::Misfit(format!(

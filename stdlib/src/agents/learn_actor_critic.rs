@@ -212,7 +212,7 @@ impl<S: LearnActorCritic, O: Optimizer> Agent for ActorCriticAgent<S, O> {
         let (_, features) = params.see(memory, &input);
         let probabilities = match params.policy(features, input.legal_actions) {
             Policy::Discrete(policy) => Some(policy.probs()),
-            Policy::MultiDiscrete(_) | Policy::Gaussian(_) => None,
+            Policy::MultiDiscrete(_) | Policy::Gaussian(_) | Policy::Parts(..) => None,
         };
         View { value: Some(params.value(features)), probabilities, ..View::default() }
     }

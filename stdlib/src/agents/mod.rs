@@ -43,6 +43,7 @@ mod td3;
 mod torso;
 mod trajectory;
 mod transition;
+mod unflatten;
 
 pub use a2c::{A2c, A2cMetrics, A2cSettings};
 pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
@@ -111,6 +112,7 @@ pub use split::Split;
 pub use steps::step_weights;
 pub(crate) use steps::weighted;
 pub use td3::{Td3, Td3Metrics, Td3Networks, Td3Params, Td3Settings, Td3State};
-pub use torso::{TorsoNet, last_action, last_action_features};
+pub use torso::{TorsoNet, last_action};
 pub use trajectory::{Evaluated, LaneSteps, of_each_lane};
 pub use transition::{Step, Transition};
+pub use unflatten::Unflatten;

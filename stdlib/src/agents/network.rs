@@ -1,7 +1,7 @@
 //! The actor-critic network that the agents share: a torso, a recurrent core, a policy and a value.
 
 use super::steps::of_legal;
-use super::{Input, Mode, Networks, TorsoNet, last_action, last_action_features};
+use super::{Input, Mode, Networks, TorsoNet, last_action};
 use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
 use crate::nn::{Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
@@ -18,18 +18,19 @@ pub struct ActorCritic {
     pub torso: TorsoNet,
     /// The recurrent core, if there is one.
     pub core: Option<Lstm>,
-    /// The action space, if the core sees the last action and reward beside the features.
+    /// True if the core sees the last action and reward beside the features.
     #[tree(fixed)]
-    pub feedback: Option<Space>,
-    /// Number of values of each element of a multi-discrete action; `None` for other actions.
+    pub feedback: bool,
+    /// The action space.
     #[tree(fixed)]
-    pub counts: Option<Vec<usize>>,
+    pub action: Space,
     /// Policy network: features to the logits of the actions, or to the mean of a Gaussian. The logits of a multi-discrete
-    /// action are those of its elements, one behind the other.
+    /// action are those of its elements, one behind the other, and so are the outputs for the parts of a dict.
     pub actor: Mlp,
     /// Value network: features to one value.
     pub critic: Mlp,
-    /// The logarithm of the Gaussian's standard deviation, f32 `[A]`; `None` for discrete actions.
+    /// The logarithm of the Gaussian's standard deviation, f32 `[A]`, of a dict those of its boxes, one behind the other; `None` for
+    /// discrete actions.
     pub log_std: Option<Tensor>,
 }
 
@@ -58,17 +59,15 @@ impl ActorCritic {
         shape: &ActorCriticShape,
     ) -> ActorCritic {
         let ActorCriticShape { networks, weights, lstm, feedback } = shape;
-        let outputs = last_action_features(action);
-        let log_std = match action {
-            Space::Discrete { .. } | Space::MultiDiscrete { .. } => None,
-            Space::Box { .. } | Space::Pixels { .. } => Some(zeros(F32, [outputs])),
-        };
+        let outputs = action.flatdim();
+        let numbers = gaussian_elements(action);
+        let log_std = (numbers > 0).then(|| zeros(F32, [numbers]));
         // The first two keys are those of policy and value.
         let [torso_key, core_key] = [2, 3].map(|i| key.fold_in(i));
         let (torso, mut features) = TorsoNet::init(torso_key, observation, networks, *weights);
-        let feedback = (*feedback && lstm.is_some()).then(|| action.clone());
+        let feedback = *feedback && lstm.is_some();
         let core = lstm.map(|units| {
-            let seen = features + feedback.as_ref().map_or(0, |_| 1 + outputs);
+            let seen = features + if feedback { 1 + outputs } else { 0 };
             features = units;
             Lstm::init(core_key, seen, units)
         });
@@ -95,10 +94,7 @@ impl ActorCritic {
             torso,
             core,
             feedback,
-            counts: match action {
-                Space::MultiDiscrete { counts, .. } => Some(counts.clone()),
-                _ => None,
-            },
+            action: action.clone(),
             actor: mlp(0, outputs, 0.01),
             critic: mlp(1, 1, 1.0),
             log_std,
@@ -110,11 +106,11 @@ impl ActorCritic {
     #[track_caller]
     pub fn features(&self, input: &Input) -> Tensor {
         let features = self.torso.apply(input.observation);
-        let Some(space) = &self.feedback else {
+        if !self.feedback {
             return features;
-        };
+        }
         let reward = input.last_reward.clamp(-1.0, 1.0).expand_dims(0);
-        concatenate(&[features, reward, last_action(space, input)], 0)
+        concatenate(&[features, reward, last_action(&self.action, input)], 0)
     }
 
     /// A step of the core, if there is one: the memory after it, and features that depend on it. f32 `[F]`
@@ -158,13 +154,18 @@ impl ActorCritic {
     #[track_caller]
     pub fn policy(&self, features: Tensor, legal: Option<Tensor>) -> Policy {
         let output = self.actor.apply(features);
-        if let Some(log_std) = self.log_std {
-            return Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, log_std));
-        }
-        let logits = of_legal(output, legal);
-        match &self.counts {
-            Some(counts) => Policy::MultiDiscrete(MultiCategorical::new(logits, counts)),
-            None => Policy::Discrete(Categorical::new(logits)),
+        match (&self.action, self.log_std) {
+            (Space::Dict { .. }, log_std) => {
+                let (mut outputs, mut numbers) = (0, 0);
+                let parts = self.action.parts().map(|(_, space)| {
+                    let output = following(output, &mut outputs, space.flatdim());
+                    let log_std =
+                        log_std.map(|all| following(all, &mut numbers, gaussian_elements(space)));
+                    Policy::of_part(space, output, log_std)
+                });
+                Policy::Parts(self.action.clone(), parts.collect())
+            }
+            (space, log_std) => Policy::of_part(space, of_legal(output, legal), log_std),
         }
     }
 
@@ -175,6 +176,28 @@ impl ActorCritic {
     }
 }
 
+/// Number of an action's elements that have a Gaussian policy.
+fn gaussian_elements(space: &Space) -> usize {
+    match space {
+        Space::Discrete { .. } | Space::MultiDiscrete { .. } => 0,
+        Space::Box { .. } | Space::Pixels { .. } => space.elements(),
+        Space::Dict { .. } => space.parts().map(|(_, part)| gaussian_elements(part)).sum(),
+    }
+}
+
+/// The next elements of a vector after the first `begin`, which becomes their end.
+#[track_caller]
+fn following(vector: Tensor, begin: &mut usize, elements: usize) -> Tensor {
+    *begin += elements;
+    vector.slice_axis(0, *begin - elements..*begin)
+}
+
+/// The sum of numbers.
+#[track_caller]
+fn total(numbers: impl Iterator<Item = Tensor>) -> Tensor {
+    numbers.reduce(|sum, number| sum + number).unwrap_or_else(|| scalar(0.0))
+}
+
 /// The distribution of actions in one step.
 pub enum Policy {
     /// A distribution of discrete actions.
@@ -183,9 +206,26 @@ pub enum Policy {
     MultiDiscrete(MultiCategorical),
     /// A distribution of continuous actions, f32 `[A]`.
     Gaussian(MultivariateNormalDiag),
+    /// A distribution of actions that are a dict, f32 `[k]`: their space, and the distribution of each part. The parts are independent.
+    Parts(Space, Vec<Policy>),
 }
 
 impl Policy {
+    /// The policy of actions without parts, by a network's output for them.
+    #[track_caller]
+    fn of_part(space: &Space, output: Tensor, log_std: Option<Tensor>) -> Policy {
+        match (space, log_std) {
+            (Space::Discrete { .. }, _) => Policy::Discrete(Categorical::new(output)),
+            (Space::MultiDiscrete { counts, .. }, _) => {
+                Policy::MultiDiscrete(MultiCategorical::new(output, counts))
+            }
+            (_, log_std) => {
+                let log_std = log_std.unwrap_or_else(|| zeros(F32, output.shape()));
+                Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, log_std))
+            }
+        }
+    }
+
     /// Chooses an action: draws one, or takes the most probable one.
     #[track_caller]
     pub fn choose(&self, mode: Mode, key: Key) -> Tensor {
@@ -202,6 +242,11 @@ impl Policy {
             Policy::Discrete(policy) => policy.sample(key),
             Policy::MultiDiscrete(policy) => policy.sample(key),
             Policy::Gaussian(policy) => policy.sample(key),
+            Policy::Parts(_, parts) => {
+                let keys = key.split_n(parts.len());
+                let drawn = parts.iter().enumerate().map(|(i, part)| part.sample(keys.at(i)));
+                Space::join(&drawn.collect::<Vec<_>>())
+            }
         }
     }
 
@@ -212,6 +257,10 @@ impl Policy {
             Policy::Discrete(policy) => policy.log_prob(action),
             Policy::MultiDiscrete(policy) => policy.log_prob(action),
             Policy::Gaussian(policy) => policy.log_prob(action),
+            Policy::Parts(space, parts) => {
+                let values = space.split(action).into_iter().zip(parts);
+                total(values.map(|(value, part)| part.log_prob(value)))
+            }
         }
     }
 
@@ -222,6 +271,7 @@ impl Policy {
             Policy::Discrete(policy) => policy.entropy(),
             Policy::MultiDiscrete(policy) => policy.entropy(),
             Policy::Gaussian(policy) => policy.entropy(),
+            Policy::Parts(_, parts) => total(parts.iter().map(Policy::entropy)),
         }
     }
 
@@ -232,6 +282,9 @@ impl Policy {
             Policy::Discrete(policy) => policy.mode(),
             Policy::MultiDiscrete(policy) => policy.mode(),
             Policy::Gaussian(policy) => policy.mode(),
+            Policy::Parts(_, parts) => {
+                Space::join(&parts.iter().map(Policy::mode).collect::<Vec<_>>())
+            }
         }
     }
 }

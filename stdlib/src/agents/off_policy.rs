@@ -171,6 +171,7 @@ impl UnitBox {
                 match space {
                     Space::Discrete { n } => format!("a choice of one in {n}"),
                     Space::MultiDiscrete { counts, .. } => format!("choices among {counts:?}"),
+                    Space::Dict { .. } => "a dict of parts".to_owned(),
                     _ => "an image".to_owned(),
                 }
             ));

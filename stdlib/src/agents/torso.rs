@@ -83,8 +83,8 @@ pub(super) fn scaled(observation: Tensor) -> Tensor {
     }
 }
 
-/// The last action as features, f32 `[last_action_features(space)]`: one-hot if it is discrete, each element if it is
-/// multi-discrete; zeros at an episode's first step, which has no last action.
+/// The last action as features, f32 `[space.flatdim()]`: one-hot if it is discrete, each element if it is
+/// multi-discrete, each part of a dict; zeros at an episode's first step, which has no last action.
 #[track_caller]
 pub fn last_action(space: &Space, input: &Input) -> Tensor {
     match space {
@@ -94,15 +94,7 @@ pub fn last_action(space: &Space, input: &Input) -> Tensor {
             let taken: Vec<Tensor> = counts.iter().enumerate().map(element).collect();
             (concatenate(&taken, 0) & !input.first).astype(F32)
         }
+        Space::Dict { .. } => select(input.first, 0.0, space.flatten(input.last_action)),
         Space::Box { .. } | Space::Pixels { .. } => input.last_action.astype(F32).flatten(),
-    }
-}
-
-/// The number of features of [`last_action`].
-pub fn last_action_features(space: &Space) -> usize {
-    match space {
-        Space::Discrete { n } => *n,
-        Space::MultiDiscrete { counts, .. } => counts.iter().sum(),
-        Space::Box { .. } | Space::Pixels { .. } => space.elements(),
     }
 }

@@ -46,8 +46,8 @@ fn the_loss_and_its_gradient_are_those_of_rlax() {
                 let params = ActorCritic {
                     torso: TorsoNet::Flat,
                     core: None,
-                    feedback: None,
-                    counts: None,
+                    feedback: false,
+                    action: Space::discrete(2),
                     actor: mlp(actor),
                     critic: mlp(critic),
                     log_std: None,

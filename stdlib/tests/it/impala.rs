@@ -27,8 +27,8 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
     let mut nets = ActorCritic {
         torso: TorsoNet::Flat,
         core: None,
-        feedback: None,
-        counts: None,
+        feedback: false,
+        action: Space::discrete(2),
         actor: mlp("actor"),
         critic: mlp("critic"),
         log_std: None,

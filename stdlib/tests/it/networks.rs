@@ -2,6 +2,11 @@
 
 use crate::golden::{Named, Of, Record, close, floats, records, run, words};
 use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+use podracer_rl::agents::{ActorCritic, Networks, Policy};
+use podracer_rl::distributions::{
+    Categorical, Distribution, MultiCategorical, MultivariateNormalDiag,
+};
 use podracer_rl::nn::*;
 
 fn same(record: &Record) -> Padding {
@@ -221,4 +226,49 @@ fn the_factors_of_a_matrix_are_those_of_lapack() {
         let one = Array::floats(DType::F64, [2, 2], &[1.0, 0.0, 0.0, 1.0]);
         close("q^T q", &results[1], &one, 1e-14);
     }
+}
+
+/// Log-probability, entropy and mode are those of the parts' own distributions, by the same outputs of the network.
+#[test]
+fn a_policy_of_parts_is_its_parts() {
+    let space = Space::dict([
+        ("gear", Space::discrete(3)),
+        ("wheels", Space::bounded([2], -1.0, 1.0)),
+        ("lamps", Space::multi_discrete([2, 4])),
+        ("throttle", Space::bounded([1], 0.0, 1.0)),
+    ]);
+    let shape = Networks::default().shape(Initializer::lecun_normal(), None, false);
+    let actions = [2.0, 0.25, -0.5, 1.0, 3.0, 0.75];
+    let action = Array::floats(DType::F32, [6], &actions);
+    let log_std = Array::floats(DType::F32, [3], &[-0.5, 0.25, 0.5]);
+    let values = run(
+        (key(), f32([6]), f32([3])),
+        &[Array::key(1), action, log_std],
+        |(key, action, log_std)| {
+            let nets = ActorCritic::init(key, &Space::unbounded([5]), &space, &shape);
+            let nets = ActorCritic { log_std: Some(log_std), ..nets };
+            let features = arange(5).astype(F32);
+            let output = nets.actor.apply(features);
+            let gear = Categorical::new(output.slice(0..3));
+            let gaussian = |outputs, stds| {
+                MultivariateNormalDiag::from_log_std(output.slice(outputs), log_std.slice(stds))
+            };
+            let (wheels, throttle) = (gaussian(3..5, 0..2), gaussian(11..12, 2..3));
+            let lamps = MultiCategorical::new(output.slice(5..11), &[2, 4]);
+            let parts = space.split(action);
+            let log_prob = gear.log_prob(parts[0])
+                + wheels.log_prob(parts[1])
+                + lamps.log_prob(parts[2])
+                + throttle.log_prob(parts[3]);
+            let entropy = gear.entropy() + wheels.entropy() + lamps.entropy() + throttle.entropy();
+            let mode = [gear.mode(), wheels.mode(), lamps.mode(), throttle.mode()];
+            let policy: Policy = nets.policy(features, None);
+            (
+                (policy.log_prob(action) - log_prob, policy.entropy() - entropy),
+                policy.mode() - Space::join(&mode),
+                space.unflatten(space.flatten(action)) - action,
+            )
+        },
+    );
+    assert!(values.iter().all(|value| value.to_f64().iter().all(|x| x.abs() < 1e-6)), "{values:?}");
 }

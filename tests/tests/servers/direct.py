@@ -17,6 +17,20 @@ def seen(env, observation):
     return flatten(env.observation_space, observation) if flattened else observation
 
 
+def action_of(space, numbers):
+    """The action that the next of these numbers say."""
+    if isinstance(space, gymnasium.spaces.Dict):
+        return {name: action_of(part, numbers) for name, part in space.spaces.items()}
+    if isinstance(space, gymnasium.spaces.Tuple):
+        return tuple(action_of(part, numbers) for part in space.spaces)
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return int(next(numbers)) + int(space.start)
+    values = np.array([next(numbers) for _ in range(int(np.prod(space.shape)))]).reshape(space.shape)
+    if isinstance(space, gymnasium.spaces.Box):
+        return np.clip(np.float32(values), space.low, space.high)
+    return values + getattr(space, "start", 0)
+
+
 first = [seen(env, env.reset(seed=seed)[0]) for env, seed in zip(envs, order["seeds"])]
 
 
@@ -28,11 +42,8 @@ steps = []
 for actions in order["actions"]:
     taken = []
     for env, action in zip(envs, actions):
-        if isinstance(env.action_space, gymnasium.spaces.Box):
-            action = np.clip(np.float32(action), env.action_space.low, env.action_space.high)
-        if isinstance(env.action_space, gymnasium.spaces.MultiDiscrete):
-            action = np.array(action) + env.action_space.start
-        last, reward, terminated, truncated, _ = env.step(action)
+        action = iter(action if isinstance(action, list) else [action])
+        last, reward, terminated, truncated, _ = env.step(action_of(env.action_space, action))
         over = terminated or truncated
         last = seen(env, last)
         shown = seen(env, env.reset()[0]) if over else last

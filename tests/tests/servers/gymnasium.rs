@@ -254,6 +254,48 @@ fn choices_and_trees_of_observations_are_those_of_gymnasium() {
     }
 }
 
+/// A dict of a choice and a tuple of numbers and choices, in which some numbers are outside of their bounds.
+#[test]
+fn actions_of_several_parts_are_those_of_gymnasium() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let action = |time: usize, i: usize| {
+        let number = (time * 7 + i) as f64 / 10.0;
+        json!([(time + i) % 4, number.sin() * 1.5, number.cos() * 3.0, time % 3, i % 2])
+    };
+    let actions: Vec<Vec<Value>> =
+        (0..STEPS).map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect()).collect();
+    for (kwargs, vectorization, autoreset) in [
+        (json!({"mixed": true}), "sync", "same-step"),
+        (json!({"mixed": true, "shifted": true}), "sync", "disabled"),
+        (json!({"mixed": true, "shifted": true}), "async", "next-step"),
+    ] {
+        let changes = json!({
+            "id": "choices:Choices-v0", "kwargs": kwargs, "vectorization": vectorization,
+            "autoreset": autoreset,
+        });
+        assert_eq!(compare(&python, &changes, &actions), (0, 8 * ENVIRONMENTS));
+    }
+    let mixed = json!({"id": "choices:Choices-v0", "kwargs": {"mixed": true}});
+    let options = ServerOptions::new(python, &configuration(&mixed)).unwrap().modules(MODULES);
+    let mut batch = Servers::start(&options, 1).unwrap();
+    let wheels = Space::bounded([2], [-1.0, -2.0], [1.0, 0.0]);
+    let parts = [
+        ("gear", Space::discrete(4)),
+        ("rest.0", wheels),
+        ("rest.1", Space::multi_discrete([3, 2])),
+    ];
+    assert_eq!(batch.spec().action, Space::dict(parts));
+    for (action, expected) in [
+        ([4.0, 0.0, 0.0, 2.0, 1.0], "element 0 of the action is 4 and must be one of 0..4"),
+        ([3.0, 0.0, 0.0, 2.0, -1.0], "element 4 of the action is -1 and must be one of 0..2"),
+    ] {
+        let told = batch.send(&action.map(f32::to_le_bytes).concat()).unwrap_err().to_string();
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
 #[test]
 fn the_leaves_of_an_observation_are_named_and_bounded() {
     let Some(python) = python("gymnasium") else {

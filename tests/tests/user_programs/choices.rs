@@ -1,9 +1,9 @@
 //! An environment of several choices at once that shows a tree of observations: built-in agents learn it flattened, and an
 //! agent of one's own reads the tree.
 
-use podracer::envs::EnvironmentError;
+use podracer::envs::{AnyEnvironment, EnvironmentError};
 use podracer::prelude::*;
-use podracer::rl::agents::{AdamSettings, PpoSettings};
+use podracer::rl::agents::{AdamSettings, AnyAgent, PpoSettings, Unflatten};
 
 /// Three dials, to be set to what is shown in the same step.
 #[derive(Clone)]
@@ -127,6 +127,105 @@ fn an_agent_of_ones_own_reads_the_tree() -> anyhow::Result<()> {
     let anakin = Anakin::new(dials(), Copies).environments(4).unroll(8).compile(&client)?;
     let (_, metrics) = anakin.run(anakin.init(0)?)?;
     assert_eq!((metrics.episode_return, metrics.episodes > 0), (24.0, true));
+    Ok(())
+}
+
+/// The tree as its flattened vector: what loops on the host and registries have.
+fn reads_the_vector() -> Unflatten<Copies> {
+    let shown = dials().flatten_observation().observation_space();
+    Unflatten::new(Copies, Dials.observation_space(), &shown).expect("the leaves are the agent's")
+}
+
+#[test]
+fn an_agent_of_ones_own_reads_the_tree_of_a_vector() -> anyhow::Result<()> {
+    let client = Client::cpu(ClientOptions::default())?;
+    let anakin = Anakin::new(AnyEnvironment::new(dials()), AnyAgent::new(reads_the_vector()));
+    let anakin = anakin.environments(4).unroll(8).compile(&client)?;
+    let (_, metrics) = anakin.run(anakin.init(0)?)?;
+    assert_eq!((metrics.episode_return, metrics.episodes > 0), (24.0, true));
+
+    Ok(())
+}
+
+#[test]
+fn an_agents_tree_of_other_leaves_is_told() {
+    let told = |shown: &Space| {
+        let error = Unflatten::new(Copies, Dials.observation_space(), shown).err();
+        error.expect("the leaves are others")
+    };
+    assert_eq!(
+        told(&Space::unbounded([3])),
+        "the agent's observations are a tree, flattened f32[11] (first 0..3, rest 3..9, noise 9..11), and the environment shows f32[3] (without names)"
+    );
+    let other = Space::unbounded([11]).described("first 0..3, noise 3..5, rest 5..11");
+    assert!(told(&other).ends_with("shows f32[11] (first 0..3, noise 3..5, rest 5..11)"));
+    assert!(Unflatten::new(Copies, Dials.observation_space(), &Space::unbounded([11])).is_ok());
+}
+
+/// A lever and a wheel, to be set to what is shown in the same step.
+#[derive(Clone)]
+struct Levers;
+
+/// The wheel's angle by the lever's position.
+const ANGLES: [f64; 3] = [-0.5, 0.0, 0.75];
+
+impl Environment for Levers {
+    type State = Tensor;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> Tensor {
+        Space::discrete(ANGLES.len()).sample(key)
+    }
+    fn step(&self, state: Tensor, action: Tensor, key: Key) -> (Tensor, TimeStep) {
+        let parts = self.action_space().split(action);
+        let angle = constant(ANGLES.map(|angle| angle as f32)).at(state);
+        let reward = parts[0].eq(state).astype(F32) - (parts[1].index(0) - angle).abs();
+        let next = self.initial_state(key);
+        (next, TimeStep::new(next, reward, constant(false)))
+    }
+    fn observe(&self, state: Tensor) -> Tensor {
+        state
+    }
+    fn observation_space(&self) -> Space {
+        Space::discrete(ANGLES.len())
+    }
+    fn action_space(&self) -> Space {
+        Space::dict([("lever", Space::discrete(3)), ("angle", Space::bounded([1], -1.0, 1.0))])
+    }
+    fn truncates(&self) -> bool {
+        false
+    }
+}
+
+/// In the same loop with the names of the registry, which erases types, and with an LSTM that sees the last action.
+#[test]
+fn ppo_learns_a_choice_and_a_number_at_once() -> anyhow::Result<()> {
+    check_environment(&Levers)?;
+    let client = Client::cpu(ClientOptions::default())?;
+    let mut settings = PpoSettings {
+        optimizer: AdamSettings::new(0.01),
+        discount: 0.5.into(),
+        ..PpoSettings::default()
+    };
+    settings.networks.hidden = vec![16];
+    for lstm in [None, Some(8)] {
+        let mut settings = settings.clone();
+        (settings.lstm, settings.minibatches) = (lstm, 4);
+        let environment = AnyEnvironment::new(Levers.time_limit(8));
+        let (observation, action) = (environment.observation_space(), environment.action_space());
+        let agent = AnyAgent::new(Ppo::with(settings, observation, action));
+        let shape = Anakin::new(environment, agent).environments(64).unroll(16);
+        let anakin = shape.iterations_per_call(1).compile(&client)?;
+        let mut state = anakin.init(0)?;
+        let mut returns = Vec::new();
+        for _ in 0..40 {
+            let metrics;
+            (state, metrics) = anakin.run(state)?;
+            returns.push(metrics.episode_return);
+        }
+        // 8 at most. By chance 8 (1/3 - 1), about.
+        assert!(returns[0] < 0.0 && returns[39] > 6.0, "{lstm:?}: {returns:?}");
+    }
     Ok(())
 }
 

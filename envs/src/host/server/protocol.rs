@@ -103,8 +103,24 @@ impl BoundsMessage {
 }
 
 impl SpaceMessage {
+    /// The space of an observation: that of one vector for a tree.
     fn into_space(self) -> Result<Space, String> {
-        let space = match self {
+        match self {
+            Self::Tree { leaves } => checked(flat_space(&named(leaves)?)),
+            leaf => leaf.into_leaf(),
+        }
+    }
+
+    /// The space of an action: a dict for a tree.
+    fn into_action(self) -> Result<Space, String> {
+        match self {
+            Self::Tree { leaves } => checked(Space::dict(named(leaves)?)),
+            leaf => leaf.into_leaf(),
+        }
+    }
+
+    fn into_leaf(self) -> Result<Space, String> {
+        checked(match self {
             Self::Discrete { n } => Space::discrete(n),
             Self::MultiDiscrete { counts } => Space::multi_discrete(counts),
             Self::Pixels { shape } => Space::pixels(shape),
@@ -113,25 +129,29 @@ impl SpaceMessage {
                 low.into_bounds(f64::NEG_INFINITY),
                 high.into_bounds(f64::INFINITY),
             ),
-            Self::Tree { leaves } => {
-                let named = leaves.into_iter().map(|LeafMessage { path, space }| match space {
-                    Self::Tree { .. } => Err(format!("`{path}`, a leaf, is a tree")),
-                    space => {
-                        let space = space.into_space();
-                        Ok((path.clone(), space.map_err(|error| format!("`{path}`: {error}"))?))
-                    }
-                });
-                flat_space(&named.collect::<Result<Vec<_>, _>>()?)
-            }
-        };
-        space.validate().map_err(|error| error.to_string())?;
-        let elements = (space.shape().iter()).try_fold(1usize, |n, &axis| n.checked_mul(axis));
-        if !elements.is_some_and(|elements| (1..=MOST_ELEMENTS).contains(&elements)) {
-            let shape = space.shape();
-            return Err(format!("{shape:?} has no elements, or too many"));
-        }
-        Ok(space)
+            Self::Tree { .. } => return Err("a leaf is a tree".to_owned()),
+        })
     }
+}
+
+/// The spaces of a tree's leaves with their key paths.
+fn named(leaves: Vec<LeafMessage>) -> Result<Vec<(String, Space)>, String> {
+    let named = leaves.into_iter().map(|LeafMessage { path, space }| {
+        let space = space.into_leaf().map_err(|error| format!("`{path}`: {error}"))?;
+        Ok((path, space))
+    });
+    named.collect()
+}
+
+/// The space, if it is well formed.
+fn checked(space: Space) -> Result<Space, String> {
+    space.validate().map_err(|error| error.to_string())?;
+    let elements = (space.shape().iter()).try_fold(1usize, |n, &axis| n.checked_mul(axis));
+    if !elements.is_some_and(|elements| (1..=MOST_ELEMENTS).contains(&elements)) {
+        let shape = space.shape();
+        return Err(format!("{shape:?} has no elements, or too many"));
+    }
+    Ok(space)
 }
 
 /// Greatest number of elements of an observation or action.
@@ -162,13 +182,10 @@ pub(super) fn read_hello(line: &str, environments: usize) -> Result<Introduction
             hello.environments
         ));
     }
-    if matches!(hello.action, SpaceMessage::Tree { .. }) {
-        return Err(complain("an action is one array".to_owned()));
-    }
     let spec = HostSpec {
         environments,
         observation: hello.observation.into_space().map_err(complain)?,
-        action: hello.action.into_space().map_err(complain)?,
+        action: hello.action.into_action().map_err(complain)?,
         truncates: hello.truncates,
         skips: hello.skips,
         masks: false,
@@ -337,7 +354,14 @@ mod tests {
                 "`hand.card`: a discrete space needs at least one value",
             ),
             ("observation", serde_json::json!({"kind": "tree", "leaves": []}), "has no elements"),
-            ("action", serde_json::json!({"kind": "tree", "leaves": []}), "an action is one array"),
+            ("action", serde_json::json!({"kind": "tree", "leaves": []}), "at least one part"),
+            (
+                "action",
+                serde_json::json!({"kind": "tree", "leaves": [
+                    {"path": "picture", "space": {"kind": "pixels", "shape": [2, 2, 1]}},
+                ]}),
+                "part `picture`: the parts of a dict are discrete, multi-discrete or boxes",
+            ),
             ("observation", pixels(1 << 40), "has no elements, or too many"),
             ("observation", pixels(0), "has no elements, or too many"),
             ("picture", serde_json::json!([0, 9]), "a picture of 0 by 9 pixels"),

@@ -157,16 +157,15 @@ class Batch:
             self.observation = (flatdim(observation),), np.dtype(np.float32)
         else:
             self.observation = self.type_of("observation", observation)
-        self.action = self.type_of("action", action)
-        self.discrete = self.action[1] == np.int32
-        self.first_action = getattr(action, "start", 0)
-        # EnvPool's discrete actions say int32 and are taken as int64.
-        self.action_dtype = np.int64 if type(action).__name__ == "Discrete" else action.dtype
-        if not self.discrete:
-            self.bounds = (action.low, action.high)
+        self.action_space = action
+        if type(action).__name__ in ("Dict", "Tuple") and type(action).__name__ in self.flattened:
+            parts = [{"path": path, "space": self.spec_of("action", part)} for path, _, part in leaves_of(action)]
+            self.action, taken = ((width_of(action),), np.dtype(np.float32)), {"kind": "tree", "leaves": parts}
+        else:
+            self.action, taken = self.type_of("action", action), self.spec_of("action", action)
         self.spec = {
             "observation": {"kind": "tree", "leaves": leaves} if self.flat else self.spec_of("observation", observation),
-            "action": self.spec_of("action", action),
+            "action": taken,
             "truncates": self.bootstraps,
             "skips": self.skips,
             "picture": self.picture,
@@ -197,7 +196,7 @@ class Batch:
         if kind != "Box":
             sys.exit(
                 f"the {what} space has {space}: only Box and Discrete are served, MultiDiscrete and MultiBinary with one axis, and "
-                "Dict and Tuple of these as observations of Gymnasium. Wrap the environment"
+                "Dict and Tuple of these in Gymnasium's environments. Wrap the environment"
             )
         if space.dtype == np.uint8 and len(space.shape) == 3:
             shape = (*space.shape[1:], space.shape[0]) if is_stack(space) else space.shape
@@ -221,11 +220,7 @@ class Batch:
     def step(self, slot):
         self.last_picture = None
         slot = self.slots[slot]
-        if self.discrete:
-            actions = (self.actions + self.first_action).astype(self.action_dtype)
-        else:
-            actions = np.clip(self.actions, *self.bounds).astype(self.action_dtype)
-        observation, reward, terminated, truncated, last = self.next(actions)
+        observation, reward, terminated, truncated, last = self.next(actions_of(self.action_space, self.actions))
         terminated = self.row("terminated", terminated).astype(bool)
         truncated = self.row("truncated", truncated).astype(bool) & ~terminated
         if not self.bootstraps:
@@ -328,6 +323,27 @@ class Flat:
     def one(self, observation):
         """The observation of one environment."""
         return self(observation, 1)[0]
+
+
+def actions_of(space, values):
+    """Actions of all environments as the space has them, of the numbers in the memory, `[count, ..]`."""
+    kind = type(space).__name__
+    if kind in ("Dict", "Tuple"):
+        begin, parts = 0, {}
+        for key, part in space.spaces.items() if kind == "Dict" else enumerate(space.spaces):
+            end = begin + width_of(part)
+            parts[key], begin = actions_of(part, values[:, begin:end]), end
+        return parts if kind == "Dict" else tuple(parts.values())
+    values = values.reshape(len(values), *space.shape)
+    if kind == "Box":
+        return np.clip(values, space.low, space.high).astype(space.dtype)
+    # EnvPool's discrete actions say int32 and are taken as int64.
+    return (values + getattr(space, "start", 0)).astype(np.int64 if kind == "Discrete" else space.dtype)
+
+
+def width_of(space):
+    """Number of an action's elements, those of all parts together."""
+    return sum(int(np.prod(part.shape)) for _, _, part in leaves_of(space))
 
 
 def leaves_of(space, path="", keys=()):

@@ -1,7 +1,7 @@
 //! R2D2's network of action values.
 
+use crate::agents::last_action;
 use crate::agents::{Input, Networks, TorsoNet};
-use crate::agents::{last_action, last_action_features};
 use crate::nn::{DuelingHead, Initializer, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -36,7 +36,7 @@ impl RecurrentQ {
         let weights = Initializer::glorot_uniform();
         let keys = key.split_n(4);
         let (torso, features) = TorsoNet::init(keys.at(0), observation, networks, weights);
-        let actions = last_action_features(action);
+        let actions = action.flatdim();
         let [zero, one] = [0.0, 1.0].map(|bias| full([units], bias));
         let core = Lstm {
             input: weights.init(keys.at(1), &[features + 1 + actions, 4 * units]),

@@ -1,0 +1,164 @@
+//! Agents that see trees, where environments show the leaves as one vector.
+
+use super::{
+    Act, Agent, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf, Staleness, View,
+};
+use podracer_dsl::prelude::*;
+use podracer_envs::wrappers::{flat_space, unflatten};
+use podracer_envs::{Space, Spaces, leaf_spaces};
+use std::rc::Rc;
+
+/// An agent that sees a tree of observations, such as a struct, where the environment shows one vector f32 `[n]`: what
+/// [`flatten_observation`](podracer_envs::Environment::flatten_observation) makes of the tree, the registry's environments by themselves, and a
+/// server of Gymnasium's `Dict` and `Tuple`. Loops, workers' messages, replays on the host and exports have the vector; the agent acts and learns
+/// with the tree.
+///
+/// It has no replay on the host.
+#[derive(Clone)]
+pub struct Unflatten<A: Agent> {
+    agent: A,
+    spaces: Rc<Spaces<A::Observation>>,
+}
+
+impl<A: Agent> Unflatten<A> {
+    /// The agent in an environment that shows `shown`. `spaces` are those of the agent's tree.
+    ///
+    /// # Errors
+    /// A vector of other leaves than the tree's, or in another order, with both lists of leaves.
+    pub fn new(agent: A, spaces: Spaces<A::Observation>, shown: &Space) -> Result<Self, String> {
+        let expected = flat_space(&leaf_spaces::<A::Observation>(&spaces));
+        // A space that came over a wire has no names.
+        let named = shown.description().is_some();
+        if expected.ty() != shown.ty() || named && expected.description() != shown.description() {
+            let [expected, shown] = [&expected, shown].map(|space| {
+                let names = space.description().unwrap_or_else(|| "without names".to_owned());
+                format!("{} ({names})", space.ty())
+            });
+            return Err(format!(
+                "the agent's observations are a tree, flattened {expected}, and the environment shows {shown}"
+            ));
+        }
+        Ok(Unflatten { agent, spaces: Rc::new(spaces) })
+    }
+
+    /// Observations f32 `[.., n]`, with as many leading axes, as trees.
+    #[track_caller]
+    fn tree(&self, flat: Tensor, leading: usize) -> A::Observation {
+        match leading {
+            0 => unflatten::<A::Observation>(flat, &self.spaces),
+            _ => vmap(flat, |flat| self.tree(flat, leading - 1)),
+        }
+    }
+
+    #[track_caller]
+    fn input(&self, input: Input, leading: usize) -> Input<A::Observation> {
+        Input {
+            observation: self.tree(input.observation, leading),
+            legal_actions: input.legal_actions,
+            last_action: input.last_action,
+            last_reward: input.last_reward,
+            first: input.first,
+        }
+    }
+
+    #[track_caller]
+    fn rollout(&self, rollout: RolloutOf<Tensor, A::Memory, A::Extras>) -> Rollout<A> {
+        RolloutOf {
+            input: self.input(rollout.input, 2),
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+            truncated: rollout.truncated,
+            skipped: rollout.skipped,
+            next_observation: rollout.next_observation.map(|next| self.tree(next, 2)),
+            next_input: self.input(rollout.next_input, 1),
+            taken_over: rollout.taken_over,
+            memory: rollout.memory,
+            extras: rollout.extras,
+        }
+    }
+}
+
+impl<A: Agent> Agent for Unflatten<A> {
+    type Observation = Tensor;
+    type Params = A::Params;
+    type Memory = A::Memory;
+    type Extras = A::Extras;
+
+    fn init_memory(&self, lane: LaneId) -> A::Memory {
+        self.agent.init_memory(lane)
+    }
+
+    fn begin_episode(&self, memory: A::Memory) -> A::Memory {
+        self.agent.begin_episode(memory)
+    }
+
+    fn act(
+        &self,
+        params: &A::Params,
+        memory: A::Memory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<A::Memory, A::Extras> {
+        self.agent.act(params, memory, self.input(input, 0), mode, key)
+    }
+
+    fn view(
+        &self,
+        params: &A::Params,
+        memory: A::Memory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> View {
+        self.agent.view(params, memory, self.input(input, 0), mode, key)
+    }
+}
+
+impl<A: Learn> Learn for Unflatten<A> {
+    type State = A::State;
+    type Store = A::Store;
+    type Metrics = A::Metrics;
+
+    fn init(&self, key: Key) -> A::State {
+        self.agent.init(key)
+    }
+
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> A::Store {
+        let seen = eval_shape(rollout, |rollout| self.rollout(rollout));
+        self.agent.init_store(&seen.expect("types alone change"), axes)
+    }
+
+    fn params(&self, state: &A::State) -> A::Params {
+        self.agent.params(state)
+    }
+
+    fn learn(
+        &self,
+        state: A::State,
+        store: A::Store,
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (A::State, A::Store, A::Metrics) {
+        self.agent.learn(state, store, self.rollout(rollout), cx)
+    }
+
+    fn iterate<W: Tree>(
+        &self,
+        state: A::State,
+        store: A::Store,
+        act: impl FnOnce(&A::Params) -> (Rollout<Self>, W),
+        cx: Cx,
+    ) -> Iterated<Self, W> {
+        let act = |params: &A::Params| {
+            let (rollout, with) = act(params);
+            (self.rollout(rollout), with)
+        };
+        self.agent.iterate(state, store, act, cx)
+    }
+
+    fn staleness(&self) -> Staleness {
+        self.agent.staleness()
+    }
+}
