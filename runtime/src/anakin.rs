@@ -176,7 +176,6 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
         let log_placements = placed(0, log.leaves().len());
         let all = [&state_placements[..], &metric_placements, &log_placements].concat();
         let start = Instant::now();
-        let init_options = quick(options, client.platform());
         options.compile.placement(client.devices().len())?;
         self.needed(options.compile.replicas).check(client)?;
         self.warnings().for_each(warnings::tell);
@@ -184,6 +183,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
         let init_name = format!("{}_init", self.name);
         let replicas = (options.compile.members(), options.compile.processes);
         let init = lower_with(&init_name, &self.init, replicas, passes)?;
+        let init_options = quick(options, &init, client.platform());
         let run = lower_with(&self.name, &self.run, replicas, passes)?;
         options.compile.agree(client, &[&init.module, &run.module])?;
         // XLA compiles each program on one thread for the most part.
@@ -258,13 +258,21 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
 }
 
 impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
-    /// The first state of a run that begins from this.
+    /// The first state of a run that begins from this, when it is there: its time is not a part of the first call's.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn begin(&self, start: impl Into<Host<I>>) -> Result<AnakinState<R, S>, RuntimeError> {
         let start = self.init.upload(start)?;
-        Ok(self.init.run((start,))?)
+        let state = self.init.run((start,))?;
+        let mut there = Ok(());
+        state.visit(|_, leaf| {
+            for buffer in leaf.buffers() {
+                let waited = buffer.ready().and_then(|event| event.wait());
+                there = std::mem::replace(&mut there, Ok(())).and(waited);
+            }
+        });
+        there.map(|()| state)
     }
 
     /// Restores the state whose arrays [`Device::named_arrays`] gave, from the part of a checkpoint. On the same kind of

@@ -39,13 +39,17 @@ impl Default for ProgramOptions {
     }
 }
 
+/// The most work of a program that is not optimised: a second's, about.
+const QUICK_WORK: usize = 1 << 30;
+
 /// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
-/// running, it is not optimised.
-pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
+/// running, it is not optimised, unless it has much to do, such as orthogonal weights of large layers.
+pub(crate) fn quick(options: &ProgramOptions, program: &Lowered, platform: &str) -> ProgramOptions {
     let mut options = options.clone();
     let xla = &mut options.compile.xla;
     for (name, value) in XlaOptions::unoptimized() {
-        if platform == "cpu" && xla.iter().all(|(given, _)| *given != name) {
+        let quick = platform == "cpu" && program.work < QUICK_WORK;
+        if quick && xla.iter().all(|(given, _)| *given != name) {
             xla.push((name, value));
         }
     }
@@ -59,6 +63,8 @@ pub struct Lowered {
     pub module: Module,
     /// The key paths of arguments and results, and which arguments may give their memory to which result.
     pub spec: ModuleSpec,
+    /// The work of a call in loops, reductions and products: [`Func::work_apart`](podracer_compiler::Func::work_apart).
+    pub work: usize,
 }
 
 impl Lowered {
@@ -146,7 +152,7 @@ fn lower_as<A: Tree, R: Tree>(
         results: types(results),
         key_text: Some(emitted.text),
     };
-    Ok(Lowered { module, spec })
+    Ok(Lowered { module, spec, work: func.work_apart() })
 }
 
 /// The result that each argument's buffer can become: one of the same path below the argument's and the result's

@@ -55,7 +55,7 @@ impl Portable {
     /// Entry of the program in the manifest.
     #[must_use]
     pub fn manifest(&self) -> ProgramManifest {
-        let Lowered { module, spec } = &self.lowered;
+        let Lowered { module, spec, .. } = &self.lowered;
         let shown = |ty: &TensorType| (ty.dtype.name().to_owned(), ty.shape.to_vec());
         let arguments = spec.arguments.iter().zip(&module.arguments);
         let arguments = arguments.map(|(argument, ty)| {

@@ -126,7 +126,10 @@ impl<'a> Compiler<'a> {
             cache: self.cache.clone(),
             ..ProgramOptions::default()
         };
-        let options = if once { quick(&options, self.client.platform()) } else { options };
+        let options = match once {
+            true => quick(&options, &program.lowered, self.client.platform()),
+            false => options,
+        };
         let module = &program.lowered.module;
         let (executable, _) = options.cache.compile(self.client, module, &options.compile)?;
         Ok(executable)
