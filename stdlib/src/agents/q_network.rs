@@ -198,8 +198,7 @@ impl QHead {
     #[track_caller]
     pub fn apply(&self, features: Tensor, noise: Option<Key>) -> Tensor {
         let _scope = scope("QHead::apply");
-        let mut noise =
-            noise.map(|key| Normals { all: key.normal([self.noise_inputs()]), taken: 0 });
+        let mut noise = noise.map(|key| Noise::draw(key, self.noise_inputs()));
         let x = self.stream(&self.shared, self.shared.len(), features, &mut noise);
         let of_actions = |outputs: Tensor| match self.values.outputs() {
             Some(n) => outputs.reshape([outputs.dim(0) / n, n]),
@@ -237,14 +236,14 @@ impl QHead {
         layers: &[QLayer],
         hidden: usize,
         mut x: Tensor,
-        noise: &mut Option<Normals>,
+        noise: &mut Option<Noise>,
     ) -> Tensor {
         for (i, QLayer { dense, norm }) in layers.iter().enumerate() {
             x = match (dense, &mut *noise) {
                 (QDense::Linear(layer), _) => layer.apply(x),
                 (QDense::Noisy(layer), Some(noise)) => {
-                    let [e_in, e_out] = [0, 1].map(|axis| noise.take(layer.weight.dim(axis)));
-                    layer.apply_with(x, e_in, e_out)
+                    let [of_in, of_out] = [0, 1].map(|axis| noise.take(layer.weight.dim(axis)));
+                    layer.apply_with(x, of_in, of_out)
                 }
                 (QDense::Noisy(layer), None) => layer.mean().apply(x),
             };
@@ -259,16 +258,27 @@ impl QHead {
     }
 }
 
-/// Standard normal numbers for all layers of a head. They are drawn at once: with draws of their own for each layer, random bits were
+/// The noise of all layers of a head. They are drawn at once: with draws of their own for each layer, random bits were
 /// nine tenths of Rainbow's program.
-struct Normals {
+struct Noise {
     /// All numbers, f32 `[n]`.
     all: Tensor,
     /// Number of those that layers have got.
     taken: usize,
 }
 
-impl Normals {
+impl Noise {
+    /// Draws so many numbers, and passes them through a loop of two turns: XLA computes draws anew in each kernel that reads them, but what a
+    /// loop has made is read.
+    #[track_caller]
+    fn draw(key: Key, n: usize) -> Noise {
+        let half = n.div_ceil(2);
+        let draws = key.normal([n]).pad(&[(0, (2 * half - n) as i64)], 0.0);
+        let spread = |(), draws: Tensor| ((), NoisyLinear::spread(draws));
+        let ((), halves) = scan((), draws.reshape([2, half]), spread);
+        Noise { all: halves.flatten().slice(..n), taken: 0 }
+    }
+
     /// The next numbers, f32 `[n]`.
     #[track_caller]
     fn take(&mut self, n: usize) -> Tensor {

@@ -43,18 +43,23 @@ impl NoisyLinear {
     #[track_caller]
     pub fn apply(&self, x: Tensor, key: Key) -> Tensor {
         let (of_in, of_out) = key.split();
-        let draw = |key: Key, axis: isize| key.normal([self.weight.dim(axis)]);
+        let draw = |key: Key, axis: isize| NoisyLinear::spread(key.normal([self.weight.dim(axis)]));
         self.apply_with(x, draw(of_in, 0), draw(of_out, 1))
     }
 
-    /// Applies the layer with these draws of `Normal(0, 1)`: `e_in` f32 `[in]`, `e_out` f32 `[out]`. For networks that draw for all
+    /// The noise `f(e)` of draws of `Normal(0, 1)`.
+    #[track_caller]
+    pub fn spread(e: Tensor) -> Tensor {
+        e.sign() * e.abs().sqrt()
+    }
+
+    /// Applies the layer with this noise ([`NoisyLinear::spread`]): `f(e_in)` f32 `[in]`, `f(e_out)` f32 `[out]`. For networks that draw for all
     /// of their layers at once.
     #[track_caller]
-    pub fn apply_with(&self, x: Tensor, e_in: Tensor, e_out: Tensor) -> Tensor {
+    pub fn apply_with(&self, x: Tensor, of_in: Tensor, of_out: Tensor) -> Tensor {
         let _scope = scope("NoisyLinear::apply");
-        let spread = |e: Tensor| e.sign() * e.abs().sqrt();
-        let noise = dot(x * spread(e_in), self.weight_sigma) + self.bias_sigma;
-        self.mean().apply(x) + noise * spread(e_out)
+        let noise = dot(x * of_in, self.weight_sigma) + self.bias_sigma;
+        self.mean().apply(x) + noise * of_out
     }
 
     /// The layer without noise: what a greedy policy uses.

@@ -62,18 +62,23 @@ pub fn n_step_bootstrapped_returns(
     let n = n.clamp(1, steps.max(1));
     let lambda_t = per_step(lambda, discount_t);
     let last = v_t.index(-1);
-    // The tensor shifted to begin `i` steps later, `after` behind its end.
-    let shifted = |x: Tensor, i: usize, after: Tensor| {
-        let kept = i.min(steps);
-        let after = after.astype(x.dtype()).broadcast_to([kept]);
-        concatenate(&[x.slice(kept..), after], 0)
+    // A step of the recursion, with the tensors `i` steps later. Beyond the last step the values are the last.
+    let step = |targets: Tensor, [r, discount, v, lambda]: [Tensor; 4]| {
+        r + discount * ((1.0 - lambda) * v + lambda * targets)
     };
-    let mut targets = shifted(v_t, n - 1, last);
-    for i in (0..n).rev() {
-        let (r, v) = (shifted(r_t, i, scalar(0.0)), shifted(v_t, i, last));
-        let (discount, lambda) =
-            (shifted(discount_t, i, scalar(1.0)), shifted(lambda_t, i, scalar(1.0)));
-        targets = r + discount * ((1.0 - lambda) * v + lambda * targets);
+    let all = [(r_t, scalar(0.0)), (discount_t, scalar(1.0)), (v_t, last), (lambda_t, scalar(1.0))];
+    let all = all.map(|(x, after)| {
+        let after = after.astype(x.dtype()).broadcast_to([n - 1]);
+        concatenate(&[x, after], 0)
+    });
+    let targets = all[2].slice(n - 1..);
+    if n > UNROLLED {
+        return fori_loop(rev(0..n), targets, |i, targets| {
+            step(targets, all.map(|x| dynamic_slice(x, &[i], &[steps])))
+        });
     }
-    targets
+    (0..n).rev().fold(targets, |targets, i| step(targets, all.map(|x| x.slice(i..i + steps))))
 }
+
+/// Most steps whose recursion is written out: more are a loop, which compiles faster.
+const UNROLLED: usize = 8;

@@ -252,3 +252,45 @@ fn a_batch_of_trajectories_is_one_scan_over_time() {
         close("trajectory", &batch.index_leading(b), &alone, 1e-6);
     }
 }
+
+/// More steps than are written out, beside the definition; the derivative by the rewards is that of the sums.
+#[test]
+fn returns_of_many_steps_are_a_loop() {
+    const STEPS: usize = 20;
+    let number = |i: usize, scale: f64| (i as f64 * scale).sin();
+    let r: Vec<f64> = (0..STEPS).map(|i| number(i, 1.3)).collect();
+    let v: Vec<f64> = (0..STEPS).map(|i| number(i, 0.7)).collect();
+    let discount: Vec<f64> = (0..STEPS).map(|i| if i == 6 { 0.0 } else { 0.9 }).collect();
+    for (n, lambda) in [(9, 1.0), (12, 0.8), (STEPS, 0.5), (50, 1.0)] {
+        // The value of step `t`, and its derivative by each reward.
+        let of = |t: usize| {
+            let n = n.min(STEPS);
+            let at = |x: &[f64], i: usize, after: f64| x.get(t + i).copied().unwrap_or(after);
+            let mut target = at(&v, n - 1, v[STEPS - 1]);
+            let mut by = vec![0.0; STEPS];
+            for i in (0..n).rev() {
+                let inside = t + i < STEPS;
+                let (discount, lambda) = (at(&discount, i, 1.0), if inside { lambda } else { 1.0 });
+                let value = (1.0 - lambda) * at(&v, i, v[STEPS - 1]) + lambda * target;
+                target = at(&r, i, 0.0) + discount * value;
+                by.iter_mut().for_each(|by| *by *= discount * lambda);
+                if inside {
+                    by[t + i] += 1.0;
+                }
+            }
+            (target, by)
+        };
+        let floats = |x: &[f64]| Array::floats(DType::F32, [STEPS], x);
+        let arguments = [floats(&r), floats(&discount), floats(&v)];
+        let results = run((f32([STEPS]), f32([STEPS]), f32([STEPS])), &arguments, |(r, d, v)| {
+            let returns = |r| n_step_bootstrapped_returns(r, d, v, n, lambda);
+            (returns(r), grad(r, |r| returns(r).sum()))
+        });
+        let all: Vec<_> = (0..STEPS).map(of).collect();
+        let values: Vec<f64> = all.iter().map(|(value, _)| *value).collect();
+        let by: Vec<f64> =
+            (0..STEPS).map(|i| all.iter().map(|(_, by)| by[i]).sum::<f64>()).collect();
+        close("returns", &results[0], &floats(&values), 1e-5);
+        close("derivative", &results[1], &floats(&by), 1e-5);
+    }
+}
