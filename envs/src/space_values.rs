@@ -80,8 +80,8 @@ impl Space {
     /// use podracer_envs::Space;
     ///
     /// let space = Space::dict([("gear", Space::discrete(3)), ("wheels", Space::unbounded([2, 1]))]);
-    /// let traced = trace(space.ty(), |action| space.split(action))?;
-    /// assert_eq!(traced.results().to_string(), "[i32[], f32[2,1]]");
+    /// let traced = trace(f32([3]), |action| space.split(action))?;
+    /// assert_eq!(traced.results().to_string(), "{[0]: i32[], [1]: f32[2,1]}");
     /// # Ok::<(), TraceErrors>(())
     /// ```
     #[track_caller]
