@@ -267,6 +267,17 @@ impl Space {
         }
     }
 
+    /// Number of values of an element, by its row-major index, that is a choice; `None` for an element that is a number or a pixel.
+    #[must_use]
+    pub fn choice(&self, element: usize) -> Option<usize> {
+        match self {
+            Space::Dict { .. } => {
+                self.part_of(element).and_then(|(part, element)| part.choice(element))
+            }
+            space => space.counts().get(element).copied(),
+        }
+    }
+
     /// Number of elements of a value.
     pub fn elements(&self) -> usize {
         self.shape().iter().product()
@@ -285,6 +296,12 @@ impl Space {
                 .map_or((f64::NAN, f64::NAN), |(part, element)| part.bounds(element)),
             Space::Pixels { .. } => (0.0, 255.0),
         }
+    }
+
+    /// Least values of all elements, and greatest ones, in row-major order.
+    #[must_use]
+    pub fn all_bounds(&self) -> (Vec<f64>, Vec<f64>) {
+        (0..self.elements()).map(|element| self.bounds(element)).unzip()
     }
 
     /// The parts of a dict with their places in its value, `f32[k]`; none for other spaces.
@@ -380,8 +397,7 @@ impl Space {
             if !(low.min(low32) <= value && value <= high.max(high32)) {
                 return Err(SpaceError::Outside { element, value, low, high });
             }
-            let choice = self.part_of(element).is_some_and(|(part, _)| !part.counts().is_empty());
-            if choice && value.fract() != 0.0 {
+            if self.choice(element).is_some() && value.fract() != 0.0 {
                 return Err(SpaceError::Fraction { element, value });
             }
         }

@@ -21,8 +21,7 @@ impl Space {
             Space::Pixels { .. } => (zeros(U8, []), full([], 255).astype(U8)),
             Space::Box { low, high, .. } => (tensor(low), tensor(high)),
             Space::Dict { .. } => {
-                let bounds = (0..self.elements()).map(|element| self.bounds(element));
-                let (low, high): (Vec<f64>, Vec<f64>) = bounds.unzip();
+                let (low, high) = self.all_bounds();
                 (tensor(&Bounds::Each(low)), tensor(&Bounds::Each(high)))
             }
         }

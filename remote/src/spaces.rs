@@ -33,8 +33,7 @@ fn to_wire(space: &Space) -> proto::Space {
         Space::Box { low, high, .. } => (SpaceKind::Box, vec![], bounds(low), bounds(high)),
         // A worker takes the numbers as they come; which of them are choices is between the agent and the environment.
         Space::Dict { .. } => {
-            let each = (0..space.elements()).map(|element| space.bounds(element));
-            let (low, high) = each.unzip();
+            let (low, high) = space.all_bounds();
             (SpaceKind::Box, vec![], low, high)
         }
         Space::Pixels { .. } => (SpaceKind::Pixels, vec![], vec![], vec![]),

@@ -268,8 +268,9 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
         let mut there = Ok(());
         state.visit(|_, leaf| {
             for buffer in leaf.buffers() {
-                let waited = buffer.ready().and_then(|event| event.wait());
-                there = std::mem::replace(&mut there, Ok(())).and(waited);
+                if let Err(error) = buffer.ready().and_then(|event| event.wait()) {
+                    there = Err(error);
+                }
             }
         });
         there.map(|()| state)

@@ -46,10 +46,12 @@ const QUICK_WORK: usize = 1 << 30;
 /// running, it is not optimised, unless it has much to do, such as orthogonal weights of large layers.
 pub(crate) fn quick(options: &ProgramOptions, program: &Lowered, platform: &str) -> ProgramOptions {
     let mut options = options.clone();
+    if platform != "cpu" || program.work >= QUICK_WORK {
+        return options;
+    }
     let xla = &mut options.compile.xla;
     for (name, value) in XlaOptions::unoptimized() {
-        let quick = platform == "cpu" && program.work < QUICK_WORK;
-        if quick && xla.iter().all(|(given, _)| *given != name) {
+        if xla.iter().all(|(given, _)| *given != name) {
             xla.push((name, value));
         }
     }

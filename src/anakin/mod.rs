@@ -23,7 +23,7 @@ use podracer_runtime::{
 
 use crate::UsageError;
 use crate::builder;
-use crate::export::{ArgumentKind, Portable, elements, policy};
+use crate::export::{ArgumentKind, Portable, policy};
 use crate::parameters;
 
 pub use metrics::TrainingMetrics;
@@ -227,9 +227,8 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         let action = self.environment.action_space();
         let seen = leaf_spaces::<E::Observation>(&self.environment.observation_space());
         let whole = seen.first().map(|(_, space)| space).filter(|_| seen.len() == 1);
-        let types = (&observation, &action.ty());
-        let [act, greedily] =
-            policy(&self.name, &self.agent, types, &elements(whole, &action), batch)?;
+        let spaces = (whole, &action);
+        let [act, greedily] = policy(&self.name, &self.agent, &observation, spaces, batch)?;
         Ok(vec![init, train, act, greedily])
     }
 

@@ -9,7 +9,7 @@ use podracer_envs::host::HostSpec;
 use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{SebulbaLoop, SebulbaProgram};
 
-use crate::export::{ArgumentKind, Portable, elements, policy};
+use crate::export::{ArgumentKind, Portable, policy};
 use crate::training::{LoopModule, Stage};
 
 /// The programs as text, one after another.
@@ -67,9 +67,8 @@ pub(super) fn portable(
         &["state", "metrics", "log", "requests"],
     );
     let observation = environments.observation.ty().into_spec();
-    let elements = elements(Some(&environments.observation), &environments.action);
-    let [act, greedily] =
-        policy("sebulba", agent, (&observation, &environments.action.ty()), &elements, batch)?;
+    let spaces = (Some(&environments.observation), &environments.action);
+    let [act, greedily] = policy("sebulba", agent, &observation, spaces, batch)?;
     Ok(vec![init, learn, act, greedily])
 }
 

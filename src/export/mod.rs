@@ -32,7 +32,7 @@ pub use load::{Export, ExportedProgram};
 pub use manifest::{ArgumentKind, ArgumentManifest, Manifest, ProgramManifest, ResultManifest};
 pub use portable::Portable;
 
-pub(crate) use portable::{elements, policy};
+pub(crate) use portable::policy;
 
 const MANIFEST: &str = "manifest.json";
 

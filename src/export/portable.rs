@@ -103,15 +103,16 @@ fn position(path: &str) -> Option<(usize, &str)> {
 }
 
 /// An agent's policy as programs, for one observation or a batch of so many: `act`, which draws actions as in training, and
-/// `act_greedily`. `elements` is what [`elements`] says of the spaces. The programs take the last action and reward only if the agent looks at them.
+/// `act_greedily`. `seen` is the space of an observation that is one tensor. The programs take the last action and reward only if the agent looks at them.
 #[track_caller]
 pub(crate) fn policy<A: Learn>(
     name: &str,
     agent: &A,
-    (observation, action): (&Spec<A::Observation>, &TensorType),
-    elements: &str,
+    observation: &Spec<A::Observation>,
+    (seen, action): (Option<&Space>, &Space),
     batch: Option<usize>,
 ) -> Result<[Portable; 2]> {
+    let (elements, action) = (elements(seen, action), &action.ty());
     let params = eval_shape((key(),), |(key,)| agent.params(&agent.init(key)))?;
     let memory = eval_shape((), |()| {
         agent.init_memory(LaneId { index: scalar(0), lanes: batch.unwrap_or(1) })
@@ -175,7 +176,7 @@ pub(crate) fn policy<A: Learn>(
 }
 
 /// The names of an observation's and an action's elements, in a description of programs: `; observation: position 0..2, holds 2..5`.
-pub(crate) fn elements(observation: Option<&Space>, action: &Space) -> String {
+fn elements(observation: Option<&Space>, action: &Space) -> String {
     let named = |what: &str, space: &Space| Some(format!("; {what}: {}", space.description()?));
     let observation = observation.and_then(|space| named("observation", space));
     observation.into_iter().chain(named("action", action)).collect()

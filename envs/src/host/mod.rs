@@ -35,7 +35,6 @@ pub use workers::{Answer, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClo
 use std::path::PathBuf;
 
 use crate::Space;
-use native::discrete;
 use podracer_dsl::Report;
 use podracer_dsl::prelude::*;
 
@@ -151,35 +150,23 @@ impl HostSpec {
         if actions.len() != expected {
             return Err(HostError::Length { what: "the actions", expected, got: actions.len() });
         }
-        // The choices of a dict are f32.
-        let batch = actions.chunks_exact(self.action.ty().bytes()).enumerate();
-        for ((environment, action), (place, part)) in
-            batch.flat_map(|one| self.action.parts().map(move |part| (one, part)))
-        {
-            let chosen = action.as_chunks().0.iter().copied().map(f32::from_le_bytes);
-            for (element, (choice, &actions)) in
-                place.clone().zip(chosen.skip(place.start).zip(part.counts()))
-            {
-                if choice.fract() != 0.0 || !(0.0..actions as f32).contains(&choice) {
-                    let (element, action) = (Some(element), choice as i64);
-                    return Err(HostError::Action { environment, element, action, actions });
-                }
-            }
-        }
-        let counts = self.action.counts();
-        if counts.is_empty() {
+        let elements = self.action.elements();
+        if (0..elements).all(|element| self.action.choice(element).is_none()) {
             return Ok(());
         }
-        let several = matches!(self.action, Space::MultiDiscrete { .. });
-        let given = actions.chunks_exact(4).map(discrete).zip(counts.iter().cycle());
-        for (position, (action, &actions)) in given.enumerate() {
-            if !usize::try_from(action).is_ok_and(|action| action < actions) {
-                return Err(HostError::Action {
-                    environment: position / counts.len(),
-                    element: several.then_some(position % counts.len()),
-                    action: i64::from(action),
-                    actions,
-                });
+        // The choices of a dict are f32.
+        let floats = matches!(self.action, Space::Dict { .. });
+        for (position, bytes) in actions.as_chunks().0.iter().enumerate() {
+            let (environment, element) = (position / elements, position % elements);
+            let Some(actions) = self.action.choice(element) else { continue };
+            let action = match floats {
+                true => f64::from(f32::from_le_bytes(*bytes)),
+                false => f64::from(i32::from_le_bytes(*bytes)),
+            };
+            if action.fract() != 0.0 || !(0.0..actions as f64).contains(&action) {
+                let single = matches!(self.action, Space::Discrete { .. });
+                let (element, action) = ((!single).then_some(element), action as i64);
+                return Err(HostError::Action { environment, element, action, actions });
             }
         }
         Ok(())

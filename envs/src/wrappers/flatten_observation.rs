@@ -73,11 +73,9 @@ pub fn flat_space<P: Display>(leaves: &[(P, Space)]) -> Space {
         let begin = low.len();
         match space {
             Space::Box { .. } => {
-                let bounds = (0..space.elements()).map(|element| space.bounds(element));
-                bounds.for_each(|(least, greatest)| {
-                    low.push(least);
-                    high.push(greatest);
-                });
+                let (least, greatest) = space.all_bounds();
+                low.extend(least);
+                high.extend(greatest);
             }
             unit => {
                 low.resize(begin + unit.flatdim(), 0.0);

@@ -37,6 +37,15 @@ pub struct Input<O: Tree = Tensor> {
     pub first: Tensor,
 }
 
+impl<O: Tree> Input<O> {
+    /// The input with another observation, which `f` makes of this one.
+    #[track_caller]
+    pub fn map_observation<P: Tree>(self, f: impl FnOnce(O) -> P) -> Input<P> {
+        let Input { observation, legal_actions, last_action, last_reward, first } = self;
+        Input { observation: f(observation), legal_actions, last_action, last_reward, first }
+    }
+}
+
 /// The result of one step of acting.
 #[derive(Tree, Clone)]
 pub struct Act<M: Tree, X: Tree> {

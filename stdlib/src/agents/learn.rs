@@ -51,6 +51,25 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
         self.terminated | self.truncated
     }
 
+    /// The rollout with other observations, which `f` makes of these: `[T, N, ..]`, and of the next input `[N, ..]`, whose number of leading axes it
+    /// is given too.
+    #[track_caller]
+    pub fn map_observations<P: Tree>(self, mut f: impl FnMut(O, usize) -> P) -> RolloutOf<P, M, X> {
+        RolloutOf {
+            input: self.input.map_observation(|seen| f(seen, 2)),
+            action: self.action,
+            reward: self.reward,
+            terminated: self.terminated,
+            truncated: self.truncated,
+            skipped: self.skipped,
+            next_observation: self.next_observation.map(|next| f(next, 2)),
+            next_input: self.next_input.map_observation(|seen| f(seen, 1)),
+            taken_over: self.taken_over,
+            memory: self.memory,
+            extras: self.extras,
+        }
+    }
+
     /// The observation after each step, `[T, N, ..]`: at an episode's end its own last one where the environment truncates,
     /// else the next episode's first, from which nothing is bootstrapped.
     #[track_caller]

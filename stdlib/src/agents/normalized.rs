@@ -138,21 +138,16 @@ pub struct NormalizedStore<X: Tree> {
 }
 
 impl<A: Agent<Observation = Tensor>> Normalized<A> {
-    /// The input with its observation `[.., S]` normalised.
+    /// The input of one step with its observation `[S]` normalised.
     #[track_caller]
     fn seen(&self, moments: Option<Moments>, input: Input) -> Input {
-        Input { observation: self.normal(moments, input.observation), ..input }
+        input.map_observation(|seen| self.normal(moments, seen))
     }
 
     /// The rollout with its observations normalised.
     #[track_caller]
     fn normalized(&self, moments: Option<Moments>, rollout: Rollout<A>) -> Rollout<A> {
-        RolloutOf {
-            input: self.seen(moments, rollout.input),
-            next_observation: rollout.next_observation.map(|next| self.normal(moments, next)),
-            next_input: self.seen(moments, rollout.next_input),
-            ..rollout
-        }
+        rollout.map_observations(|seen, _| self.normal(moments, seen))
     }
 
     /// Observations `[.., S]`, normalised.

@@ -51,31 +51,13 @@ impl<A: Agent> Unflatten<A> {
     }
 
     #[track_caller]
-    fn input(&self, input: Input, leading: usize) -> Input<A::Observation> {
-        Input {
-            observation: self.tree(input.observation, leading),
-            legal_actions: input.legal_actions,
-            last_action: input.last_action,
-            last_reward: input.last_reward,
-            first: input.first,
-        }
+    fn input(&self, input: Input) -> Input<A::Observation> {
+        input.map_observation(|flat| self.tree(flat, 0))
     }
 
     #[track_caller]
     fn rollout(&self, rollout: RolloutOf<Tensor, A::Memory, A::Extras>) -> Rollout<A> {
-        RolloutOf {
-            input: self.input(rollout.input, 2),
-            action: rollout.action,
-            reward: rollout.reward,
-            terminated: rollout.terminated,
-            truncated: rollout.truncated,
-            skipped: rollout.skipped,
-            next_observation: rollout.next_observation.map(|next| self.tree(next, 2)),
-            next_input: self.input(rollout.next_input, 1),
-            taken_over: rollout.taken_over,
-            memory: rollout.memory,
-            extras: rollout.extras,
-        }
+        rollout.map_observations(|flat, leading| self.tree(flat, leading))
     }
 }
 
@@ -101,7 +83,7 @@ impl<A: Agent> Agent for Unflatten<A> {
         mode: Mode,
         key: Key,
     ) -> Act<A::Memory, A::Extras> {
-        self.agent.act(params, memory, self.input(input, 0), mode, key)
+        self.agent.act(params, memory, self.input(input), mode, key)
     }
 
     fn view(
@@ -112,7 +94,7 @@ impl<A: Agent> Agent for Unflatten<A> {
         mode: Mode,
         key: Key,
     ) -> View {
-        self.agent.view(params, memory, self.input(input, 0), mode, key)
+        self.agent.view(params, memory, self.input(input), mode, key)
     }
 }
 
