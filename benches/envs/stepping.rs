@@ -12,6 +12,8 @@ use podracer_runtime::{
 
 /// Steps whose actions and keys are drawn together.
 const BLOCK: usize = 32;
+/// Steps whose actions are of one draw of 64 bits.
+const PER_DRAW: usize = 4;
 
 /// Size of a measurement: environments and steps.
 #[derive(Clone, Copy)]
@@ -146,7 +148,7 @@ fn totals<E: Environment<Observation = Tensor>>(
     steps: usize,
 ) -> Totals {
     let space = env.action_space();
-    let (actions, elements) = (space.bounds(0).1 as u32 + 1, space.shape());
+    let (count, elements) = (space.bounds(0).1 as u32 + 1, space.shape());
     // Every environment has keys of its own, by its number among all.
     let first = axis_index(Replicas) * environments as i32;
     let indices = arange(environments) + first;
@@ -169,16 +171,25 @@ fn totals<E: Environment<Observation = Tensor>>(
     let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
         let numbers = arange(BLOCK) + block * BLOCK as i32;
         // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
-        let draws = vmap(numbers, |step| {
-            vmap((action_keys.clone(), reset_keys.clone()), |(action_key, reset_key)| {
-                // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
-                let action =
-                    ((action_key.fold_in(step).bits(U32, &elements) >> 16) * actions) >> 16;
-                let words = reset_key.fold_in(step).words();
-                (action.astype(I32), words.index(0), words.index(1))
+        let actions = {
+            let draws = arange(BLOCK / PER_DRAW) + block * (BLOCK / PER_DRAW) as i32;
+            let bits = vmap(draws, |draw| {
+                vmap(action_keys.clone(), |key| key.fold_in(draw).bits(U64, &elements))
+            });
+            // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
+            let parts = [0u64, 16, 32, 48].map(|shift| ((bits >> shift) & 0xffffu64).astype(U32));
+            let actions = (stack(&parts, 1) * count) >> 16;
+            let shape = [&[BLOCK, environments], &elements[..]].concat();
+            actions.astype(I32).reshape(shape)
+        };
+        let resets = vmap(numbers, |step| {
+            vmap(reset_keys.clone(), |key| {
+                let words = key.fold_in(step).words();
+                (words.index(0), words.index(1))
             })
         });
-        scan(sums, (numbers, draws), |sums, (step, (action, high, low))| {
+        let draws = (actions, resets);
+        scan(sums, (numbers, draws), |sums, (step, (action, (high, low)))| {
             let lanes = (sums.state, action, step_keys.clone(), high, low);
             let (state, timestep) = vmap(lanes, |(state, action, step_key, high, low)| {
                 let reset_key = Key::from_words(stack(&[high, low], 0));

@@ -1,9 +1,11 @@
 //! Connector: route the wires of a circuit board, all at once, without crossing one another.
 
 mod board;
+mod view;
 
 use board::Pin;
 pub use board::{Board, BoardError};
+pub use view::View;
 
 use crate::cells::{WAYS, along, draw_cell, draw_way};
 use crate::environment::{Environment, TimeStep};
@@ -40,6 +42,9 @@ pub struct Connector {
     /// Temperature of the walks that make boards: below 1 they go straighter.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub temperature: f64,
+    /// The view that agents are shown: the `board`, or of each of the `wires` what is around its head.
+    #[serde(skip_serializing_if = "View::is_board")]
+    pub view: View,
     /// A board of one's own in place of those that are drawn: the path of a text file, or a list with a string for each row. `.` is a free cell, `#` an
     /// obstacle, and each letter from `A` to `Z` stands for the two pins of a wire. It lies in the upper left corner where it is smaller than `size`, and
     /// may have fewer wires than `wires`.
@@ -51,7 +56,14 @@ pub struct Connector {
 /// A board of 10 by 10 cells with 10 wires, and 50 steps, as in jumanji.
 impl Default for Connector {
     fn default() -> Self {
-        Connector { size: 10, wires: 10, time_limit: 50, temperature: 1.0, board: None }
+        Connector {
+            size: 10,
+            wires: 10,
+            time_limit: 50,
+            temperature: 1.0,
+            view: View::Board,
+            board: None,
+        }
     }
 }
 
@@ -337,23 +349,26 @@ impl Environment for Connector {
         (state, TimeStep { observation, reward: reward.sum(), terminated, truncated })
     }
 
-    /// Each wire, its head and its target as a plane of ones, wire by wire, and the share of the time limit that has passed.
-    /// `f32[size, size, 3 * wires + 1]`
+    /// The observation of [`Connector::view`].
     fn observe(&self, state: State) -> Tensor {
-        let (size, planes) = (self.size, 3 * self.wires);
-        let board = match &self.board {
-            Some(_) => select(state.board.eq(self.obstacle()), PATH, state.board),
-            None => state.board,
-        };
-        let parts = board.expand_dims(1).eq((arange(planes) + 1).expand_dims(0));
-        let time = state.time.astype(F32) / self.time_limit as f64;
-        let time = time.broadcast_to([self.cells(), 1]);
-        concatenate(&[parts.astype(F32), time], 1).reshape([size, size, planes + 1])
+        match self.view {
+            View::Board => self.seen_board(&state),
+            View::Wires => self.seen_by_wires(&state),
+        }
     }
 
     fn observation_space(&self) -> Space {
-        Space::bounded([self.size, self.size, 3 * self.wires + 1], 0.0, 1.0)
-            .described("path, head and target of each wire, time")
+        let (shape, low) = match self.view {
+            View::Board => (vec![self.size, self.size, 3 * self.wires + 1], 0.0),
+            View::Wires => (vec![self.wires, view::ROW], -1.0),
+        };
+        let description = match self.view {
+            View::Board => "path, head and target of each wire, time",
+            View::Wires => {
+                "of each wire the cells around its head, the way to its target, its place, whether it is connected, time"
+            }
+        };
+        Space::bounded(shape, low, 1.0).described(description)
     }
 
     /// One action for each wire: 0 stays, 1 to 4 go up, right, down and left.

@@ -2,7 +2,7 @@
 
 use crate::run::{close, initial, keys, run, state_spec, steps};
 use podracer_dsl::prelude::*;
-use podracer_envs::connector::{Board, BoardError};
+use podracer_envs::connector::{Board, BoardError, View};
 use podracer_envs::{Connector, Environment, check_environment};
 
 const SMALL: &str = "
@@ -80,4 +80,59 @@ fn texts_that_are_no_boards_are_told() {
     // A board is written as it was read.
     let rows: Vec<String> = Board::parse(SMALL).expect("a board").into();
     assert_eq!(rows, ["A..", "##.", "A..", "B.B"]);
+}
+
+/// A wire's row by the documentation of [`View::Wires`], from a state's leaves.
+fn row_of_wire(env: &Connector, state: &[Vec<f64>], wire: usize) -> Vec<f64> {
+    let [board, rows, columns, targets, time] = state else { panic!("five leaves") };
+    let size = env.size as i64;
+    let (row, column) = (rows[wire] as i64, columns[wire] as i64);
+    let mut numbers = Vec::new();
+    for (down, right) in (-3..=3).flat_map(|down| (-3..=3).map(move |right| (down, right))) {
+        let (r, c) = (row + down, column + right);
+        let outside = r < 0 || c < 0 || r >= size || c >= size;
+        let number = if outside { 0 } else { board[(r * size + c) as usize] as usize };
+        // The wire of a cell and its part, counted from 0: path, head, target.
+        let part = number.checked_sub(1).map(|n| (n / 3, n % 3)).filter(|&(of, _)| of < env.wires);
+        let other = |kind: usize| part.is_some_and(|(of, part)| of != wire && part == kind);
+        let goal = part == Some((wire, 2));
+        let taken = outside || (number > 0 && !goal);
+        numbers.extend([taken, other(1), other(2), goal].map(|is| f64::from(u8::from(is))));
+    }
+    let target = targets[wire] as i64;
+    let share = |cells: i64| cells as f64 / size as f64;
+    numbers.extend([target / size - row, target % size - column, row, column].map(share));
+    let connected = target == row * size + column;
+    numbers.extend([f64::from(u8::from(connected)), time[0] / env.time_limit as f64]);
+    numbers
+}
+
+#[test]
+fn wires_see_what_is_around_their_heads() {
+    let drawn = Connector { size: 8, wires: 6, view: View::Wires, ..Connector::default() };
+    for env in [drawn, Connector { view: View::Wires, ..routed() }] {
+        check_environment(&env).expect("an environment");
+        let first = initial(&env, &keys(1).index_leading(0));
+        let (count, wires) = (20, env.wires);
+        let actions: Vec<i128> =
+            (0..count * wires).map(|i| ((i * i + i / wires) % 5) as i128).collect();
+        let actions = Array::ints(DType::I32, [count, wires], &actions);
+        let walked = steps(&env, &first, &actions, &keys(count));
+        for step in 0..count {
+            let state: Vec<Array> =
+                walked.states.iter().map(|leaf| leaf.index_leading(step)).collect();
+            let seen = run(state_spec(&env), &state, |state| env.observe(state));
+            let state: Vec<Vec<f64>> = state.iter().map(Array::to_f64).collect();
+            // A wire that a board lacks sees nothing that matters.
+            let there = (0..wires).filter(|&wire| state[1][wire] >= 0.0);
+            let seen: Vec<Vec<f64>> = seen[0].to_f64().chunks(202).map(<[f64]>::to_vec).collect();
+            for wire in there {
+                let expected = row_of_wire(&env, &state, wire);
+                assert_eq!(seen[wire].len(), expected.len());
+                for (i, (got, expected)) in seen[wire].iter().zip(&expected).enumerate() {
+                    assert!((got - expected).abs() < 1e-6, "step {step}, wire {wire}, number {i}");
+                }
+            }
+        }
+    }
 }

@@ -46,6 +46,10 @@ pub struct A2cSettings {
     /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
     #[schemars(range(min = 1, max = 65_536))]
     pub lstm: Option<usize>,
+    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
+    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parameter_sharing: bool,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -60,6 +64,7 @@ impl Default for A2cSettings {
             entropy_cost: 0.01.into(),
             value_cost: 0.5.into(),
             lstm: None,
+            parameter_sharing: false,
             networks: Networks::default(),
         }
     }
@@ -89,7 +94,10 @@ impl ActorCriticSettings for A2cSettings {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
+        ActorCriticShape {
+            parameter_sharing: self.parameter_sharing,
+            ..self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
+        }
     }
 }
 

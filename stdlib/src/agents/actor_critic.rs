@@ -65,7 +65,7 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, OptimizerOf<S>> {
     /// # Errors
     /// Observations that the networks do not take, as a sentence.
     pub fn for_task(settings: &S, task: &Task) -> Result<Self, String> {
-        settings.shape().networks.check(&task.observation)?;
+        settings.shape().check(&task.observation, &task.action)?;
         let iterations = Some(task.iterations);
         Ok(ActorCriticAgent {
             observation: task.observation.clone(),

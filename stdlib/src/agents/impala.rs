@@ -74,6 +74,10 @@ pub struct ImpalaSettings {
     /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
     #[schemars(range(min = 1, max = 65_536))]
     pub lstm: Option<usize>,
+    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
+    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parameter_sharing: bool,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -94,6 +98,7 @@ impl Default for ImpalaSettings {
             entropy_cost: 0.01.into(),
             value_cost: 0.5.into(),
             lstm: None,
+            parameter_sharing: false,
             networks: Networks::default(),
         }
     }
@@ -132,7 +137,10 @@ impl ActorCriticSettings for ImpalaSettings {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        self.networks.shape(Initializer::lecun_normal(), self.lstm, true)
+        ActorCriticShape {
+            parameter_sharing: self.parameter_sharing,
+            ..self.networks.shape(Initializer::lecun_normal(), self.lstm, true)
+        }
     }
 }
 

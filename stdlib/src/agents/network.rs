@@ -4,6 +4,7 @@ use super::steps::of_legal;
 use super::{Input, Mode, Networks, TorsoNet, last_action};
 use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
 use crate::nn::{Initializer, Linear, Lstm, LstmState, Mlp};
+use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -24,6 +25,9 @@ pub struct ActorCritic {
     /// The action space.
     #[tree(fixed)]
     pub action: Space,
+    /// Number of agents that share the network; `None` for one agent, which sees the whole observation.
+    #[tree(fixed)]
+    pub agents: Option<usize>,
     /// Policy network: features to the logits of the actions, or to the mean of a Gaussian. The logits of a multi-discrete
     /// action are those of its elements, one behind the other, and so are the outputs for the parts of a dict.
     pub actor: Mlp,
@@ -45,6 +49,49 @@ pub struct ActorCriticShape {
     pub lstm: Option<usize>,
     /// True if the core sees the last action (one-hot if discrete, each element if multi-discrete) and the last reward, clipped to [-1, 1].
     pub feedback: bool,
+    /// True if the agents of an environment share the network: each decides about one element of the action by one row of the observation.
+    pub parameter_sharing: bool,
+}
+
+impl ActorCriticShape {
+    /// Checks that the networks take such observations and actions.
+    ///
+    /// # Errors
+    /// The reason why not, with the setting's name.
+    pub fn check(&self, observation: &Space, action: &Space) -> Result<(), String> {
+        let (observation, _, _) = self.of_one_agent(observation, action)?;
+        self.networks.check(&observation)
+    }
+
+    /// The spaces of one agent, and the number of agents if several share the network.
+    fn of_one_agent(
+        &self,
+        observation: &Space,
+        action: &Space,
+    ) -> Result<(Space, Space, Option<usize>), String> {
+        if !self.parameter_sharing {
+            return Ok((observation.clone(), action.clone(), None));
+        }
+        if self.lstm.is_some() {
+            return Err("agent.parameter_sharing: agents that share a network have no memory: leave agent.lstm out".to_owned());
+        }
+        let (shape, counts) = (observation.shape(), action.counts());
+        let alike = |action: &Space| match action {
+            Space::MultiDiscrete { counts, .. } => counts.iter().all(|&n| n == counts[0]),
+            _ => false,
+        };
+        match (observation, &shape[..]) {
+            (Space::Box { .. }, &[agents, ref row @ ..])
+                if alike(action) && agents == counts.len() =>
+            {
+                Ok((Space::unbounded(row), Space::discrete(counts[0]), Some(agents)))
+            }
+            _ => Err(format!(
+                "agent.parameter_sharing: each of N agents decides about one element of an action of N choices of as many values by one row of an \
+                 observation [N, ..]; observations are {shape:?}, and actions are {action:?}"
+            )),
+        }
+    }
 }
 
 impl ActorCritic {
@@ -58,13 +105,18 @@ impl ActorCritic {
         action: &Space,
         shape: &ActorCriticShape,
     ) -> ActorCritic {
-        let ActorCriticShape { networks, weights, lstm, feedback } = shape;
-        let outputs = action.flatdim();
+        let ActorCriticShape { networks, weights, lstm, feedback, .. } = shape;
+        let of_one = shape.of_one_agent(observation, action);
+        let (observation, one_action, agents) = of_one.unwrap_or_else(|message| {
+            let _ = fail("ActorCritic::init", message, &[], observation.ty());
+            (observation.clone(), action.clone(), None)
+        });
+        let outputs = one_action.flatdim();
         let numbers = gaussian_elements(action);
         let log_std = (numbers > 0).then(|| zeros(F32, [numbers]));
         // The first two keys are those of policy and value.
         let [torso_key, core_key] = [2, 3].map(|i| key.fold_in(i));
-        let (torso, mut features) = TorsoNet::init(torso_key, observation, networks, *weights);
+        let (torso, mut features) = TorsoNet::init(torso_key, &observation, networks, *weights);
         let feedback = *feedback && lstm.is_some();
         let core = lstm.map(|units| {
             let seen = features + if feedback { 1 + outputs } else { 0 };
@@ -95,17 +147,19 @@ impl ActorCritic {
             core,
             feedback,
             action: action.clone(),
+            agents,
             actor: mlp(0, outputs, 0.01),
             critic: mlp(1, 1, 1.0),
             log_std,
         }
     }
 
-    /// The features of one step's input, f32 `[F]`: those of the torso, and the last action and reward if the core sees
+    /// The features of one step's input, f32 `[F]`, or `[N, F]` of `N` agents: those of the torso, and the last action and reward if the core sees
     /// them.
     #[track_caller]
     pub fn features(&self, input: &Input) -> Tensor {
-        let features = self.torso.apply(input.observation);
+        let features =
+            self.of_each_agent(input.observation, |observation| self.torso.apply(observation));
         if !self.feedback {
             return features;
         }
@@ -153,7 +207,7 @@ impl ActorCritic {
     /// multi-discrete actions the values of the elements, one behind the other.
     #[track_caller]
     pub fn policy(&self, features: Tensor, legal: Option<Tensor>) -> Policy {
-        let output = self.actor.apply(features);
+        let output = self.of_each_agent(features, |features| self.actor.apply(features)).flatten();
         match (&self.action, self.log_std) {
             (Space::Dict { .. }, log_std) => {
                 let (mut outputs, mut numbers) = (0, 0);
@@ -169,10 +223,20 @@ impl ActorCritic {
         }
     }
 
-    /// The value for features f32 `[F]`. f32 `[]`
+    /// The value for features f32 `[F]`: the sum of the agents' values where several share the network, as in "Value-Decomposition Networks For
+    /// Cooperative Multi-Agent Learning" (Sunehag et al. 2018). f32 `[]`
     #[track_caller]
     pub fn value(&self, features: Tensor) -> Tensor {
-        self.critic.apply(features).index(0)
+        self.of_each_agent(features, |features| self.critic.apply(features)).sum()
+    }
+
+    /// The output of a network for each row of an input where several agents share it, and else for the input.
+    #[track_caller]
+    fn of_each_agent(&self, input: Tensor, network: impl Fn(Tensor) -> Tensor) -> Tensor {
+        match self.agents {
+            Some(_) => vmap(input, network),
+            None => network(input),
+        }
     }
 }
 

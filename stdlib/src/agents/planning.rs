@@ -273,6 +273,8 @@ impl SearchSettings {
             pb_c_init: self.pb_c_init,
             pb_c_base: self.pb_c_base,
             temperature: explores(self.temperature, mode),
+            // Scores of networks are hardly ever equal.
+            tie_noise: false,
             ..MuZeroOptions::default()
         }
     }

@@ -128,7 +128,13 @@ impl Networks {
         lstm: Option<usize>,
         feedback: bool,
     ) -> ActorCriticShape {
-        ActorCriticShape { networks: self.clone(), weights, lstm, feedback }
+        ActorCriticShape {
+            networks: self.clone(),
+            weights,
+            lstm,
+            feedback,
+            parameter_sharing: false,
+        }
     }
 
     /// Checks that the torso can see such observations.

@@ -62,12 +62,15 @@ pub fn search<E: Tree>(
     SearchTree::new(extents, &root, forest, invalid_actions)
 }
 
-/// pUCT (Schrittwieser et al. 2020, appendix B, equation 2), as MuZero selects actions: of `options`, Q-transform and `pb_c`. Noise below
-/// 1e-7 decides between equal scores. i32 `[B]`
+/// pUCT (Schrittwieser et al. 2020, appendix B, equation 2), as MuZero selects actions: of `options`, Q-transform, `pb_c` and
+/// `tie_noise`. i32 `[B]`
 #[track_caller]
 pub fn muzero_action_selection(key: Key, node: &Node, options: &MuZeroOptions) -> Tensor {
     let (c_init, c_base) = (options.pb_c_init, options.pb_c_base);
     let scores = puct_scores(&node.columns(), options.qtransform, c_init, c_base);
+    if !options.tie_noise {
+        return fold::argmax(scores);
+    }
     let noise = key.uniform(node.qvalues.shape()) * Noise::SCALE;
     fold::argmax(scores + noise.swap_axes(0, 1))
 }

@@ -30,6 +30,8 @@ pub struct MuZeroOptions {
     pub pb_c_base: Number,
     /// Actions are drawn in proportion to `visit_counts^(1 / temperature)`. With 0 the most visited action is taken.
     pub temperature: Number,
+    /// Noise below 1e-7 decides between actions of equal score, as in mctx. Without it the first of them is taken, which costs less.
+    pub tie_noise: bool,
 }
 
 impl Default for MuZeroOptions {
@@ -42,6 +44,7 @@ impl Default for MuZeroOptions {
             pb_c_init: 1.25.into(),
             pb_c_base: 19652.0.into(),
             temperature: 1.0.into(),
+            tie_noise: true,
         }
     }
 }
@@ -139,6 +142,7 @@ fn go_on<E: Tree>(
         pb_c_init: options.pb_c_init,
         pb_c_base: options.pb_c_base,
         actions: extents.actions,
+        tie_noise: options.tie_noise,
         invalid_actions,
     };
     let forest = run(name, extents, &selection, search_key, &root, kept, recurrent_fn, all);

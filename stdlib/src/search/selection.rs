@@ -45,6 +45,8 @@ pub(super) struct MuZeroSelection {
     pub(super) pb_c_init: Number,
     pub(super) pb_c_base: Number,
     pub(super) actions: usize,
+    /// True if noise decides between equal scores.
+    pub(super) tie_noise: bool,
     /// Actions that the root must not take. bool `[B, A]`
     pub(super) invalid_actions: Option<Tensor>,
 }
@@ -82,7 +84,7 @@ impl Selection for MuZeroSelection {
     }
 
     fn noisy_actions(&self) -> Option<usize> {
-        Some(self.actions)
+        self.tie_noise.then_some(self.actions)
     }
 }
 

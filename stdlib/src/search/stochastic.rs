@@ -91,7 +91,7 @@ impl Selection for StochasticSelection {
     }
 
     fn noisy_actions(&self) -> Option<usize> {
-        Some(self.decision.actions)
+        self.decision.noisy_actions()
     }
 }
 
@@ -171,6 +171,7 @@ pub fn stochastic_muzero_policy<E: Tree, F: Tree>(
         pb_c_init: options.pb_c_init,
         pb_c_base: options.pb_c_base,
         actions,
+        tie_noise: options.tie_noise,
         invalid_actions,
     };
     let selection = StochasticSelection { decision };

@@ -47,6 +47,7 @@ fn the_loss_and_its_gradient_are_those_of_rlax() {
                     torso: TorsoNet::Flat,
                     core: None,
                     feedback: false,
+                    agents: None,
                     action: Space::discrete(2),
                     actor: mlp(actor),
                     critic: mlp(critic),

@@ -29,6 +29,7 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
         core: None,
         feedback: false,
         action: Space::discrete(2),
+        agents: None,
         actor: mlp("actor"),
         critic: mlp("critic"),
         log_std: None,

@@ -3,7 +3,7 @@
 use crate::golden::{Named, Of, Record, close, floats, records, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{ActorCritic, Networks, Policy};
+use podracer_rl::agents::{ActorCritic, ActorCriticShape, Input, Networks, Policy};
 use podracer_rl::distributions::{
     Categorical, Distribution, MultiCategorical, MultivariateNormalDiag,
 };
@@ -271,4 +271,70 @@ fn a_policy_of_parts_is_its_parts() {
         },
     );
     assert!(values.iter().all(|value| value.to_f64().iter().all(|x| x.abs() < 1e-6)), "{values:?}");
+}
+
+/// A first step with an observation.
+fn input(observation: Tensor) -> Input {
+    Input {
+        observation,
+        legal_actions: None,
+        last_action: scalar(0),
+        last_reward: scalar(0.0),
+        first: constant(true),
+    }
+}
+
+/// Several agents with one network: each agent's logits are the network's for its row alone, and the value is the sum of the rows' values.
+#[test]
+fn agents_that_share_a_network_are_alike() {
+    let networks = Networks { layer_norm: true, ..Networks::default() };
+    let alone = networks.shape(Initializer::lecun_normal(), None, false);
+    let shared = ActorCriticShape { parameter_sharing: true, ..alone.clone() };
+    let rows = [0.5, -1.0, 2.0, 0.0, 0.25, 1.5, -0.75, 1.0, -2.0, 0.125, 3.0, 0.0];
+    let legal = [true, true, false, true, false, true, true, true, false];
+    let rows = Array::floats(DType::F32, [3, 4], &rows);
+    let arguments = [Array::key(1), Array::key(1), rows, Array::bools([9], &legal)];
+    let values =
+        run(((key(), key()), f32([3, 4]), bool([9])), &arguments, |(keys, rows, legal)| {
+            let many = Space::multi_discrete([3; 3]);
+            let nets = ActorCritic::init(keys.0, &Space::unbounded([3, 4]), &many, &shared);
+            let one =
+                ActorCritic::init(keys.1, &Space::unbounded([4]), &Space::discrete(3), &alone);
+            let features = nets.features(&input(rows));
+            let policy = nets.policy(features, Some(legal));
+            let mut log_prob = scalar(0.0);
+            let mut value = scalar(0.0);
+            for (agent, action) in (0..).zip([1, 2, 0]) {
+                let features = one.features(&input(rows.index(agent)));
+                let mask = legal.slice(3 * agent..3 * agent + 3);
+                log_prob += one.policy(features, Some(mask)).log_prob(scalar(action));
+                value += one.value(features);
+            }
+            (policy.log_prob(constant([1, 2, 0])) - log_prob, nets.value(features) - value)
+        });
+    assert!(values.iter().all(|value| value.to_f64()[0].abs() < 1e-5), "{values:?}");
+}
+
+#[test]
+fn networks_that_agents_cannot_share_are_refused() {
+    let shape = |lstm| ActorCriticShape {
+        parameter_sharing: true,
+        ..Networks::default().shape(Initializer::lecun_normal(), lstm, false)
+    };
+    let check = |observation: &[usize], counts: &[usize]| {
+        let observation = Space::unbounded(observation);
+        shape(None).check(&observation, &Space::multi_discrete(counts))
+    };
+    check(&[3, 4], &[5, 5, 5]).expect("three agents");
+    for (observation, counts) in [(&[2, 4][..], [5, 5, 5]), (&[3, 4], [5, 4, 5]), (&[], [5, 5, 5])]
+    {
+        let problem = check(observation, &counts).expect_err("they are not alike");
+        let expected = "agent.parameter_sharing: each of N agents decides about one element";
+        assert!(problem.contains(expected), "{problem}");
+    }
+    let (seen, many) = (Space::unbounded([3, 4]), Space::multi_discrete([5; 3]));
+    let problem = shape(Some(8)).check(&seen, &many).expect_err("an LSTM");
+    assert!(problem.contains("leave agent.lstm out"), "{problem}");
+    let problem = shape(None).check(&seen, &Space::discrete(3)).expect_err("one choice");
+    assert!(problem.contains("actions are Discrete"), "{problem}");
 }

@@ -69,6 +69,10 @@ pub struct PpoSettingsOf<L> {
     /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
     #[schemars(range(min = 1, max = 65_536))]
     pub lstm: Option<usize>,
+    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
+    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parameter_sharing: bool,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -97,6 +101,7 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
             entropy_cost_end: None,
             value_cost: 0.5.into(),
             lstm: None,
+            parameter_sharing: false,
             networks: Networks::default(),
             exact_shuffle: false,
             normalize_observations: false,
@@ -159,7 +164,10 @@ impl<L: Surrogate> ActorCriticSettings for PpoSettingsOf<L> {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
+        ActorCriticShape {
+            parameter_sharing: self.parameter_sharing,
+            ..self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
+        }
     }
 }
 

@@ -68,3 +68,30 @@ fn a_search_finds_the_reward_three_steps_away() {
         }
     }
 }
+
+/// The visits of 24 trees after so many simulations; `tilt` is added to the prior logit of action 1.
+fn visits_of(simulations: usize, tie_noise: bool, tilt: f64) -> Vec<f64> {
+    let traced = trace(key(), |key| {
+        let logits = constant([0.0f32, tilt as f32]).broadcast_to([24, 2]);
+        let root = RootFnOutput { prior_logits: logits, ..root(24) };
+        let model = |key: Key, action: Tensor, state: Tensor| {
+            let (output, state) = line(24)(key, action, state);
+            (RecurrentFnOutput { prior_logits: logits, ..output }, state)
+        };
+        let fraction = 0.0.into();
+        let options =
+            MuZeroOptions { tie_noise, dirichlet_fraction: fraction, ..MuZeroOptions::default() };
+        let output = muzero_policy(key, root, model, simulations, None, &options);
+        output.search_tree.summary().visit_counts
+    });
+    traced.expect("it traces").eval(&[Array::key(1)]).expect("it runs")[0].to_f64()
+}
+
+#[test]
+fn noise_decides_between_equal_scores_where_it_is_on() {
+    assert_eq!(visits_of(1, false, 0.0), [1.0, 0.0].repeat(24));
+    let drawn: f64 = visits_of(1, true, 0.0).chunks(2).map(|tree| tree[0]).sum();
+    assert!((5.0..=19.0).contains(&drawn), "{drawn} of 24");
+    // Where no scores are equal, it changes nothing.
+    assert_eq!(visits_of(12, false, 0.37), visits_of(12, true, 0.37));
+}
