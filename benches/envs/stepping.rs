@@ -12,8 +12,8 @@ use podracer_runtime::{
 
 /// Steps whose actions and keys are drawn together.
 const BLOCK: usize = 32;
-/// Steps whose actions are of one draw of 64 bits.
-const PER_DRAW: usize = 4;
+/// Actions that are made of the two words of one key.
+const PER_KEY: usize = 4;
 
 /// Size of a measurement: environments and steps.
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl Stepping {
         let options = ProgramOptions {
             compile: CompileOptions {
                 replicas: devices,
-                xla: XlaOptions::for_platform(client.platform()).whole_loop().pairs(),
+                xla: XlaOptions::for_platform(client.platform()).stepping().pairs(),
                 ..CompileOptions::default()
             },
             cache: ExecutableCache::disabled(),
@@ -138,6 +138,12 @@ impl Stepping {
     }
 }
 
+/// The words of the key of a number, `u32[]` each.
+fn words(key: &Key, number: Tensor) -> (Tensor, Tensor) {
+    let words = key.fold_in(number).words();
+    (words.index(0), words.index(1))
+}
+
 /// One device's part.
 ///
 /// The keys of resets are drawn ahead: split from the step's key they would be computed again for every field of the state.
@@ -148,7 +154,7 @@ fn totals<E: Environment<Observation = Tensor>>(
     steps: usize,
 ) -> Totals {
     let space = env.action_space();
-    let (count, elements) = (space.bounds(0).1 as u32 + 1, space.shape());
+    let (actions, count, shape) = (space.bounds(0).1 as u32 + 1, space.elements(), space.shape());
     // Every environment has keys of its own, by its number among all.
     let first = axis_index(Replicas) * environments as i32;
     let indices = arange(environments) + first;
@@ -171,23 +177,16 @@ fn totals<E: Environment<Observation = Tensor>>(
     let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
         let numbers = arange(BLOCK) + block * BLOCK as i32;
         // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
-        let actions = {
-            let draws = arange(BLOCK / PER_DRAW) + block * (BLOCK / PER_DRAW) as i32;
-            let bits = vmap(draws, |draw| {
-                vmap(action_keys.clone(), |key| key.fold_in(draw).bits(U64, &elements))
-            });
-            // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
-            let parts = [0u64, 16, 32, 48].map(|shift| ((bits >> shift) & 0xffffu64).astype(U32));
-            let actions = (stack(&parts, 1) * count) >> 16;
-            let shape = [&[BLOCK, environments], &elements[..]].concat();
-            actions.astype(I32).reshape(shape)
-        };
-        let resets = vmap(numbers, |step| {
-            vmap(reset_keys.clone(), |key| {
-                let words = key.fold_in(step).words();
-                (words.index(0), words.index(1))
-            })
+        let keys = arange(BLOCK / PER_KEY) + block * (BLOCK / PER_KEY) as i32;
+        let (high, low) = vmap(keys, |number| {
+            let numbers = arange(count) + number * count as i32;
+            vmap(action_keys.clone(), |key| vmap(numbers, |number| words(&key, number)))
         });
+        // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
+        let parts = [high >> 16, high & 0xffffu32, low >> 16, low & 0xffffu32];
+        let drawn = parts.map(|part| ((part * actions) >> 16).astype(I32));
+        let actions = concatenate(&drawn, 0).reshape([&[BLOCK, environments], &shape[..]].concat());
+        let resets = vmap(numbers, |step| vmap(reset_keys.clone(), |key| words(&key, step)));
         let draws = (actions, resets);
         scan(sums, (numbers, draws), |sums, (step, (action, (high, low)))| {
             let lanes = (sums.state, action, step_keys.clone(), high, low);
