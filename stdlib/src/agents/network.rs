@@ -75,16 +75,12 @@ impl ActorCriticShape {
         if self.lstm.is_some() {
             return Err("agent.parameter_sharing: agents that share a network have no memory: leave agent.lstm out".to_owned());
         }
-        let (shape, counts) = (observation.shape(), action.counts());
-        let alike = |action: &Space| match action {
-            Space::MultiDiscrete { counts, .. } => counts.iter().all(|&n| n == counts[0]),
-            _ => false,
-        };
-        match (observation, &shape[..]) {
-            (Space::Box { .. }, &[agents, ref row @ ..])
-                if alike(action) && agents == counts.len() =>
+        let shape = observation.shape();
+        match (observation, &shape[..], action.counts()) {
+            (Space::Box { .. }, &[agents, ref row @ ..], counts @ &[count, ..])
+                if agents == counts.len() && counts.iter().all(|&other| other == count) =>
             {
-                Ok((Space::unbounded(row), Space::discrete(counts[0]), Some(agents)))
+                Ok((Space::unbounded(row), Space::discrete(count), Some(agents)))
             }
             _ => Err(format!(
                 "agent.parameter_sharing: each of N agents decides about one element of an action of N choices of as many values by one row of an \
