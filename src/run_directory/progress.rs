@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use podracer_runtime::Found;
+use podracer_runtime::{Found, XlaOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -116,9 +116,18 @@ impl RunProgress {
         // By the same way as those of the checkpoint: numbers may come out of JSON rounded.
         let settings: Value = serde_json::from_str(&serde_json::to_string(settings)?)?;
         let (before, now) = (flat(&self.settings), flat(&settings));
+        // Options that podracer's rule did not have yet when the checkpoint was written.
+        let rule: BTreeMap<_, _> =
+            XlaOptions::for_platform(&recorded.platform).pairs().into_iter().collect();
+        let rule = serde_json::to_value(rule)?;
+        let of_the_rule = |key: &str| {
+            let value = key.strip_prefix("xla.").and_then(|name| rule.get(name));
+            value.is_some() && !before.contains_key(key) && now.get(key).copied() == value
+        };
         let show = |value: Option<&&Value>| value.map_or("absent".to_owned(), ToString::to_string);
         let different: Vec<String> = (before.keys().chain(now.keys()))
             .filter(|key| !registry.may_change_on_resume(key) && before.get(*key) != now.get(*key))
+            .filter(|key| !of_the_rule(key))
             .map(|key| {
                 let (before, now) = (show(before.get(key)), show(now.get(key)));
                 format!("{key} was {before} and is {now}")
@@ -168,11 +177,19 @@ impl RunProgress {
                 "the run learnt on {before} device(s) and goes on with {now}: what follows is another run than without the stop"
             ));
         }
+        let added = now.iter().filter(|(key, _)| of_the_rule(key));
+        let added: Vec<String> = added.map(|(key, value)| format!("{key} = {value}")).collect();
         let name = |one: &Recorded| {
             let Recorded { podracer, platform, platform_version, plugin, device_kind, .. } = one;
             format!("podracer {podracer}, {platform} {platform_version} ({plugin}), {device_kind}")
         };
         let (before, now) = (name(&self.recorded), name(recorded));
+        if !added.is_empty() {
+            warnings.push(format!(
+                "the run goes on with options that podracer chooses since: {}: results may differ in the last bits",
+                added.join(", ")
+            ));
+        }
         if before != now {
             warnings.push(format!(
                 "the run was on {before} and goes on with {now}: results may differ in the last bits"

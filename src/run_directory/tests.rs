@@ -2,18 +2,21 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
-use podracer_runtime::{Array, Checkpoint, Checkpoints};
+use podracer_runtime::{Array, Checkpoint, Checkpoints, OptionValue};
 use prost::Message;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 use super::events::{Event, checksum};
 use super::{
-    Counters, FilmName, Recorded, RunDirectory, RunOverview, RunProgress, identity_in, write_whole,
+    Counters, Files, FilmName, Recorded, RunDirectory, RunOverview, RunProgress, identity_in,
+    write_whole,
 };
 use crate::loading::{Overrides, load};
 use crate::parameters::sha256;
+use crate::registry::Registry;
 use crate::settings::{MetricsEvery, Settings, UsageError};
 use crate::training::{CallMetrics, Ended};
 
@@ -245,6 +248,36 @@ fn every_iteration_has_a_line_if_the_settings_say_so() {
     recording.calls(70 * 16, 0.0625);
     assert_eq!(recording.lines().len(), 70 * 16 * 4);
     recording.complete();
+}
+
+/// An option that podracer's rule has since a run was trained would keep it from going on.
+#[test]
+fn a_run_goes_on_with_the_options_that_the_rule_has_since() {
+    let with = |xla: &[(&str, OptionValue)]| {
+        let xla = xla.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        Settings { xla, ..settings() }
+    };
+    let level = ("xla_backend_optimization_level", OptionValue::Int(2));
+    let check = |before: &Settings, now: &Settings| {
+        let progress = RunProgress {
+            settings: serde_json::to_value(before).unwrap(),
+            recorded: recorded(),
+            counters: Counters::default(),
+            files: Files::default(),
+        };
+        progress.check(Path::new("checkpoint"), now, &recorded(), &Registry::built_in())
+    };
+    let warning = check(&with(&[]), &with(std::slice::from_ref(&level))).unwrap().unwrap();
+    let expected = "options that podracer chooses since: xla.xla_backend_optimization_level = 2";
+    assert!(warning.contains(expected), "{warning}");
+    assert_eq!(check(&with(&[level.clone()]), &with(&[level])).unwrap(), None);
+    for other in [
+        ("xla_backend_optimization_level", OptionValue::Int(1)),
+        ("xla_cpu_use_onednn", OptionValue::Bool(true)),
+    ] {
+        let error = check(&with(&[]), &with(&[other])).unwrap_err().to_string();
+        assert!(error.contains("was absent and is"), "{error}");
+    }
 }
 
 #[test]
