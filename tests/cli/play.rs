@@ -98,8 +98,7 @@ fn a_run_routes_a_board_of_ones_own() {
         "--set=anakin.environments=16",
         "--set=anakin.unroll=16",
         "--set=anakin.iterations_per_call=1",
-        "--set=agent.convs=[[4, 1, 1]]",
-        "--set=agent.features=8",
+        "--set=agent.hidden=[8]",
     ];
     result(&mut command(&train(&experiment, &run)[..]));
     let run = run.to_str().expect("UTF-8");
@@ -115,7 +114,7 @@ fn a_run_routes_a_board_of_ones_own() {
     for (arguments, expected) in [
         (["--set=environment.board=/nowhere", "--seed=1"], "cannot read the board `/nowhere`"),
         (["--set=agent.epochs=3", "--seed=1"], "is no setting of the environment"),
-        (["--set=environment.size=5", "--seed=1"], "f32[5,5,10]"),
+        (["--set=environment.wires=4", "--seed=1"], "f32[4,202]"),
     ] {
         let output = podracer(&[&["play", run][..], &arguments].concat()).assert().code(2);
         let message = self::text(&output.get_output().stderr);
