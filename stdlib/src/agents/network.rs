@@ -223,7 +223,8 @@ impl ActorCritic {
     /// Cooperative Multi-Agent Learning" (Sunehag et al. 2018). f32 `[]`
     #[track_caller]
     pub fn value(&self, features: Tensor) -> Tensor {
-        self.of_each_agent(features, |features| self.critic.apply(features)).sum()
+        let values = self.of_each_agent(features, |features| self.critic.apply(features).index(0));
+        if self.agents.is_some() { values.sum() } else { values }
     }
 
     /// The output of a network for each row of an input where several agents share it, and else for the input.
