@@ -358,15 +358,17 @@ impl Environment for Connector {
     }
 
     fn observation_space(&self) -> Space {
-        let (shape, low) = match self.view {
-            View::Board => (vec![self.size, self.size, 3 * self.wires + 1], 0.0),
-            View::Wires => (vec![self.wires, view::ROW], -1.0),
-        };
-        let description = match self.view {
-            View::Board => "path, head and target of each wire, time",
-            View::Wires => {
-                "of each wire the cells around its head, the way to its target, its place, whether it is connected, time"
-            }
+        let (shape, low, description) = match self.view {
+            View::Board => (
+                vec![self.size, self.size, 3 * self.wires + 1],
+                0.0,
+                "path, head and target of each wire, time",
+            ),
+            View::Wires => (
+                vec![self.wires, view::ROW],
+                -1.0,
+                "of each wire the cells around its head, the way to its target, its place, whether it is connected, time",
+            ),
         };
         Space::bounded(shape, low, 1.0).described(description)
     }
