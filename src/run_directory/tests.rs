@@ -267,10 +267,11 @@ fn a_run_goes_on_with_the_options_that_the_rule_has_since() {
         };
         progress.check(Path::new("checkpoint"), now, &recorded(), &Registry::built_in())
     };
-    let warning = check(&with(&[]), &with(std::slice::from_ref(&level))).unwrap().unwrap();
+    let now = with(&[level]);
+    let warning = check(&with(&[]), &now).unwrap().unwrap();
     let expected = "options that podracer chooses since: xla.xla_backend_optimization_level = 2";
     assert!(warning.contains(expected), "{warning}");
-    assert_eq!(check(&with(&[level.clone()]), &with(&[level])).unwrap(), None);
+    assert_eq!(check(&now, &now).unwrap(), None);
     for other in [
         ("xla_backend_optimization_level", OptionValue::Int(1)),
         ("xla_cpu_use_onednn", OptionValue::Bool(true)),
