@@ -177,10 +177,10 @@ fn totals<E: Environment<Observation = Tensor>>(
     let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
         let numbers = arange(BLOCK) + block * BLOCK as i32;
         // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
-        let keys = arange(BLOCK / PER_KEY) + block * (BLOCK / PER_KEY) as i32;
-        let (high, low) = vmap(keys, |number| {
-            let numbers = arange(count) + number * count as i32;
-            vmap(action_keys.clone(), |key| vmap(numbers, |number| words(&key, number)))
+        let fours = arange(BLOCK / PER_KEY) + block * (BLOCK / PER_KEY) as i32;
+        let (high, low) = vmap(fours, |four| {
+            let elements = arange(count) + four * count as i32;
+            vmap(action_keys.clone(), |key| vmap(elements, |element| words(&key, element)))
         });
         // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
         let parts = [high >> 16, high & 0xffffu32, low >> 16, low & 0xffffu32];

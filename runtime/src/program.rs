@@ -49,15 +49,10 @@ pub(crate) fn quick(options: &ProgramOptions, program: &Lowered, platform: &str)
     if platform != "cpu" || program.work >= QUICK_WORK {
         return options;
     }
-    let xla = &mut options.compile.xla;
     // Of the options that are given, those of the rule are nobody's choice for this program.
     let rule = XlaOptions::for_platform(platform).pairs();
-    xla.retain(|given| !rule.contains(given));
-    for (name, value) in XlaOptions::unoptimized() {
-        if xla.iter().all(|(given, _)| *given != name) {
-            xla.push((name, value));
-        }
-    }
+    options.compile.xla.retain(|given| !rule.contains(given));
+    options.compile.fill(XlaOptions::unoptimized());
     options
 }
 

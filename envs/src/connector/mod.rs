@@ -152,13 +152,24 @@ impl Connector {
     /// The neighbours of heads: rows and columns, `i32[n, 4]`, and whether they are on the board.
     #[track_caller]
     fn beside(&self, rows: Tensor, columns: Tensor) -> (Tensor, Tensor, Tensor) {
-        let size = self.size as i32;
         let to = |head: Tensor, way: fn((i32, i32)) -> i32| {
             head.expand_dims(1) + constant(WAYS.map(way)).expand_dims(0)
         };
         let (rows, columns) = (to(rows, |way| way.0), to(columns, |way| way.1));
-        let inside = rows.ge(0) & rows.lt(size) & columns.ge(0) & columns.lt(size);
-        (rows, columns, inside)
+        (rows, columns, self.inside(rows, columns))
+    }
+
+    /// True for places on the board. `bool` of their shape
+    #[track_caller]
+    fn inside(&self, rows: Tensor, columns: Tensor) -> Tensor {
+        let size = self.size as i32;
+        rows.ge(0) & rows.lt(size) & columns.ge(0) & columns.lt(size)
+    }
+
+    /// The numbers of the board at places; where they are not `inside` those of the first cell. `i32` of their shape
+    #[track_caller]
+    fn there(&self, state: &State, rows: Tensor, columns: Tensor, inside: Tensor) -> Tensor {
+        state.board.take(select(inside, self.cell(rows, columns), 0), 0)
     }
 
     /// Where moves lead, `i32[n]` 0 to 4, of which all are possible: rows, columns, and whether the head moves: not where a later one moves to
@@ -245,7 +256,7 @@ impl Connector {
     #[track_caller]
     fn open(&self, state: &State) -> Tensor {
         let (rows, columns, inside) = self.beside(state.rows, state.columns);
-        let there = state.board.take(select(inside, self.cell(rows, columns), 0), 0);
+        let there = self.there(state, rows, columns, inside);
         let target = self.numbers(TARGET).expand_dims(1);
         inside & (there.eq(FREE) | there.eq(target)) & !self.connected(state).expand_dims(1)
     }

@@ -62,8 +62,8 @@ impl Connector {
             places.reshape([wires, SIDE * SIDE])
         };
         let (rows, columns) = (around(state.rows, 1), around(state.columns, 2));
-        let inside = rows.ge(0) & rows.lt(size) & columns.ge(0) & columns.lt(size);
-        let number = state.board.take(select(inside, self.cell(rows, columns), 0), 0);
+        let inside = self.inside(rows, columns);
+        let number = self.there(state, rows, columns, inside);
         let of_wire = inside & number.ne(FREE) & number.ne(self.obstacle());
         let own = of_wire & ((number - PATH) / 3).eq(arange(wires).expand_dims(1));
         let is = |part: i32| (number - PATH).rem(3).eq(part - PATH);

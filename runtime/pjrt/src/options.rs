@@ -134,12 +134,17 @@ impl CompileOptions {
     /// that the rule holds for every program.
     pub fn with_rule(&self, platform: &str) -> Self {
         let mut options = self.clone();
-        for (name, value) in XlaOptions::for_platform(platform).pairs() {
+        options.fill(XlaOptions::for_platform(platform).pairs());
+        options
+    }
+
+    /// Adds those of XLA's options whose names are left open.
+    pub fn fill(&mut self, xla: impl IntoIterator<Item = (String, OptionValue)>) {
+        for (name, value) in xla {
             if self.xla.iter().all(|(given, _)| *given != name) {
-                options.xla.push((name, value));
+                self.xla.push((name, value));
             }
         }
-        options
     }
 
     /// Tells if [`CompileOptions::encode`] needs XLA's own `DebugOptions`.
@@ -254,26 +259,25 @@ impl XlaOptions {
     /// Says, on a CPU, that a `while` loop becomes one kernel on one thread, whatever its size. Environment stepping gains 5 to
     /// 19 times; a loop with large matrix products in it loses its threads.
     #[must_use]
-    pub fn whole_loop(mut self) -> Self {
-        if self.platform == "cpu" {
-            self.options.retain(|(name, _)| name != EXTRA);
-            let value = format!("{},{LSR_OFF}", small_loop(1_000_000_000));
-            self.options.push((EXTRA.to_owned(), OptionValue::String(value)));
-        }
-        self
+    pub fn whole_loop(self) -> Self {
+        let value = format!("{},{LSR_OFF}", small_loop(1_000_000_000));
+        self.on_cpu(EXTRA, OptionValue::String(value))
     }
 
     /// [`XlaOptions::whole_loop`] for a program that steps environments and does nothing else: LLVM optimizes it as far as it can, which
     /// makes it up to a fifth faster.
     #[must_use]
     pub fn stepping(self) -> Self {
-        let mut stepping = self.whole_loop();
-        for (name, value) in &mut stepping.options {
-            if name == LEVEL {
-                *value = OptionValue::Int(3);
-            }
+        self.whole_loop().on_cpu(LEVEL, OptionValue::Int(3))
+    }
+
+    /// These options with another value of one of them, on a CPU.
+    fn on_cpu(mut self, name: &str, value: OptionValue) -> Self {
+        if self.platform == "cpu" {
+            self.options.retain(|(given, _)| given != name);
+            self.options.push((name.to_owned(), value));
         }
-        stepping
+        self
     }
 
     /// Options with which a program for a CPU compiles in a fraction of the time and runs slower: LLVM leaves its code as it is, which
