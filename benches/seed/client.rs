@@ -198,6 +198,7 @@ fn echo(address: &Address, spec: &HostSpec, counts: &Arc<Counts>) -> Result<()> 
                 truncated: flags.clone(),
                 final_observations: Bytes::new(),
                 legal_actions: Bytes::new(),
+                success: Bytes::new(),
             };
             sequence += 1;
             say.send(FromWorker { message: Some(WorkerMessage::Step(step)) }).await?;

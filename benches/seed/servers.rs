@@ -34,6 +34,7 @@ pub fn spec(shape: &[usize], environments: usize) -> HostSpec {
         truncates: false,
         skips: false,
         masks: false,
+        succeeds: false,
     }
 }
 

@@ -111,7 +111,7 @@ pub trait Environment: Clone + 'static {
     }
 
     /// Share of the task that is done in a state, f32 `[]` from 0 to 1, such as that of the wires that are connected. Its mean over the last
-    /// states of episodes is the metric `episode_success` of Anakin loops, for tasks of which the return says little. `None` if there is no such share; whether
+    /// states of episodes is the metric `episode_success`, for tasks of which the return says little. `None` if there is no such share; whether
     /// there is must not depend on the state.
     fn success(&self, state: &Self::State) -> Option<Tensor> {
         let _ = state;

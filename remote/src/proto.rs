@@ -165,6 +165,10 @@ pub struct Step {
     /// environment, and each of its elements, has a legal action. Empty if the environments have no masks.
     #[prost(bytes = "bytes", tag = "7")]
     pub legal_actions: ::prost::bytes::Bytes,
+    /// Share of its task that was done in each episode that ended, from 0 to 1: of k environments with a flag, in order, F32 \[k\]. It is for the
+    /// metric `episode_success` of a run whose environments have one. Empty if the worker does not tell it; older learners ignore it.
+    #[prost(bytes = "bytes", tag = "8")]
+    pub success: ::prost::bytes::Bytes,
 }
 /// The actions that the environments take next.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -76,6 +76,8 @@ pub(crate) fn spaces_from_wire(
         truncates: spaces.truncates,
         skips: spaces.skips,
         masks: spaces.masks,
+        // A worker tells them or not: steps say so themselves.
+        succeeds: false,
     })
 }
 
@@ -210,6 +212,7 @@ mod tests {
             truncates: true,
             skips: false,
             masks: false,
+            succeeds: false,
         }
     }
 

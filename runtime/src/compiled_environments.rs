@@ -2,7 +2,7 @@
 
 use podracer_dsl::Report;
 use podracer_dsl::prelude::{
-    Key, Log, Spec, Tensor, Tree, collect, i32 as i32_spec, trace, u32 as u32_spec,
+    Key, Log, Spec, Tensor, Tree, collect, f32 as f32_spec, i32 as i32_spec, trace, u32 as u32_spec,
 };
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepOutcome};
 
@@ -29,7 +29,8 @@ pub struct CompiledEnvironments {
 impl CompiledEnvironments {
     /// Compiles the two functions for the device that `options` name. `begin` makes the environments, their first
     /// observations and their first masks of legal actions, if they have any, from the run's key and the global index of the
-    /// first one; `step` takes a batch of actions.
+    /// first one; `step` takes a batch of actions, and gives the successes too, f32 `[N]`, of environments that have some
+    /// ([`HostSpec::succeeds`]).
     ///
     /// # Errors
     /// [`SebulbaError::Trace`] with the mistakes of the functions, [`SebulbaError::Options`] where they are not what `spec`
@@ -40,7 +41,7 @@ impl CompiledEnvironments {
         options: &ProgramOptions,
         spec: HostSpec,
         begin: impl FnOnce(Key, Tensor) -> (S, Tensor, Option<Tensor>),
-        step: impl FnOnce(S, Tensor) -> (S, StepOutcome),
+        step: impl FnOnce(S, Tensor) -> (S, StepOutcome, Option<Tensor>),
     ) -> Result<Self, SebulbaError> {
         let begin = trace((u32_spec([2]), i32_spec([])), |(key, first)| {
             begin(Key::from_words(key), first)
@@ -49,13 +50,15 @@ impl CompiledEnvironments {
         let action = Spec::<Tensor>(spec.action_type());
         let step = trace((state, &action), |(state, action)| collect(|| step(state, action)))?;
         let (stepped, log) = &**step.results();
-        let (stepped, outcome) = &**stepped;
+        let (stepped, outcome, success) = &**stepped;
         let expected = spec.outcome();
+        let succeeds = f32_spec([spec.environments]);
+        let told = *success == Spec(spec.succeeds.then_some(succeeds));
         let shows =
             **observation == spec.observation_type() && *legal_actions == expected.legal_actions;
-        if !shows || *outcome != expected || stepped != state {
+        if !shows || !told || *outcome != expected || stepped != state {
             return Err(SebulbaError::Options(format!(
-                "environments of {spec:?} show {observation} with masks {legal_actions}, and step from {state} to {stepped} with {outcome}: \
+                "environments of {spec:?} show {observation} with masks {legal_actions}, and step from {state} to {stepped} with {outcome} and successes {success}: \
                  expected {expected}"
             )));
         }
@@ -74,7 +77,7 @@ impl CompiledEnvironments {
             state: Vec::new(),
             under_way: None,
             log: Spec::clone(log),
-            outcome: outcome.leaves().len(),
+            outcome: outcome.leaves().len() + success.leaves().len(),
             reports: Vec::new(),
         })
     }
@@ -97,6 +100,13 @@ fn run(program: &Executable, arguments: Vec<Argument<'_>>) -> Result<Vec<Buffer>
 fn fetch(buffer: &Buffer, into: &mut [u8]) -> Result<(), HostError> {
     into.copy_from_slice(buffer.to_host().map_err(HostError::failed)?.bytes());
     Ok(())
+}
+
+/// Reads f32s from their bytes.
+fn read_floats(bytes: &[u8], into: &mut [f32]) {
+    for (number, bytes) in into.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *number = f32::from_le_bytes(*bytes);
+    }
 }
 
 impl HostEnvironment for CompiledEnvironments {
@@ -153,8 +163,12 @@ impl HostEnvironment for CompiledEnvironments {
         for (leaf, into) in outcome.iter().zip(into) {
             fetch(leaf, into)?;
         }
-        for (reward, bytes) in step.reward.iter_mut().zip(rewards.as_chunks::<4>().0) {
-            *reward = f32::from_le_bytes(*bytes);
+        read_floats(&rewards, step.reward);
+        let ended = step.terminated.contains(&1) || step.truncated.contains(&1);
+        if let Some(successes) = outcome.last().filter(|_| self.spec.succeeds && ended) {
+            let mut bytes = rewards;
+            fetch(successes, &mut bytes)?;
+            read_floats(&bytes, step.success);
         }
         Ok(())
     }

@@ -33,6 +33,9 @@ struct Outcome {
     episode_return: Spread,
     /// Steps, or the agent's moves against an opponent.
     episode_length: Spread,
+    /// Share of the task that was done, of environments that tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    episode_success: Option<Spread>,
     interrupted: bool,
     #[serde(flatten)]
     against: Option<Against>,
@@ -161,6 +164,8 @@ pub(super) fn eval(
     let spread = |number_of: fn(&Played) -> f64| {
         Spread::of(&played.iter().map(number_of).collect::<Vec<_>>())
     };
+    let successes: Vec<f64> =
+        played.iter().filter_map(|episode| episode.success).map(f64::from).collect();
     let outcome = Outcome {
         run_dir: args.run.display().to_string(),
         iterations: found.checkpoint.iterations,
@@ -169,6 +174,7 @@ pub(super) fn eval(
         episodes: played.len(),
         episode_return: spread(|episode| f64::from(episode.episode_return)),
         episode_length: spread(|episode| f64::from(episode.length)),
+        episode_success: (!successes.is_empty()).then(|| Spread::of(&successes)),
         interrupted: played.len() < play.episodes,
         experiment: ready.settings.experiment,
         against,
@@ -177,7 +183,7 @@ pub(super) fn eval(
         serde_json::to_string(&outcome)? + "\n"
     } else {
         format!(
-            "{} after {}, {} actions, {}, seed {}\n{}return: {}\nlength: {}\n",
+            "{} after {}, {} actions, {}, seed {}\n{}return: {}\nlength: {}\n{}",
             outcome.experiment,
             plural(outcome.iterations as usize, "iteration"),
             outcome.policy,
@@ -186,6 +192,7 @@ pub(super) fn eval(
             outcome.against.map_or_else(String::new, |against| against.to_string()),
             outcome.episode_return,
             outcome.episode_length,
+            outcome.episode_success.map_or_else(String::new, |share| format!("success: {share}\n")),
         )
     })?;
     Ok(if outcome.interrupted { INTERRUPTED } else { 0 })

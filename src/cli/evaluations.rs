@@ -97,7 +97,11 @@ impl Evaluations {
         };
         let mean_return = mean(|episode| f64::from(episode.episode_return));
         let mean_length = mean(|episode| f64::from(episode.length));
+        let successes: Option<f64> =
+            played.iter().map(|episode| episode.success.map(f64::from)).sum();
+        let success = successes.map(|sum| ("eval_success", sum / played.len() as f64));
         let values = [("eval_return", mean_return), ("eval_length", mean_length)];
+        let values: Vec<_> = values.into_iter().chain(success).collect();
         directory.record_evaluation((iterations, counters.env_steps), &values)?;
         let evaluated = Evaluated { iterations, mean_return };
         counters.evaluated = Some(evaluated);

@@ -127,6 +127,7 @@ impl Evaluator for FakeEvaluator {
         let episode = |index: usize| Played {
             episode_return: if calls == 4 { 0.0 } else { (calls as usize + index % 2) as f32 },
             length: calls as u32,
+            success: None,
         };
         Ok((0..self.0.episodes).map(episode).collect())
     }

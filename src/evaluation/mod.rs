@@ -44,13 +44,15 @@ pub struct Play {
     pub views: bool,
 }
 
-/// Return and length of an episode.
+/// Return, length and success of an episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Played {
     /// Sum of the rewards, not discounted.
     pub episode_return: f32,
     /// Number of steps.
     pub length: u32,
+    /// Share of its task that was done, from 0 to 1; `None` of an environment that does not tell it.
+    pub success: Option<f32>,
 }
 
 /// Plays episodes with the parameters of a checkpoint, on a device by its index in [`Client::devices`].
@@ -324,7 +326,8 @@ impl Record {
         let (terminated, truncated) = memory.ended(i);
         let done = terminated || truncated;
         if done {
-            let episode = std::mem::take(&mut self.running[i]);
+            let episode =
+                Played { success: memory.success(i), ..std::mem::take(&mut self.running[i]) };
             if self.left[i] > 0 {
                 self.left[i] -= 1;
                 self.played.push(episode);
@@ -375,6 +378,7 @@ mod tests {
             terminated: step.terminated,
             truncated: step.truncated,
             legal_actions: masks,
+            success: step.success,
         }
     }
 
@@ -434,7 +438,7 @@ mod tests {
         };
         // Untold, it puts a seventh stone into the first column. Told, it goes on with the next columns, until the first player has four in
         // a row.
-        assert_eq!(played(true), [Played { episode_return: -1.0, length: 7 }; 2]);
-        assert_eq!(played(false), [Played { episode_return: 1.0, length: 19 }; 2]);
+        assert_eq!(played(true), [Played { episode_return: -1.0, length: 7, success: None }; 2]);
+        assert_eq!(played(false), [Played { episode_return: 1.0, length: 19, success: None }; 2]);
     }
 }

@@ -72,6 +72,7 @@ impl CentralTraining {
         let run = central.start(client, &self.lanes_of_device(), origin, workers)?;
         let CentralSettings { environments, host, .. } = self.central.settings();
         let lanes = self.acting() * environments;
+        let shows = (self.frames_per_step, self.batches.spec.succeeds);
         Ok(Box::new(TrainingRun {
             run,
             measures: CentralMeasures::default(),
@@ -80,7 +81,7 @@ impl CentralTraining {
             counted_restarts: 0,
             inference: self.acting(),
             on_host: host.replay == ReplayMemory::Host,
-            calls: Calls::new(host, lanes, self.frames_per_step, client.world(), from)?,
+            calls: Calls::new(host, lanes, shows, client.world(), from)?,
             stale: self.central.agent().staleness() == Staleness::Tolerated && host.lag > 0,
             lag: host.lag,
         }))

@@ -72,12 +72,12 @@ impl Training for SebulbaTraining {
         let run =
             sebulba.begin(client, &self.batches.spec, origin, |_thread| self.batches.make())?;
         let lanes = settings.actor_threads() * self.batches.spec.environments;
-        let frames = self.frames_per_step;
+        let shows = (self.frames_per_step, self.batches.spec.succeeds);
         Ok(Box::new(TrainingRun {
             run,
             restarts: 0,
             actors: settings.actor_threads(),
-            calls: Calls::new(&settings.host, lanes, frames, client.world(), from)?,
+            calls: Calls::new(&settings.host, lanes, shows, client.world(), from)?,
         }))
     }
 

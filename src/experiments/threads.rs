@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use podracer_dsl::Report;
 use podracer_runtime::{
-    Activity, Checkpoint, HostLoopSettings, IterationReport, ReplayMemory, ThreadTimes, World,
+    Activity, Checkpoint, Episode, HostLoopSettings, IterationReport, ReplayMemory, ThreadTimes,
+    World,
 };
 
 use super::recent::RecentReturns;
@@ -43,6 +44,8 @@ pub(super) struct Calls {
     pub(super) recent: RecentReturns,
     steps_per_iteration: u64,
     frames_per_step: usize,
+    /// True if episodes have successes.
+    succeed: bool,
     /// Times of the threads at the end of the last call; empty before the first.
     times: Vec<ThreadTimes>,
     /// True in a process that follows another, to which a failed check of its own programs is not told.
@@ -50,11 +53,12 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// The calls of a run with so many lanes in each process, from a checkpoint or the beginning.
+    /// The calls of a run with so many lanes in each process, from a checkpoint or the beginning; with how many frames in a step, and
+    /// whether episodes have successes.
     pub(super) fn new(
         settings: &HostLoopSettings,
         lanes: usize,
-        frames_per_step: usize,
+        (frames_per_step, succeed): (usize, bool),
         world: Option<World>,
         from: Option<&Checkpoint>,
     ) -> Result<Self> {
@@ -63,6 +67,7 @@ impl Calls {
             recent: RecentReturns::restored(from)?,
             steps_per_iteration: (world.map_or(1, World::size) * lanes * settings.unroll) as u64,
             frames_per_step,
+            succeed,
             times: Vec::new(),
             follows: world.is_some_and(|world| !world.is_first()),
         })
@@ -101,7 +106,7 @@ impl Calls {
         Ok(CallMetrics {
             env_steps,
             iterations: reports.len() as u64,
-            per_iteration: per_iteration(reports, names),
+            per_iteration: per_iteration(reports, names, self.succeed),
             recent: self.recent.with(episodes.map(|episode| Ended {
                 episodes: 1,
                 return_sum: f64::from(episode.episode_return),
@@ -204,7 +209,11 @@ pub(super) fn shares(
 }
 
 /// The agent's metrics, the episodes that ended in each iteration (NaN where none did), lag and queue.
-fn per_iteration(reports: &[IterationReport], names: &[String]) -> Vec<(String, Vec<f32>)> {
+fn per_iteration(
+    reports: &[IterationReport],
+    names: &[String],
+    succeed: bool,
+) -> Vec<(String, Vec<f32>)> {
     let series = |number_of: &dyn Fn(&IterationReport) -> f32| {
         reports.iter().map(number_of).collect::<Vec<f32>>()
     };
@@ -213,13 +222,18 @@ fn per_iteration(reports: &[IterationReport], names: &[String]) -> Vec<(String, 
         .enumerate()
         .map(|(i, name)| (name.clone(), series(&|report| report.metrics[i])))
         .collect();
-    let mean = |report: &IterationReport, number_of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
-        report.episodes.iter().map(number_of).sum::<f32>() / report.episodes.len() as f32
+    let mut mean_of = |name: &str, number_of: fn(&Episode) -> Option<f32>| {
+        let means = series(&|report| {
+            let numbers: Vec<f32> = report.episodes.iter().filter_map(number_of).collect();
+            numbers.iter().sum::<f32>() / numbers.len() as f32
+        });
+        all.push((name.to_owned(), means));
     };
-    let returns = series(&|report| mean(report, &|episode| episode.episode_return));
-    let lengths = series(&|report| mean(report, &|episode| episode.length as f32));
-    all.push(("episode_return".to_owned(), returns));
-    all.push(("episode_length".to_owned(), lengths));
+    mean_of("episode_return", |episode| Some(episode.episode_return));
+    mean_of("episode_length", |episode| Some(episode.length as f32));
+    if succeed {
+        mean_of("episode_success", |episode| episode.success);
+    }
     all.push(("parameter_lag".to_owned(), series(&|report| report.lag as f32)));
     all.push(("queued".to_owned(), series(&|report| report.queued as f32)));
     all

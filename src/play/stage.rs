@@ -183,6 +183,9 @@ impl<E: Environment<Observation = Tensor>> Environment for Pictured<E> {
     fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
         self.environment.legal_actions(&state.environment)
     }
+    fn success(&self, state: &Self::State) -> Option<Tensor> {
+        self.environment.success(&state.environment)
+    }
     fn players(&self) -> usize {
         self.environment.players()
     }

@@ -231,7 +231,11 @@ fn games_of<E: Environment<Observation = Tensor>, O: Opponent<E>>(
     let (rewards, moves) = &*program.run((state, seed))?.to_host()?;
     let played = rewards.to_vec::<f32>()?.into_iter().zip(moves.to_vec::<i32>()?);
     let mut played: Vec<Played> = played
-        .map(|(episode_return, moves)| Played { episode_return, length: moves.unsigned_abs() })
+        .map(|(episode_return, moves)| Played {
+            episode_return,
+            length: moves.unsigned_abs(),
+            success: None,
+        })
         .collect();
     let second = played.split_off(first);
     Ok([played, second])

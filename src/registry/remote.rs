@@ -41,6 +41,8 @@ struct Remote {
     skips: bool,
     /// True if steps say which of the discrete actions are legal.
     masks: bool,
+    /// True if steps that end an episode say how much of its task was done: the metric `episode_success`.
+    succeeds: bool,
 }
 
 impl Remote {
@@ -69,6 +71,7 @@ impl Remote {
             truncates: self.truncates,
             skips: self.skips,
             masks: self.masks,
+            succeeds: self.succeeds,
         })
     }
 }

@@ -35,16 +35,20 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
     #[track_caller]
     pub fn spec(&self) -> HostSpec {
         // An environment with mistakes is refused where its functions are compiled.
-        let masks = eval_shape((key(),), |(key,)| {
-            self.environment.legal_actions(&self.environment.initial_state(key))
+        let tells = eval_shape((key(),), |(key,)| {
+            let state = self.environment.initial_state(key);
+            (self.environment.legal_actions(&state), self.environment.success(&state))
         });
+        let (masks, succeeds) = tells
+            .map_or((false, false), |Spec((masks, success))| (masks.is_some(), success.is_some()));
         HostSpec {
             environments: self.environments,
             observation: self.environment.observation_space(),
             action: self.environment.action_space(),
             truncates: self.environment.truncates(),
             skips: false,
-            masks: masks.is_ok_and(|masks| masks.is_some()),
+            masks,
+            succeeds,
         }
     }
 
@@ -64,20 +68,21 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         (HostLanes { environment, keys, time: scalar(0) }, observation, legal_actions)
     }
 
-    /// Steps all environments once.
+    /// Steps all environments once. The last result is the success of each environment's state before any reset, f32 `[N]`, of one that
+    /// has [`Environment::success`].
     #[track_caller]
     pub fn step(
         &self,
         lanes: HostLanes<E::State>,
         action: Tensor,
-    ) -> (HostLanes<E::State>, StepOutcome) {
+    ) -> (HostLanes<E::State>, StepOutcome, Option<Tensor>) {
         let HostLanes { environment, keys, time } = lanes;
         let last = time.eq(self.unroll as i32 - 1);
         let lanes = (environment, Keys::from_words(keys), action);
-        let (environment, keys, outcome) = vmap(lanes, |(state, key, action)| {
+        let (environment, keys, outcome, success) = vmap(lanes, |(state, key, action)| {
             let [step_key, reset_key] = [1, 2].map(|which| step_key(&key, time, which));
-            let (state, timestep) =
-                self.environment.step_with_keys(state, action, step_key, reset_key);
+            let (state, timestep, success) =
+                self.environment.step_with_success(state, action, step_key, reset_key);
             let shown = self.environment.truncates().then_some(timestep.observation);
             let outcome = StepOutcome {
                 observation: self.environment.observe(state.clone()),
@@ -88,9 +93,9 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
                 legal_actions: self.environment.legal_actions(&state),
             };
             let keys = select(last, next_key(&key).words(), key.words());
-            (state, keys, outcome)
+            (state, keys, outcome, success)
         });
         let time = select(last, 0, time + 1);
-        (HostLanes { environment, keys, time }, outcome)
+        (HostLanes { environment, keys, time }, outcome, success)
     }
 }

@@ -128,6 +128,65 @@ fn a_worker_says_which_actions_are_legal() {
     assert_eq!(told(&output)["params_sha256"], expected["params_sha256"]);
 }
 
+/// Learners here, learners of workers here, and of workers elsewhere that bring the environment along.
+#[test]
+fn the_share_of_a_task_that_is_done_is_a_metric_wherever_it_is_stepped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = ["environment.size=3", "environment.wires=1", "environment.time_limit=6"];
+    let sets =
+        |sets: &[&str]| -> Vec<String> { sets.iter().map(|set| format!("--set={set}")).collect() };
+    let agent = sets(&["agent.kind=ppo", "agent.hidden=[8]", "agent.torso=none"]);
+    let game = [sets(&["environment.name=connector"]), sets(&small)].concat();
+    let size = ["--steps=4096".to_owned()];
+    let successes = |run: &str| -> Vec<f64> {
+        let metrics = std::fs::read_to_string(folder.path().join(run).join("metrics.jsonl"));
+        let metrics = metrics.expect("there are metrics");
+        let lines = metrics.lines().map(serde_json::from_str::<serde_json::Value>);
+        let success = |line: serde_json::Value| line["episode_success"].as_f64();
+        lines.filter_map(|line| success(line.expect("JSON"))).collect()
+    };
+    for (experiment, run) in [("cartpole-sebulba-ppo", "here"), ("cartpole-central-ppo", "central")]
+    {
+        let run_dir = format!("--run-dir={run}");
+        let more = [&game[..], &agent, &size].concat();
+        podracer(&["train", experiment, &run_dir, "--set=train.eval_every=4"])
+            .args(more)
+            .current_dir(&folder)
+            .assert()
+            .success();
+        let told = successes(run);
+        assert!(told.iter().all(|share| (0.0..=1.0).contains(share)), "{told:?}");
+        assert!(told.iter().any(|share| *share > 0.0), "{told:?}");
+        let played = podracer(&["eval", run, "--json"]).current_dir(&folder).assert();
+        let result: serde_json::Value =
+            serde_json::from_slice(&played.success().get_output().stdout).expect("JSON");
+        assert!(result["episode_success"]["mean"].is_number(), "{result}");
+    }
+
+    let remote = [
+        "environment.name=remote",
+        "environment.observation=\"box([3, 3, 4], 0, 1)\"",
+        "environment.action=\"multi_discrete([5])\"",
+        "environment.truncates=true",
+        "environment.masks=true",
+        "environment.succeeds=true",
+    ];
+    let serve = ["serve", "cartpole-central-ppo", "--listen=unix:a.sock", "--run-dir=served"];
+    let serve = command(&serve)
+        .args([&sets(&remote)[..], &agent, &size].concat())
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut serve = serve.expect("the program runs");
+    podracer(&["work", "--connect=unix:a.sock", "--environments=16", "--environment=connector"])
+        .args(sets(&small))
+        .current_dir(&folder)
+        .assert()
+        .success();
+    assert!(soon_over(&mut serve).success());
+    assert!(successes("served").iter().any(|share| *share > 0.0), "{:?}", successes("served"));
+}
+
 /// The run directory was made first, and the corrected command found it there.
 #[test]
 fn a_learner_that_is_refused_leaves_no_run_directory() {

@@ -32,6 +32,7 @@ fn learner(
             truncates: true,
             skips: false,
             masks: false,
+            succeeds: false,
         },
         unroll: 8,
     };

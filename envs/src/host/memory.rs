@@ -18,6 +18,9 @@ pub struct HostStep<'a> {
     pub truncated: &'a mut [u8],
     /// Masks of the actions that are legal next: 1 for each that is, else 0. `[N, n]`; empty if the environment has no masks.
     pub legal_actions: &'a mut [u8],
+    /// Share of the task that was done in the episode that ended, from 0 to 1. It is read only where one ended. `[N]`; empty if the
+    /// environment has none ([`HostSpec::succeeds`]).
+    pub success: &'a mut [f32],
 }
 
 impl HostStep<'_> {
@@ -36,6 +39,7 @@ impl HostStep<'_> {
             ("`terminated`", n, self.terminated.len()),
             ("`truncated`", n, self.truncated.len()),
             ("the masks of legal actions", masks(spec), self.legal_actions.len()),
+            ("the successes", 4 * successes(spec), 4 * self.success.len()),
         ] {
             if expected != got {
                 return Err(HostError::Length { what, expected, got });
@@ -51,6 +55,7 @@ impl HostStep<'_> {
         let legal = environments.start * actions..environments.end * actions;
         let bytes = environments.start * size..environments.end * size;
         let shown = if self.next_observation.is_empty() { 0..0 } else { bytes.clone() };
+        let succeeded = if self.success.is_empty() { 0..0 } else { environments.clone() };
         HostStep {
             observation: &mut self.observation[bytes],
             next_observation: &mut self.next_observation[shown],
@@ -58,6 +63,7 @@ impl HostStep<'_> {
             terminated: &mut self.terminated[environments.clone()],
             truncated: &mut self.truncated[environments],
             legal_actions: &mut self.legal_actions[legal],
+            success: &mut self.success[succeeded],
         }
     }
 
@@ -82,11 +88,17 @@ pub struct StepMemory {
     pub(super) terminated: Vec<u8>,
     pub(super) truncated: Vec<u8>,
     legal_actions: Vec<u8>,
+    pub(super) success: Vec<f32>,
 }
 
 /// Bytes of the masks of a batch.
 fn masks(spec: &HostSpec) -> usize {
     if spec.masks { spec.legal_actions_type().bytes() } else { 0 }
+}
+
+/// Number of the successes of a batch.
+fn successes(spec: &HostSpec) -> usize {
+    if spec.succeeds { spec.environments } else { 0 }
 }
 
 impl StepMemory {
@@ -102,6 +114,7 @@ impl StepMemory {
             terminated: vec![0; n],
             truncated: vec![0; n],
             legal_actions: vec![0; masks(spec)],
+            success: vec![0.0; successes(spec)],
         }
     }
 
@@ -114,6 +127,7 @@ impl StepMemory {
             terminated: &mut self.terminated,
             truncated: &mut self.truncated,
             legal_actions: &mut self.legal_actions,
+            success: &mut self.success,
         }
     }
 
@@ -155,6 +169,12 @@ impl StepMemory {
     #[must_use]
     pub fn legal_actions(&self) -> &[u8] {
         &self.legal_actions
+    }
+
+    /// Share of the task that was done in the episode of an environment, if the step ended it; `None` if the environment has none.
+    #[must_use]
+    pub fn success(&self, environment: usize) -> Option<f32> {
+        self.success.get(environment).copied()
     }
 
     /// Rewards of the step, `[N]`.

@@ -119,6 +119,8 @@ pub struct HostSpec {
     pub skips: bool,
     /// True if steps have masks of the actions that are legal next, [`HostSpec::legal_actions_type`].
     pub masks: bool,
+    /// True if steps that end an episode say how much of its task was done, as [`Environment::success`](crate::Environment::success).
+    pub succeeds: bool,
 }
 
 impl HostSpec {

@@ -70,6 +70,7 @@ impl<E: NativeEnvironment> Pool<E> {
             truncates: prototype.truncates(),
             skips: false,
             masks: false,
+            succeeds: false,
         };
         let part = |index: usize| {
             let bound = |part: usize| part * environments / parts;

@@ -106,6 +106,9 @@ pub struct WorkerStep {
     pub next_observation: Option<Bytes>,
     /// 1 for each action that is legal next, else 0. bool `[n, ..]`; `None` if the environments have no masks.
     pub legal_actions: Option<Bytes>,
+    /// Share of the task that was done in each episode that the step ended, `[n]` of which the others are not read; `None` if the worker
+    /// does not tell it.
+    pub success: Option<Box<[f32]>>,
 }
 
 impl WorkerStep {
@@ -121,10 +124,11 @@ impl WorkerStep {
             truncated: copied(&memory.truncated),
             next_observation: sometimes(memory.next_observation()),
             legal_actions: sometimes(memory.legal_actions()),
+            success: (!memory.success.is_empty()).then(|| memory.success.as_slice().into()),
         }
     }
 
-    /// Checks that the step has the arrays of a batch of this spec, and their lengths.
+    /// Checks that the step has the arrays of a batch of this spec, and their lengths. Nobody must tell successes.
     ///
     /// # Errors
     /// A sentence with the first that it has not.
@@ -151,7 +155,12 @@ impl WorkerStep {
                 (None, _) => return Err(format!("`{what}` is not of these environments")),
             }
         }
-        Ok(())
+        match &self.success {
+            Some(success) if success.len() != n => {
+                Err(format!("`success` must have {n} numbers and has {}", success.len()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The bytes of each leaf of [`StepOutcome`](super::StepOutcome), in its order.
@@ -183,6 +192,7 @@ mod tests {
             truncates: false,
             skips: false,
             masks: true,
+            succeeds: false,
         };
         let step = WorkerStep {
             observation: vec![0; 12].into(),
@@ -191,6 +201,7 @@ mod tests {
             truncated: vec![0; 3].into(),
             next_observation: None,
             legal_actions: Some(vec![1; 15].into()),
+            success: Some([0.0; 3].into()),
         };
         assert_eq!(step.check(&spec(3)), Ok(()));
         let refused = |step: &WorkerStep, environments| {
@@ -203,6 +214,8 @@ mod tests {
         assert_eq!(problem, "`legal_actions` must have 15 bytes for 3 environments and has 14");
         let more = WorkerStep { next_observation: Some(Bytes::new()), ..step.clone() };
         assert_eq!(refused(&more, 3), "`next_observation` is not of these environments");
+        let fewer = WorkerStep { success: Some([0.0; 2].into()), ..step.clone() };
+        assert_eq!(refused(&fewer, 3), "`success` must have 3 numbers and has 2");
         let less = WorkerStep { legal_actions: None, ..step };
         assert_eq!(refused(&less, 3), "`legal_actions` is missing");
     }

@@ -1,6 +1,6 @@
 //! Automatic resets: the next episode begins in the step that ends one.
 
-use crate::checked::{checked_legal_actions, checked_next_episode, checked_step};
+use crate::checked::{checked_legal_actions, checked_next_episode, checked_step, checked_success};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -32,8 +32,28 @@ impl<E: Environment> AutoReset<E> {
         reset_key: Key,
     ) -> (E::State, TimeStep<E::Observation>) {
         let (state, timestep) = checked_step(&self.environment, state, action, step_key);
-        let first = || checked_next_episode(&self.environment, state.clone(), reset_key);
-        (cond(timestep.done().rarely(), first, || state.clone()), timestep)
+        (self.begin_if(timestep.done(), state, reset_key), timestep)
+    }
+
+    /// [`AutoReset::step_with_keys`], with the [`success`](Environment::success) of the state that the step leads to, before any reset.
+    #[track_caller]
+    pub fn step_with_success(
+        &self,
+        state: E::State,
+        action: Tensor,
+        step_key: Key,
+        reset_key: Key,
+    ) -> (E::State, TimeStep<E::Observation>, Option<Tensor>) {
+        let (state, timestep) = checked_step(&self.environment, state, action, step_key);
+        let success = checked_success(&self.environment, &state);
+        (self.begin_if(timestep.done(), state, reset_key), timestep, success)
+    }
+
+    /// The next episode's first state if the state ended one, else the state itself.
+    #[track_caller]
+    fn begin_if(&self, done: Tensor, state: E::State, key: Key) -> E::State {
+        let first = || checked_next_episode(&self.environment, state.clone(), key);
+        cond(done.rarely(), first, || state.clone())
     }
 }
 

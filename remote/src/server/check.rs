@@ -1,9 +1,10 @@
 //! Checks of what a worker says its environments did.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use podracer_envs::host::{HostSpec, WorkerStep};
 use podracer_envs::{Bounds, Space};
 
+use super::ended;
 use crate::packed::{unpack_flags, unpack_rewards};
 use crate::proto;
 
@@ -39,7 +40,7 @@ impl StepCheck {
     /// The bytes of the longest step: every environment has ended, and what frames and fields take.
     pub(super) fn most_bytes(&self) -> usize {
         let n = self.spec.environments;
-        let arrays = n * (self.size * (1 + usize::from(self.spec.truncates)) + 6);
+        let arrays = n * (self.size * (1 + usize::from(self.spec.truncates)) + 10);
         arrays + arrays / 64 + (4 << 10)
     }
 
@@ -51,7 +52,7 @@ impl StepCheck {
         if step.sequence != sequence {
             return Err(format!("expected step {sequence}, got step {}", step.sequence));
         }
-        let last = step.final_observations.clone();
+        let (last, told) = (step.final_observations.clone(), step.success.clone());
         let mut step =
             self.arrays(step).map_err(|problem| format!("step {sequence}: {problem}"))?;
         let most = if sequence == 0 { 0.0 } else { self.reward_bound };
@@ -83,8 +84,10 @@ impl StepCheck {
             })?;
         }
         self.has_legal_actions(&step).map_err(|problem| format!("step {sequence}: {problem}"))?;
+        step.success = ended::successes(&step, &told, ended)
+            .map_err(|problem| format!("step {sequence}: {problem}"))?;
         if ended > 0 && self.spec.truncates {
-            step.next_observation = Some(self.next_observation(&step, &last));
+            step.next_observation = Some(ended::next_observation(&step, &last, self.size));
         }
         Ok(step)
     }
@@ -118,6 +121,7 @@ impl StepCheck {
             terminated,
             truncated,
             legal_actions,
+            success: None,
         };
         step.check(&self.spec).map(|()| step)
     }
@@ -217,18 +221,6 @@ impl StepCheck {
             Space::MultiDiscrete { counts, .. } => check(&|i, bytes| within(bytes, counts[i])),
         }
     }
-
-    /// The observations before any reset: those to act on next, but for the environments that ended, whose `last` these are.
-    fn next_observation(&self, step: &WorkerStep, last: &[u8]) -> Bytes {
-        let mut next = BytesMut::from(&step.observation[..]);
-        let flags = step.terminated.iter().zip(&step.truncated).map(|(a, b)| a | b);
-        let rows = next.chunks_exact_mut(self.size.max(1)).zip(flags);
-        let rows = rows.filter(|(_, ended)| *ended != 0).map(|(row, _)| row);
-        for (row, last) in rows.zip(last.chunks_exact(self.size.max(1))) {
-            row.copy_from_slice(last);
-        }
-        next.freeze()
-    }
 }
 
 /// The bounds of each element of a box, or one for all.
@@ -246,7 +238,7 @@ fn bounds(space: &Space) -> Vec<(f32, f32)> {
     }
 }
 
-fn float(bytes: &[u8]) -> f32 {
+pub(super) fn float(bytes: &[u8]) -> f32 {
     bytes.try_into().map_or(f32::NAN, f32::from_le_bytes)
 }
 
@@ -267,6 +259,7 @@ mod tests {
             truncates: true,
             skips: false,
             masks: false,
+            succeeds: false,
         }
     }
 
@@ -279,6 +272,7 @@ mod tests {
             truncated: Bytes::from_static(&[0, 1]),
             final_observations: floats(&[7.0]),
             legal_actions: Bytes::new(),
+            success: Bytes::new(),
         }
     }
 

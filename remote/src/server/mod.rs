@@ -1,6 +1,7 @@
 //! The learner's side: a server of gRPC that turns streams into [`Workers`].
 
 mod check;
+mod ended;
 mod handshakes;
 mod limits;
 mod link;

@@ -44,6 +44,7 @@ pub(super) struct Stepper {
     terminated: Bytes,
     truncated: Bytes,
     legal_actions: Vec<u8>,
+    success: Vec<f32>,
     /// Time that the last step took.
     took: Duration,
 }
@@ -65,6 +66,7 @@ impl Stepper {
             terminated: zeros(n),
             truncated: zeros(n),
             legal_actions: vec![0; if spec.masks { spec.legal_actions_type().bytes() } else { 0 }],
+            success: vec![0.0; if spec.succeeds { n } else { 0 }],
             environment,
             // The first step resets the environments, which may take long.
             took: LONG_STEP,
@@ -88,6 +90,7 @@ impl Stepper {
             terminated: &mut terminated,
             truncated: &mut truncated,
             legal_actions: &mut self.legal_actions,
+            success: &mut self.success,
         };
         let done = match next {
             Next::Begin { seed, first_lane } => {
@@ -108,13 +111,14 @@ impl Stepper {
 
     /// The last step as a message of a protocol.
     fn message(&self, sequence: u64, protocol: u32) -> Step {
-        let flags = self.terminated.iter().zip(&self.truncated).map(|(a, b)| a | b);
+        let flags = || self.terminated.iter().zip(&self.truncated).map(|(a, b)| a | b);
         let size = self.next_observation.len() / self.reward.len().max(1);
-        let rows = self.next_observation.chunks_exact(size.max(1)).zip(flags);
+        let rows = self.next_observation.chunks_exact(size.max(1)).zip(flags());
         let mut final_observations = BytesMut::new();
         for (row, _) in rows.filter(|(_, flag)| *flag != 0) {
             final_observations.extend_from_slice(row);
         }
+        let successes = self.success.iter().zip(flags()).filter(|(_, flag)| *flag != 0);
         let (reward, terminated, truncated) = match protocol >= PACKED {
             true => (
                 pack_rewards(&self.reward),
@@ -135,6 +139,7 @@ impl Stepper {
             truncated,
             final_observations: final_observations.freeze(),
             legal_actions: pack_flags(&self.legal_actions),
+            success: successes.flat_map(|(success, _)| success.to_le_bytes()).collect(),
         }
     }
 }

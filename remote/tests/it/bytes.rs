@@ -61,6 +61,7 @@ fn bytes_of_a_step(environments: usize, observation: Space, pays: bool) -> f64 {
         truncates: !pays,
         skips: false,
         masks: false,
+        succeeds: false,
     };
     let learner = Learner::start(&place.options(), run_of("still", spec.clone()), zeros, false);
     let options = WorkerOptions {

@@ -434,5 +434,6 @@ pub fn step(environments: u32, sequence: u64) -> Step {
         truncated: zeros(n),
         final_observations: Bytes::new(),
         legal_actions: Bytes::new(),
+        success: Bytes::new(),
     }
 }

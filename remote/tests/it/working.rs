@@ -25,6 +25,7 @@ fn locally(first: usize, n: usize, steps: usize) -> Vec<WorkerStep> {
             truncated: truncated.clone(),
             next_observation: Some(next.clone()),
             legal_actions: None,
+            success: None,
         };
         let actions = lean(&step, n).expect("it always answers");
         all.push(step);

@@ -120,6 +120,7 @@ mod tests {
             truncated: vec![1; n].into(),
             next_observation: None,
             legal_actions: None,
+            success: None,
         };
         let arrived = Instant::now();
         Waiting { worker: WorkerId(worker), sequence: 0, step, lanes, arrived }

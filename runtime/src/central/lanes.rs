@@ -241,7 +241,9 @@ impl Lanes {
             lane.running.episode_return += f32::from_le_bytes(rewards[i]);
             lane.running.length += 1;
             if terminated || truncated {
-                ended.push(Episode { step: lane.time - 1, ..std::mem::take(&mut lane.running) });
+                let success = step.success.as_ref().map(|success| success[i]);
+                let step = lane.time - 1;
+                ended.push(Episode { step, success, ..std::mem::take(&mut lane.running) });
             }
         }
     }

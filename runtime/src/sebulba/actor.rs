@@ -249,7 +249,8 @@ fn count_episodes(
         episode.length += 1;
         let (terminated, truncated) = memory.ended(i);
         if terminated || truncated {
-            ended.push(Episode { step, ..std::mem::take(episode) });
+            let success = memory.success(i);
+            ended.push(Episode { step, success, ..std::mem::take(episode) });
         }
     }
 }

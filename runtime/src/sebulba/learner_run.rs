@@ -329,10 +329,13 @@ impl Drop for LearnerRun {
 
 /// Gives each report the episodes of all processes, one process's after another's.
 fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), RuntimeError> {
-    const NUMBERS: usize = 4;
+    const NUMBERS: usize = 5;
+    // The success of an episode without: a NaN that no arithmetic makes.
+    const NONE: u32 = u32::MAX;
     let own = reports.iter().enumerate().flat_map(|(report, one)| {
-        one.episodes.iter().flat_map(move |&Episode { step, episode_return, length }| {
-            [report as u32, step as u32, episode_return.to_bits(), length]
+        one.episodes.iter().flat_map(move |&Episode { step, episode_return, length, success }| {
+            let success = success.map_or(NONE, f32::to_bits);
+            [report as u32, step as u32, episode_return.to_bits(), length, success]
         })
     });
     let own: Vec<u8> = own.flat_map(u32::to_le_bytes).collect();
@@ -340,9 +343,10 @@ fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), 
     for bytes in world.gather(&own)? {
         let (words, _) = bytes.as_chunks();
         let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-        for &[report, step, episode_return, length] in words.as_chunks::<NUMBERS>().0 {
+        for &[report, step, episode_return, length, success] in words.as_chunks::<NUMBERS>().0 {
             let episode_return = f32::from_bits(episode_return);
-            let episode = Episode { step: step as usize, episode_return, length };
+            let success = (success != NONE).then(|| f32::from_bits(success));
+            let episode = Episode { step: step as usize, episode_return, length, success };
             reports[report as usize].episodes.push(episode);
         }
     }

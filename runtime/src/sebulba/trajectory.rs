@@ -15,6 +15,8 @@ pub struct Episode {
     pub episode_return: f32,
     /// Number of its steps.
     pub length: u32,
+    /// Share of its task that was done, of environments that tell it.
+    pub success: Option<f32>,
 }
 
 /// Handles of arrays on each learner device, `[learner][leaf]`.

@@ -28,6 +28,7 @@ fn actor() -> ActorLearner<Impala> {
             truncates: true,
             skips: false,
             masks: false,
+            succeeds: false,
         },
         threads: 1,
         unroll: UNROLL,

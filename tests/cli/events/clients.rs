@@ -93,6 +93,7 @@ fn step(sequence: u64) -> Step {
         truncated: zeros(N),
         final_observations: zeros(0),
         legal_actions: zeros(0),
+        success: zeros(0),
     }
 }
 

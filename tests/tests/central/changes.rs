@@ -120,6 +120,7 @@ impl Changing {
             truncated: vec![0; n].into(),
             next_observation: None,
             legal_actions: None,
+            success: None,
         };
         self.events.push_back(WorkerEvent::Stepped { worker, sequence, step });
     }
@@ -164,6 +165,7 @@ fn spec() -> HostSpec {
         truncates: false,
         skips: false,
         masks: false,
+        succeeds: false,
     }
 }
 

@@ -104,6 +104,7 @@ fn spec() -> HostSpec {
         truncates: false,
         skips: false,
         masks: false,
+        succeeds: false,
     }
 }
 
@@ -200,6 +201,7 @@ impl Scripted {
             truncated: vec![0; n].into(),
             next_observation: None,
             legal_actions: None,
+            success: None,
         };
         self.workers.insert(worker, (lanes, sequence));
         self.events.push_back(WorkerEvent::Stepped { worker, sequence, step });

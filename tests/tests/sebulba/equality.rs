@@ -5,7 +5,7 @@ use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::host::HostEnvironment;
-use podracer_envs::{CartPole, Catch, Environment, Pendulum};
+use podracer_envs::{CartPole, Catch, Connector, Environment, Pendulum};
 use podracer_rl::agents::{Learn, Normalized};
 use podracer_rl::optim::{adam, sgd};
 use podracer_runtime::setters::*;
@@ -246,6 +246,40 @@ fn a_search_that_learns_from_a_split_batch() {
 fn a_search_that_learns_from_a_replay() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
     check(&environment, &loops::muzero(&environment, 0), (1, 2));
+}
+
+/// Boards of one wire: it is connected when an episode ends, or not.
+#[test]
+fn episodes_have_the_successes_of_anakin() {
+    let environment = Connector { size: 3, wires: 1, time_limit: 6, ..Connector::default() };
+    let agent = loops::ppo(&environment, sgd(0.5));
+    let size = Size { replicas: 1, environments: 4, unroll: 12, iterations: UPDATES };
+    let program = loops::compiled(&loops::client(1), &environment, &agent, size);
+    let (_, metrics) = program.run(program.init(SEED).expect("a seed")).expect("a call");
+    let sums = metrics.sharded.success_sum.as_ref().expect("wires are connected or not").to_f64();
+    let expected: Vec<f64> =
+        sums.iter().zip(metrics.sharded.count.to_f64()).map(|(sum, count)| sum / count).collect();
+
+    let client = loops::client(2);
+    let batch = || compiled_environments(&client, 0, environment.clone(), 4, size.unroll);
+    let batch = || batch().expect("the environments compile");
+    let spec = batch().spec().clone();
+    let mut run = quick(Sebulba::new(agent).actors(vec![0]).learners(vec![1]))
+        .threads(1)
+        .unroll(size.unroll)
+        .lag(0)
+        .start(&client, &spec, SEED, |_| Ok(Box::new(batch())))
+        .expect("the run starts");
+    let mut different = Vec::new();
+    for (report, expected) in run.run(UPDATES).expect("the iterations").iter().zip(expected) {
+        let successes: Option<Vec<f32>> =
+            report.episodes.iter().map(|episode| episode.success).collect();
+        let successes = successes.expect("each episode has one");
+        let mean = f64::from(successes.iter().sum::<f32>()) / successes.len() as f64;
+        assert!((mean - expected).abs() < 1e-6, "{mean} and {expected}");
+        different.extend(successes);
+    }
+    assert!(different.contains(&0.0) && different.contains(&1.0), "{different:?}");
 }
 
 #[test]

@@ -189,6 +189,7 @@ pub(super) fn read_hello(line: &str, environments: usize) -> Result<Introduction
         truncates: hello.truncates,
         skips: hello.skips,
         masks: false,
+        succeeds: false,
     };
     let picture = match hello.picture {
         PictureMessage::Size([height, width]) => {
@@ -389,6 +390,7 @@ mod tests {
                 truncates,
                 skips: false,
                 masks: false,
+                succeeds: false,
             };
             let layout = Layout::of(&spec, picture);
             let mut fields = vec![(layout.action, 40)];
