@@ -181,7 +181,7 @@ pub(crate) fn xla_options(
     simplify: &Simplify,
 ) -> Vec<(String, OptionValue)> {
     let rule = XlaOptions::for_platform(platform);
-    let rule = if simplify.whole_loops { rule.whole_loop() } else { rule };
+    let rule = if simplify.whole_loops { rule.searching() } else { rule };
     let mut options = rule.pairs();
     if platform == "cpu" && (environments <= ONE_THREAD || several_devices) {
         let name = "xla_cpu_multi_thread_eigen".to_owned();

@@ -80,7 +80,7 @@ impl Stepping {
         let options = ProgramOptions {
             compile: CompileOptions {
                 replicas: devices,
-                xla: XlaOptions::for_platform(client.platform()).stepping().pairs(),
+                xla: XlaOptions::for_platform(client.platform()).whole_loop().pairs(),
                 ..CompileOptions::default()
             },
             cache: ExecutableCache::disabled(),

@@ -50,9 +50,9 @@ pub(crate) fn quick(options: &ProgramOptions, program: &Lowered, platform: &str)
         return options;
     }
     // Of the options that are given, those of the rule are nobody's choice for this program.
-    let rule = XlaOptions::for_platform(platform).pairs();
+    let rule = XlaOptions::of_trainings(platform);
     options.compile.xla.retain(|given| !rule.contains(given));
-    options.compile.fill(XlaOptions::unoptimized());
+    options.compile.fill_unoptimized();
     options
 }
 

@@ -117,12 +117,14 @@ impl RunProgress {
         let settings: Value = serde_json::from_str(&serde_json::to_string(settings)?)?;
         let (before, now) = (flat(&self.settings), flat(&settings));
         // Options that podracer's rule did not have yet when the checkpoint was written.
-        let rule: BTreeMap<_, _> =
-            XlaOptions::for_platform(&recorded.platform).pairs().into_iter().collect();
-        let rule = serde_json::to_value(rule)?;
+        let rule = XlaOptions::of_trainings(&recorded.platform).into_iter();
+        let rule: BTreeSet<(String, String)> = rule
+            .map(|(name, value)| Ok((name, serde_json::to_string(&value)?)))
+            .collect::<Result<_>>()?;
         let of_the_rule = |key: &str| {
-            let value = key.strip_prefix("xla.").and_then(|name| rule.get(name));
-            value.is_some() && !before.contains_key(key) && now.get(key).copied() == value
+            let chosen = key.strip_prefix("xla.").zip(now.get(key));
+            let chosen = chosen.map(|(name, value)| (name.to_owned(), value.to_string()));
+            !before.contains_key(key) && chosen.is_some_and(|chosen| rule.contains(&chosen))
         };
         let show = |value: Option<&&Value>| value.map_or("absent".to_owned(), ToString::to_string);
         let different: Vec<String> = (before.keys().chain(now.keys()))

@@ -147,6 +147,13 @@ impl CompileOptions {
         }
     }
 
+    /// Adds [`XlaOptions::unoptimized`], if nobody has said how much LLVM optimizes.
+    pub fn fill_unoptimized(&mut self) {
+        if self.xla.iter().all(|(given, _)| given != LEVEL) {
+            self.fill(XlaOptions::unoptimized());
+        }
+    }
+
     /// Tells if [`CompileOptions::encode`] needs XLA's own `DebugOptions`.
     pub(crate) fn needs_debug_options(&self) -> bool {
         self.xla.iter().any(|(name, _)| name == EXTRA)
@@ -235,9 +242,7 @@ impl XlaOptions {
     ///   products of matrices included, since a call for each of its operations takes longer than they do. Acting in 4
     ///   environments with two networks of 64 by 64 is such a loop, in 8 it is none;
     /// - LLVM's `-disable-lsr`, which leaves out the reduction of loops' strength: it tries all orders of the sums in the rounds of
-    ///   a random draw, which was 97 % of generating such a kernel's code (decision 082), and makes no program faster;
-    /// - `xla_backend_optimization_level` 2: LLVM's third level takes a fifth to a quarter longer to compile a training, which it
-    ///   makes no faster (decision 097).
+    ///   a random draw, which was 97 % of generating such a kernel's code (decision 082), and makes no program faster.
     ///
     /// On others none.
     #[must_use]
@@ -247,7 +252,6 @@ impl XlaOptions {
             let width = if has_avx512() { 512 } else { 256 };
             options.push(("xla_cpu_prefer_vector_width".to_owned(), OptionValue::Int(width)));
             options.push(("xla_cpu_enable_fast_min_max".to_owned(), OptionValue::Bool(false)));
-            options.push((LEVEL.to_owned(), OptionValue::Int(2)));
             options.push((
                 EXTRA.to_owned(),
                 OptionValue::String(format!("{},{LSR_OFF}", small_loop(1 << 16))),
@@ -264,11 +268,18 @@ impl XlaOptions {
         self.on_cpu(EXTRA, OptionValue::String(value))
     }
 
-    /// [`XlaOptions::whole_loop`] for a program that steps environments and does nothing else: LLVM optimizes it as far as it can, which
-    /// makes it up to a fifth faster.
+    /// [`XlaOptions::whole_loop`] for the training of an agent that searches, which LLVM optimizes at its second level: the third takes a
+    /// fifth to a quarter longer to compile it and makes it no faster (decision 097). Pixels' convolutions are a fifth to a third slower by the second.
     #[must_use]
-    pub fn stepping(self) -> Self {
-        self.whole_loop().on_cpu(LEVEL, OptionValue::Int(3))
+    pub fn searching(self) -> Self {
+        self.whole_loop().on_cpu(LEVEL, OptionValue::Int(2))
+    }
+
+    /// The options that podracer chooses for trainings on a platform, those of agents that search among them: a name may have two values.
+    #[must_use]
+    pub fn of_trainings(platform: &str) -> Vec<(String, OptionValue)> {
+        let rule = Self::for_platform(platform);
+        [rule.clone().pairs(), rule.searching().pairs()].concat()
     }
 
     /// These options with another value of one of them, on a CPU.
@@ -281,7 +292,7 @@ impl XlaOptions {
     }
 
     /// Options with which a program for a CPU compiles in a fraction of the time and runs slower: LLVM leaves its code as it is, which
-    /// is emitted without MLIR.
+    /// is emitted without MLIR. The second goes with the first: LLVM may not come to an end where it optimizes such code (decision 098).
     #[must_use]
     pub fn unoptimized() -> [(String, OptionValue); 2] {
         [
@@ -367,9 +378,22 @@ mod tests {
         assert_eq!(given.with_rule("cuda"), given);
     }
 
+    /// Code that is emitted without MLIR is nothing for LLVM's vectorizer, which did not come to an end.
+    #[test]
+    fn code_without_mlir_is_not_optimized_where_a_level_is_given() {
+        let filled = |xla| {
+            let mut options = CompileOptions { xla, ..CompileOptions::default() };
+            options.fill_unoptimized();
+            options.xla
+        };
+        assert_eq!(filled(Vec::new()), XlaOptions::unoptimized());
+        let level = vec![(LEVEL.to_owned(), OptionValue::Int(1))];
+        assert_eq!(filled(level.clone()), level);
+    }
+
     #[test]
     fn other_platforms_get_no_cpu_options() {
-        assert_eq!(XlaOptions::for_platform("tpu").stepping().pairs(), []);
-        assert_eq!(XlaOptions::for_platform("cpu").stepping().pairs().len(), 4);
+        assert_eq!(XlaOptions::for_platform("tpu").searching().pairs(), []);
+        assert_eq!(XlaOptions::for_platform("cpu").searching().pairs().len(), 4);
     }
 }

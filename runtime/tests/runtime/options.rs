@@ -71,7 +71,7 @@ fn unknown_option_names_and_values_are_errors() {
 #[test]
 fn the_options_of_the_rule_are_understood() {
     let options = CompileOptions {
-        xla: XlaOptions::for_platform("cpu").stepping().pairs(),
+        xla: XlaOptions::for_platform("cpu").whole_loop().pairs(),
         ..CompileOptions::default()
     };
     let executable = client().compile(&add(), &options).unwrap();
