@@ -19,7 +19,7 @@ use super::ready::Ready;
 use super::{Console, INTERRUPTED, Program, signals};
 use crate::loading::Overrides;
 use crate::parameters::not_finite;
-use crate::run_directory::{RunDirectory, RunProgress};
+use crate::run_directory::RunDirectory;
 use crate::settings::UsageError;
 use crate::training::{CallMetrics, Cause, Explanation, Run, Suspect, Symptom};
 
@@ -47,9 +47,7 @@ pub(super) fn explain(
     let ready = Ready::new(settings, console, program)?;
     ready.training.repeats().map_err(UsageError::new)?;
     if let Some(found) = &found {
-        let progress = RunProgress::of(found)?;
-        let Ready { settings, recorded, .. } = &ready;
-        let warning = progress.check(&found.path, settings, recorded, program.registry)?;
+        let (_, warning) = ready.goes_on_from(found, program.registry)?;
         if let Some(warning) = warning {
             console.warn(&warning);
         }

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use podracer_runtime::{Checkpoint, Client, CompileOptions, Executable, OptionValue, World};
+use podracer_runtime::{Checkpoint, Client, CompileOptions, Executable, Found, OptionValue, World};
 
 use super::together::Order;
 use super::{Console, Program, decide, open};
 use crate::evaluation::Play;
 use crate::machine;
-use crate::registry::EnvironmentEntry;
-use crate::run_directory::Recorded;
+use crate::registry::{EnvironmentEntry, Registry};
+use crate::run_directory::{Recorded, RunProgress};
 use crate::settings::{Settings, UsageError};
 use crate::training::{Elsewhere, Evaluator, LoopModule, Plays, Run, Start, Training};
 
@@ -114,6 +114,19 @@ impl Ready {
             Ok((one, executable))
         };
         modules.into_iter().map(compile).collect()
+    }
+
+    /// The progress of a checkpoint from which the training goes on, and what differs since, as a sentence for the user.
+    pub(super) fn goes_on_from(
+        &self,
+        found: &Found,
+        registry: &Registry,
+    ) -> Result<(RunProgress, Option<String>)> {
+        let progress = RunProgress::of(found)?;
+        let rule = self.training.xla_options(&self.recorded.platform, self.devices.len());
+        let settings = (&self.settings, &rule[..]);
+        let warning = progress.check(&found.path, settings, &self.recorded, registry)?;
+        Ok((progress, warning))
     }
 
     /// Compiles what plays episodes with the networks of a checkpoint.

@@ -47,10 +47,8 @@ impl Reopened {
         for skipped in &found.skipped {
             console.warn(&format!("{skipped}; the one before it is taken"));
         }
-        let progress = RunProgress::of(&found)?;
         let ready = Ready::new(settings, console, program)?;
-        let Ready { settings, recorded, .. } = &ready;
-        let warning = progress.check(&found.path, settings, recorded, program.registry)?;
+        let (progress, warning) = ready.goes_on_from(&found, program.registry)?;
         Ok(Reopened { ready, found, progress, warning })
     }
 

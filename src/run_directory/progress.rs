@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use podracer_runtime::{Found, XlaOptions};
+use podracer_runtime::{Found, OptionValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -100,15 +100,15 @@ impl RunProgress {
         })
     }
 
-    /// Checks that a run of these settings and devices can go on from the checkpoint at `path`. Returns what differs in devices
-    /// and versions, as a sentence for the user; `None` if nothing does.
+    /// Checks that a run of these settings and devices can go on from the checkpoint at `path`; the settings come with the options of XLA's that
+    /// podracer's rule chooses for them. Returns what differs in devices, versions and such options, as a sentence for the user; `None` if nothing does.
     ///
     /// # Errors
     /// [`UsageError`] with the settings that differ, and what to do.
     pub fn check(
         &self,
         path: &Path,
-        settings: &Settings,
+        (settings, rule): (&Settings, &[(String, OptionValue)]),
         recorded: &Recorded,
         registry: &Registry,
     ) -> Result<Option<String>> {
@@ -117,14 +117,11 @@ impl RunProgress {
         let settings: Value = serde_json::from_str(&serde_json::to_string(settings)?)?;
         let (before, now) = (flat(&self.settings), flat(&settings));
         // Options that podracer's rule did not have yet when the checkpoint was written.
-        let rule = XlaOptions::of_trainings(&recorded.platform).into_iter();
-        let rule: BTreeSet<(String, String)> = rule
-            .map(|(name, value)| Ok((name, serde_json::to_string(&value)?)))
-            .collect::<Result<_>>()?;
+        let rule: BTreeMap<_, _> = rule.iter().cloned().collect();
+        let rule = serde_json::to_value(rule)?;
         let of_the_rule = |key: &str| {
-            let chosen = key.strip_prefix("xla.").zip(now.get(key));
-            let chosen = chosen.map(|(name, value)| (name.to_owned(), value.to_string()));
-            !before.contains_key(key) && chosen.is_some_and(|chosen| rule.contains(&chosen))
+            let value = key.strip_prefix("xla.").and_then(|name| rule.get(name));
+            value.is_some() && !before.contains_key(key) && now.get(key).copied() == value
         };
         let show = |value: Option<&&Value>| value.map_or("absent".to_owned(), ToString::to_string);
         let different: Vec<String> = (before.keys().chain(now.keys()))

@@ -257,17 +257,19 @@ fn a_run_goes_on_with_the_options_that_the_rule_has_since() {
         let xla = xla.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         Settings { xla, ..settings() }
     };
-    let level = ("xla_backend_optimization_level", OptionValue::Int(2));
-    let check = |before: &Settings, now: &Settings| {
+    let level = [("xla_backend_optimization_level", OptionValue::Int(2))];
+    let checked = |before: &Settings, now: &Settings, rule: &[(&str, OptionValue)]| {
+        let rule = with(rule).xla.into_iter().collect::<Vec<_>>();
         let progress = RunProgress {
             settings: serde_json::to_value(before).unwrap(),
             recorded: recorded(),
             counters: Counters::default(),
             files: Files::default(),
         };
-        progress.check(Path::new("checkpoint"), now, &recorded(), &Registry::built_in())
+        progress.check(Path::new("checkpoint"), (now, &rule), &recorded(), &Registry::built_in())
     };
-    let now = with(&[level]);
+    let check = |before: &Settings, now: &Settings| checked(before, now, &level);
+    let now = with(&level);
     let warning = check(&with(&[]), &now).unwrap().unwrap();
     let expected = "options that podracer chooses since: xla.xla_backend_optimization_level = 2";
     assert!(warning.contains(expected), "{warning}");
@@ -279,6 +281,9 @@ fn a_run_goes_on_with_the_options_that_the_rule_has_since() {
         let error = check(&with(&[]), &with(&[other])).unwrap_err().to_string();
         assert!(error.contains("was absent and is"), "{error}");
     }
+    // The choice of the user, where the rule has none.
+    let error = checked(&with(&[]), &now, &[]).unwrap_err().to_string();
+    assert!(error.contains("xla.xla_backend_optimization_level was absent and is 2"), "{error}");
 }
 
 #[test]

@@ -38,8 +38,8 @@ impl HostStep<'_> {
             ("the rewards", 4 * n, 4 * self.reward.len()),
             ("`terminated`", n, self.terminated.len()),
             ("`truncated`", n, self.truncated.len()),
-            ("the masks of legal actions", masks(spec), self.legal_actions.len()),
-            ("the successes", 4 * successes(spec), 4 * self.success.len()),
+            ("the masks of legal actions", spec.legal_actions_bytes(), self.legal_actions.len()),
+            ("the successes", 4 * spec.successes(), 4 * self.success.len()),
         ] {
             if expected != got {
                 return Err(HostError::Length { what, expected, got });
@@ -91,16 +91,6 @@ pub struct StepMemory {
     pub(super) success: Vec<f32>,
 }
 
-/// Bytes of the masks of a batch.
-fn masks(spec: &HostSpec) -> usize {
-    if spec.masks { spec.legal_actions_type().bytes() } else { 0 }
-}
-
-/// Number of the successes of a batch.
-fn successes(spec: &HostSpec) -> usize {
-    if spec.succeeds { spec.environments } else { 0 }
-}
-
 impl StepMemory {
     /// Memory of zeros for a batch of this spec.
     #[must_use]
@@ -113,8 +103,8 @@ impl StepMemory {
             reward_bytes: vec![0; 4 * n],
             terminated: vec![0; n],
             truncated: vec![0; n],
-            legal_actions: vec![0; masks(spec)],
-            success: vec![0.0; successes(spec)],
+            legal_actions: vec![0; spec.legal_actions_bytes()],
+            success: vec![0.0; spec.successes()],
         }
     }
 

@@ -137,6 +137,18 @@ impl HostSpec {
         TensorType::new(DType::Bool, [self.environments, self.action.counts().iter().sum()])
     }
 
+    /// Bytes of the masks of legal actions of a batch; 0 if it has none.
+    #[must_use]
+    pub fn legal_actions_bytes(&self) -> usize {
+        if self.masks { self.legal_actions_type().bytes() } else { 0 }
+    }
+
+    /// Number of the successes of a batch: one for each environment, or 0 if it has none.
+    #[must_use]
+    pub fn successes(&self) -> usize {
+        if self.succeeds { self.environments } else { 0 }
+    }
+
     /// The type of a batch of observations, `[N, ...]`.
     #[must_use]
     pub fn observation_type(&self) -> TensorType {

@@ -65,8 +65,8 @@ impl Stepper {
             reward: vec![0.0; n],
             terminated: zeros(n),
             truncated: zeros(n),
-            legal_actions: vec![0; if spec.masks { spec.legal_actions_type().bytes() } else { 0 }],
-            success: vec![0.0; if spec.succeeds { n } else { 0 }],
+            legal_actions: vec![0; spec.legal_actions_bytes()],
+            success: vec![0.0; spec.successes()],
             environment,
             // The first step resets the environments, which may take long.
             took: LONG_STEP,
