@@ -13,6 +13,8 @@ mod beside;
 mod envs;
 #[path = "../ppo/mod.rs"]
 mod ppo;
+#[path = "../search/mod.rs"]
+mod search;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -37,6 +39,8 @@ enum Kit {
     Ppo(ppo::Options),
     /// Environments under a random policy, beside gymnax's.
     Envs(envs::Options),
+    /// Searches of a batch of roots, beside mctx's.
+    Search(search::Options),
     /// IMPALA on pixel Catch, acting and learning on one device, beside Cleanba's schedule.
     Impala(Impala),
     /// One row of the table of XLA's options: PPO on CartPole with and without each.
@@ -83,6 +87,7 @@ fn run(kit: Kit) -> Result<()> {
         Kit::Check(options) => check::run(&options),
         Kit::Ppo(options) => ppo::run(&options),
         Kit::Envs(options) => envs::run(&options),
+        Kit::Search(options) => search::run(&options),
         Kit::Impala(options) => impala(&options),
         Kit::Variant(options) => variants::run(&options),
         Kit::Compile(options) => compile::run(&options),

@@ -2,11 +2,12 @@
 # Checks and measures podracer on this machine's NVIDIA GPU, beside JAX. Needs no network: a driver, and a Python with JAX's
 # CUDA wheels (PYTHON names it, or else it is python3). Every step ends within STEP_TIMEOUT seconds (540) and leaves its results in the
 # folder RESULTS (results, beside this file); a step that has them is not made again.
-#   run.sh            all steps: check, ppo, anakin, envs, impala, variants, report
+#   run.sh            all steps: check, ppo, anakin, envs, search, impala, variants, report
 #   run.sh check      what the runtime does on the device
 #   run.sh ppo [N..]  PPO on CartPole at so many environments; of 64 512 4096 16384 65536
 #   run.sh anakin [N..]  the online actor-critic on Catch, Anakin's minimal unit
 #   run.sh envs [N..] random steps in CartPole and Catch
+#   run.sh search [N..]  searches from N roots side by side
 #   run.sh impala     IMPALA on pixel Catch
 #   run.sh variants   XLA's options, each on and off
 #   run.sh compile    loops compiled for an H100 that is not there: for a machine without a GPU
@@ -117,6 +118,13 @@ make_step() {
     ppo) each ppo ppo --platform="$platform" --rounds="${ROUNDS:-1}" -- ${@:-64 512 4096 16384 65536} ;;
     anakin) each anakin ppo --task=catch-online --platform="$platform" --rounds="${ROUNDS:-1}" -- ${@:-64 4096 65536} ;;
     envs) each envs envs --platform="$platform" --rounds="${ROUNDS:-1}" -- ${@:-1024 16384 65536} ;;
+    search)
+      local roots
+      for roots in ${@:-1 32 256 1024}; do
+        step "search-$roots" search --platform="$platform" --batches="$roots" --simulations=50 --actions=18 \
+          --work=$((2000 * roots)) --rounds="${ROUNDS:-1}"
+      done
+      ;;
     impala) step impala impala --platform="$platform" --rounds="${ROUNDS:-2}" ;;
     variants)
       local number
@@ -136,6 +144,6 @@ make_step() {
 if [ $# -gt 0 ]; then
   make_step "$@"
 else
-  for what in check ppo anakin envs impala variants report; do make_step "$what"; done
+  for what in check ppo anakin envs search impala variants report; do make_step "$what"; done
 fi
 exit $failed

@@ -29,6 +29,13 @@ pub struct Case {
     pub network_alone: bool,
 }
 
+/// How loops are written; see `program.whole_loops` and `program.launches`.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways {
+    pub whole_loops: bool,
+    pub launches: bool,
+}
+
 #[derive(Tree, Clone)]
 pub struct Network {
     action: Tensor,
@@ -134,11 +141,12 @@ impl Case {
         &self,
         client: &Client,
         xla: &[(String, OptionValue)],
-        whole_loops: bool,
+        ways: Ways,
     ) -> Result<Searches> {
         let mut options =
             ProgramOptions { cache: ExecutableCache::disabled(), ..ProgramOptions::default() };
-        options.simplify.whole_loops = whole_loops;
+        options.simplify.whole_loops = ways.whole_loops;
+        options.simplify.launches = ways.launches;
         options.compile.xla.extend(xla.iter().cloned());
         let placements = |count| vec![Placement::Replicated; count];
         let init = trace((key(),), |(key,)| Network::new(key, self.actions))?;

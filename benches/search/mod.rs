@@ -1,16 +1,16 @@
-//! Searches beside mctx: `cargo bench --bench search`.
+//! Searches beside mctx.
 
 mod ours;
-#[path = "../support/mod.rs"]
-mod support;
 
 use anyhow::Result;
 use clap::Parser;
-use podracer_runtime::{Client, ClientOptions, OptionValue, XlaOptions};
+use podracer_runtime::{Client, OptionValue, XlaOptions};
 use serde_json::json;
 
-use ours::Case;
-use support::{Figures, Peer, Table, judged, machine, number, say, si, speeds, time};
+use crate::support::{
+    Figures, KIT, Peer, Table, judged, machine, number, open, say, si, speeds, time,
+};
+use ours::{Case, Ways};
 
 /// Least ratio of our speed to mctx's, and that of 256 roots, 50 simulations, 18 actions.
 const TARGET: f64 = 2.0;
@@ -18,7 +18,10 @@ const MAIN_TARGET: f64 = 4.0;
 
 /// Times searches of a batch of roots beside mctx, with the same network.
 #[derive(Parser)]
-struct Options {
+pub struct Options {
+    /// `cpu`, of which one device is used, or `cuda13`.
+    #[arg(long, default_value = "cpu")]
+    platform: String,
     /// `muzero`, `gumbel`.
     #[arg(long, value_delimiter = ',', default_values_t = ["muzero".to_owned(), "gumbel".to_owned()])]
     policies: Vec<String>,
@@ -60,11 +63,10 @@ struct Options {
     bench: bool,
 }
 
-fn main() -> Result<()> {
-    let options = Options::parse();
+pub fn run(options: &Options) -> Result<()> {
     say(&machine());
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
-    let peer = (!options.alone).then(|| Peer::prepare("cpu")).transpose()?;
+    let client = open(&options.platform, (options.platform == "cpu").then_some(1))?;
+    let peer = (!options.alone).then(|| Peer::prepare(&options.platform)).transpose()?;
     let mut table = Table::new(&[
         "policy",
         "actions",
@@ -92,7 +94,7 @@ fn main() -> Result<()> {
                         by_vmap: options.by_vmap,
                         network_alone: options.network_alone,
                     };
-                    row(&options, &client, peer.as_ref(), &case, &mut table)?;
+                    row(options, &client, peer.as_ref(), &case, &mut table)?;
                 }
             }
         }
@@ -112,9 +114,16 @@ fn row(
         let value = format!("xla_cpu_small_while_loop_byte_threshold={bytes},-disable-lsr");
         vec![("xla_backend_extra_options".to_owned(), OptionValue::String(value))]
     };
-    let whole = || XlaOptions::for_platform("cpu").whole_loop().pairs();
-    let xla = options.small_loop.map_or_else(whole, small);
-    let ours = case.compile(client, &xla, options.small_loop.is_none())?;
+    let on_cpu = options.platform == "cpu";
+    let rule = XlaOptions::for_platform(&options.platform);
+    let xla = match options.small_loop {
+        Some(bytes) => small(bytes),
+        None if on_cpu => rule.whole_loop().pairs(),
+        None => rule.pairs(),
+    };
+    // What `podracer train` does for agents that search.
+    let ways = Ways { whole_loops: on_cpu && options.small_loop.is_none(), launches: !on_cpu };
+    let ours = case.compile(client, &xla, ways)?;
     if options.hlo {
         eprintln!("{}", ours.hlo()?);
     }
@@ -145,6 +154,16 @@ fn row(
         peers.extend(speeds(&line)?.into_iter().skip(1));
         peer_compile.extend([number(&line, "compile_seconds")?]);
         peer_bytes = number(&line, "bytes")?;
+    }
+    if KIT {
+        let simulations = case.simulations as f64;
+        say(&json!({"row": {
+            "program": format!("simulations of {policy}, {} a search, {} actions", case.simulations, case.actions),
+            "environments": case.batch, "settings": "",
+            "ours": speed.greatest() * simulations, "peer": peers.greatest() * simulations,
+            "ours_compile": ours.compile_seconds, "peer_compile": peer_compile.least(),
+            "ours_bytes": bytes, "peer_bytes": peer_bytes,
+        }}));
     }
     let ratio = speed.greatest() / peers.greatest();
     let main = (case.batch, case.simulations, case.actions) == (256, 50, 18);
