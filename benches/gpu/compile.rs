@@ -15,12 +15,13 @@ use crate::variants::VARIANTS;
 const H100: &str = include_str!("../../runtime/tests/h100.txt");
 
 /// Experiment, environments in all and steps of a rollout.
-const LOOPS: [(&str, usize, usize); 5] = [
+const LOOPS: [(&str, usize, usize); 6] = [
     ("cartpole-ppo", 64, 128),
     ("cartpole-ppo", 4096, 128),
     ("cartpole-ppo", 65_536, 128),
     ("catch-online", 4096, 32),
     ("catch-ppo", 4096, 32),
+    ("cartpole-muzero", 64, 1),
 ];
 
 #[derive(clap::Args)]
@@ -28,6 +29,12 @@ pub struct Options {
     /// Folder of a CUDA toolkit, or of NVIDIA's wheels (`nvidia/cu13`): its assembler and library of device functions.
     #[arg(long)]
     cuda: String,
+    /// The experiments whose loops are compiled; all by default.
+    #[arg(long, value_delimiter = ',')]
+    experiments: Vec<String>,
+    /// More settings, as `podracer train --set`.
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    set: Vec<String>,
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -43,7 +50,10 @@ pub fn run(options: &Options) -> Result<()> {
         "loops; of unknown length",
         "bytes",
     ]);
-    for (experiment, environments, unroll) in LOOPS {
+    let wanted = |name: &str| {
+        options.experiments.is_empty() || options.experiments.iter().any(|one| one == name)
+    };
+    for (experiment, environments, unroll) in LOOPS.into_iter().filter(|(name, ..)| wanted(name)) {
         let variants = if environments == 4096 && experiment == "cartpole-ppo" {
             &VARIANTS[..]
         } else {
@@ -55,7 +65,8 @@ pub fn run(options: &Options) -> Result<()> {
                 "anakin.iterations_per_call=1".to_owned(),
                 "train.platform=cuda13".to_owned(),
             ];
-            let set = shaped.into_iter().chain(sets.iter().map(|&set| set.to_owned())).collect();
+            let sets = sets.iter().map(|&set| set.to_owned()).chain(options.set.iter().cloned());
+            let set = shaped.into_iter().chain(sets).collect();
             let settings = load(experiment, &Overrides { set, ..Overrides::default() })?;
             let training = experiments::build(&settings)?;
             let module = training.modules(1)?.remove(0).module;

@@ -72,6 +72,7 @@ registry! {
     AnyExample,
     Call,
     Cond,
+    Launched,
     Rarely,
     Scan,
     While,

@@ -27,7 +27,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Func, Var};
 use crate::ops::{Constant, OpRef};
 use crate::scalar::Scalar;
-use crate::transform::{cse, dce, join, launch_less, map_bodies};
+use crate::transform::{cse, dce, join, launch_less, map_bodies, settle_launched};
 use std::sync::Arc;
 
 pub use group::Group;
@@ -43,8 +43,8 @@ pub struct Options {
     pub nodes_per_equation: usize,
     /// The most repetitions of the whole.
     pub rounds: usize,
-    /// True for a platform that launches every kernel, where loops of fewer of them ([`launch_less`]) are faster though they are longer. It
-    /// comes after all groups.
+    /// True for a platform that launches every kernel, where loops of fewer of them ([`launch_less`]) are faster though they are longer. They
+    /// come after all groups. [`Launched`](crate::ops::Launched) is this.
     pub launches: bool,
     /// True for a program that is compiled with XLA's option that makes one kernel of a loop of any size
     /// ([`ModuleSpec::whole_loops`](crate::stablehlo::ModuleSpec::whole_loops)).
@@ -103,7 +103,7 @@ impl Options {
 
 /// The function that gives the same results with fewer or cheaper equations, its bodies too. Parameters stay.
 pub fn simplify(func: &Func, options: &Options) -> Func {
-    let mut func = tidy(func);
+    let mut func = tidy(&settle_launched(func, options.launches));
     let rounds = if options.groups.is_empty() { 0 } else { options.rounds };
     for _ in 0..rounds {
         let next = tidy(&pass(&func, options, &rules::enabled(options)));

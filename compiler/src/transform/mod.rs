@@ -20,7 +20,7 @@ pub use differentiate::{Linearized, Vjp, jvp, jvp_with, linearize, linearize_wit
 pub(crate) use differentiate::{deal, given, instantiate, with_given};
 pub use inline::{inline_calls, runs, settle};
 pub use join::join;
-pub use launches::launch_less;
+pub use launches::{launch_less, settle_launched};
 pub use transpose::transpose;
 pub use vmap::vmap;
 

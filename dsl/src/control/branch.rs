@@ -1,12 +1,12 @@
 //! Branches: `cond` and `switch`.
 
 use super::body::{Body, chain, emit_at, relog, share_captures, trace_once};
-use crate::tensor::{Tensor, fail, report};
+use crate::tensor::{Tensor, emit1, fail, report};
 use crate::trace::TraceError;
 use crate::trace::entry::Entry;
 use crate::trace::state;
 use crate::tree::{IntoTree, Path, Tree, choice_difference, difference};
-use podracer_compiler::ops::Cond;
+use podracer_compiler::ops::{Cond, Launched};
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::collections::BTreeMap;
 
@@ -105,6 +105,31 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
     // `false` chooses the first branch.
     let rarely = under_vmap == UnderVmap::Rarely;
     finish("cond", p, vec![("false", no), ("true", yes)], rarely, loc)
+}
+
+/// The results of `launched` in a program for a platform where each kernel is launched and that takes longer than its work does, as on a GPU,
+/// else those of `otherwise`: two ways to the same results, of few large ops and of many small ones. Only the one that is taken is in the
+/// compiled program. `jax.lax.platform_dependent`.
+///
+/// Which it is says `program.launches`. The reference semantics take `otherwise`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # use podracer_dsl::if_launched;
+/// # trace(f32([64]), |x| {
+/// // The sum of whole numbers, by six ops or in a loop.
+/// let halves = || (0..6).fold(x, |x, _| x.slice(..x.len() / 2) + x.slice(x.len() / 2..)).index(0);
+/// let sum = if_launched(halves, || fori_loop(0..64, 0.0, |i, sum| sum + x.at(i)));
+/// # sum
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[track_caller]
+pub fn if_launched<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
+    launched: impl FnOnce() -> A,
+    otherwise: impl FnOnce() -> B,
+) -> A::Tree {
+    cond(emit1(Launched {}, &[], TensorType::scalar(DType::Bool)), launched, otherwise)
 }
 
 /// Runs the branch with the number `index`, an i32 scalar, which is brought into `0..branches` first. `f(i)` is called

@@ -9,7 +9,7 @@ mod scan;
 mod vectorize;
 
 pub use associative::{associative_scan, associative_scan_reverse};
-pub use branch::{Batching, Predicate, UnderVmap, cond, switch};
+pub use branch::{Batching, Predicate, UnderVmap, cond, if_launched, switch};
 pub use call::subroutine;
 pub use looping::{fori_loop, while_loop};
 pub use scan::{map, map_batched, scan, scan_reverse};

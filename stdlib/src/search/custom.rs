@@ -135,6 +135,10 @@ impl<R: Fn(Key, &Node, Tensor) -> Tensor, I: Fn(Key, &Node) -> Tensor> Selection
         true
     }
 
+    fn draws(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn root(&self, node: &Columns, simulation: Tensor, noise: &Noise) -> Tensor {
         let node = node.node();

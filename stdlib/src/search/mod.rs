@@ -35,6 +35,7 @@
 mod alphazero;
 mod base;
 mod custom;
+mod dense;
 mod drawing;
 mod fold;
 mod icicle;

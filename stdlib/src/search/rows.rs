@@ -162,6 +162,12 @@ impl Rows {
     #[track_caller]
     pub(super) fn read(&self, node: Tensor) -> Row {
         let row = self.data.take(self.places(node), 0).reshape([self.batch, self.width()]);
+        self.row(row)
+    }
+
+    /// The parts of rows, f32 `[.., W]`, of which there may be more than one of each tree.
+    #[track_caller]
+    pub(super) fn row(&self, row: Tensor) -> Row {
         let head = std::array::from_fn(|i| row.index_axis(1, i));
         let block = |block| row.slice_axis(1, Rows::block(self.actions, block));
         Row {
@@ -180,6 +186,12 @@ impl Rows {
     pub(super) fn write(self, node: Tensor, row: Tensor) -> Rows {
         let value = if self.batch == 1 { row.index(0) } else { row };
         Rows { data: self.data.set(self.places(node), value), ..self }
+    }
+
+    /// One number of the heads of all nodes, f32 `[(S + 1) * B]`.
+    #[track_caller]
+    pub(super) fn column(&self, name: Head) -> Tensor {
+        self.data.index_axis(1, name as i32)
     }
 
     /// Replaces the rows of one node, i32 `[]`, in all trees.

@@ -23,6 +23,11 @@ pub(super) trait Selection {
         false
     }
 
+    /// True if selection below the root uses the keys of visits: there is one for each round of the way up.
+    fn draws(&self) -> bool {
+        false
+    }
+
     /// The probabilities that nodes keep, `[B, A]`, of logits `[B, A]`.
     fn prior_probs(&self, logits: Tensor) -> Tensor {
         fold::softmax(logits.swap_axes(0, 1)).swap_axes(0, 1)

@@ -14,8 +14,8 @@ use super::noise::{Noise, ties};
 use super::rows::{Block, Head, Row, Rows, places, write_all};
 use super::selection::{Selection, Visit};
 use super::tree::{SearchSummary, SearchTree};
-use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
+use podracer_dsl::{any_example, if_launched};
 use std::ops::Range;
 
 /// Nothing was expanded there yet.
@@ -89,28 +89,43 @@ impl Extents {
 }
 
 /// Where a simulation ended on its way down. i32 `[B]` each
-struct Leaf {
-    parent: Tensor,
-    action: Tensor,
+#[derive(Tree, Clone)]
+pub(super) struct Leaf {
+    pub(super) parent: Tensor,
+    pub(super) action: Tensor,
     /// The node that the action leads to, -1 for none yet: it exists where the way was cut off.
-    next: Tensor,
-    depth: Tensor,
+    pub(super) next: Tensor,
+    pub(super) depth: Tensor,
 }
 
 /// A step up: the child that has changed, and the edge to it.
 #[derive(Tree, Clone, Copy)]
-struct Up {
-    /// The node to change, i32 `[B]`; 0 is the root, where the loop ends.
-    node: Tensor,
+pub(super) struct Up {
+    /// The node to change, i32 `[B]`; 0 is the root, where the way ends.
+    pub(super) node: Tensor,
     /// The action to the child. i32 `[B]`
-    action: Tensor,
+    pub(super) action: Tensor,
     /// f32 `[B]`, as are the others below.
-    child: Tensor,
-    child_value: Tensor,
-    reward: Tensor,
-    discount: Tensor,
+    pub(super) child: Tensor,
+    pub(super) child_value: Tensor,
+    pub(super) reward: Tensor,
+    pub(super) discount: Tensor,
     /// The discounted return from the child on.
-    leaf_value: Tensor,
+    pub(super) leaf_value: Tensor,
+}
+
+impl Up {
+    /// The discounted return from the node to change on.
+    #[track_caller]
+    fn return_here(&self) -> Tensor {
+        self.reward + self.discount * self.leaf_value
+    }
+}
+
+/// The mean of the values of all visits of a node, one more among them.
+#[track_caller]
+pub(super) fn mean_with(node: &Node, visit: Tensor) -> Tensor {
+    (node.value * node.visits + visit) / (node.visits + 1.0)
 }
 
 /// A node's numbers that a visit changes.
@@ -122,7 +137,6 @@ struct Visited {
     qvalues: Tensor,
     visit_counts: Tensor,
     children: Tensor,
-    leaf_value: Tensor,
 }
 
 pub(super) struct Search<'a, S: Selection> {
@@ -210,11 +224,22 @@ impl<S: Selection> Search<'_, S> {
         simulation: Tensor,
         noise: &Noise,
     ) -> Leaf {
-        let Extents { batch, max_depth, .. } = self.extents;
         let rows = &forest.rows;
         let action =
             self.selection.root(&self.root_node(root, &forest.roots).columns(), simulation, noise);
         let next = pick(forest.roots.children, action).astype(I32);
+        let by_loop = || self.descend_by_level(rows, noise, action, next);
+        if self.is_dense() {
+            if_launched(|| self.descend_at_once(rows, noise, action, next, by_loop), by_loop)
+        } else {
+            by_loop()
+        }
+    }
+
+    /// Goes down from the roots' actions and the nodes these lead to, i32 `[B]`, a level in each round.
+    #[track_caller]
+    fn descend_by_level(&self, rows: &Rows, noise: &Noise, action: Tensor, next: Tensor) -> Leaf {
+        let Extents { batch, max_depth, .. } = self.extents;
         let goes_on = |next: Tensor, depth: Tensor| next.ge(0) & depth.lt(max_depth as i32);
         let going = goes_on(next, scalar(1));
         let begin = (1, zeros(I32, [batch]), action, next, ones(I32, [batch]), going);
@@ -336,47 +361,12 @@ impl<S: Selection> Search<'_, S> {
         key: &Key,
     ) -> Forest<E> {
         let Forest { roots, rows, embeddings, prior_logits } = forest;
-        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No way up is longer, except where a `loop_fn` runs more simulations
-        // than there are nodes: then a node may be its own parent.
-        let last = self.extents.max_depth as i32 + 1;
-        let (_, rows, up) = while_loop(
-            (2, rows, up),
-            |(round, _, up)| any_example(up.node.gt(0).any()) & round.le(last),
-            |(round, rows, up)| {
-                let mut row = rows.read(up.node);
-                let after = self.visited(&row.node(), row.children, &up);
-                row.set(Head::Value, after.value);
-                row.set(Head::Visits, after.visits);
-                (row.qvalues, row.visit_counts) = (after.qvalues, after.visit_counts);
-                row.children = after.children;
-                let live = Some(up.node.gt(0));
-                self.select_next(&mut row, &Visit { key: &|| key.fold_in(round), live });
-                let changed = [Head::Best, Head::Next, Head::Tie, Head::Value, Head::Visits];
-                let mut changes: Vec<(Tensor, Tensor)> = changed
-                    .map(|name| (full([self.extents.batch], name as i32), row.get(name)))
-                    .to_vec();
-                let count = pick(row.visit_counts, up.action);
-                let of_action = [after.qvalue, count, up.child];
-                for (block, value) in
-                    [Block::Qvalues, Block::Visits, Block::Children].into_iter().zip(of_action)
-                {
-                    let first = Rows::block(self.extents.actions, block).start as i32;
-                    changes.push((up.action + first, value));
-                }
-                let above = Up {
-                    node: row.get(Head::Parent).astype(I32),
-                    action: row.get(Head::Action).astype(I32),
-                    child: up.node.astype(F32),
-                    child_value: after.value,
-                    reward: row.get(Head::Reward),
-                    discount: row.get(Head::Discount),
-                    leaf_value: after.leaf_value,
-                };
-                // A tree that is at its root writes to row 0 and stays.
-                let rows = rows.write(up.node, row.with_changes(&changes));
-                (round + 1, rows, tree_select(up.node.gt(0), &above, &up))
-            },
-        );
+        let by_loop = || self.back_up_by_level(rows.clone(), &up, key);
+        let (rows, up) = if self.is_dense() {
+            if_launched(|| self.back_up_at_once(rows.clone(), &up, key), by_loop)
+        } else {
+            by_loop()
+        };
         let after = self.visited(&self.root_node(root, &roots), roots.children, &up);
         let roots = Roots {
             value: after.value,
@@ -388,21 +378,73 @@ impl<S: Selection> Search<'_, S> {
         Forest { roots, rows, embeddings, prior_logits }
     }
 
+    /// Carries values up to the roots' children, a level in each round; gives the step to the roots.
+    #[track_caller]
+    fn back_up_by_level(&self, rows: Rows, up: &Up, key: &Key) -> (Rows, Up) {
+        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No way up is longer, except where a `loop_fn` runs more simulations
+        // than there are nodes: then a node may be its own parent.
+        let last = self.extents.max_depth as i32 + 1;
+        let (_, rows, up) = while_loop(
+            (2, rows, *up),
+            |(round, _, up)| any_example(up.node.gt(0).any()) & round.le(last),
+            |(round, rows, up)| {
+                let row = rows.read(up.node);
+                let live = Some(up.node.gt(0));
+                let changed = self.passed(&row, &up, &Visit { key: &|| key.fold_in(round), live });
+                let above = Up {
+                    node: row.get(Head::Parent).astype(I32),
+                    action: row.get(Head::Action).astype(I32),
+                    child: up.node.astype(F32),
+                    child_value: mean_with(&row.node(), up.return_here()),
+                    reward: row.get(Head::Reward),
+                    discount: row.get(Head::Discount),
+                    leaf_value: up.return_here(),
+                };
+                // A tree that is at its root writes to row 0 and stays.
+                let rows = rows.write(up.node, changed);
+                (round + 1, rows, tree_select(up.node.gt(0), &above, &up))
+            },
+        );
+        (rows, up)
+    }
+
+    /// The rows of nodes, `[B, W]`, after a visit that went through them.
+    #[track_caller]
+    pub(super) fn passed(&self, row: &Row, up: &Up, visit: &Visit<'_>) -> Tensor {
+        let mut row = row.clone();
+        let after = self.visited(&row.node(), row.children, up);
+        row.set(Head::Value, after.value);
+        row.set(Head::Visits, after.visits);
+        (row.qvalues, row.visit_counts) = (after.qvalues, after.visit_counts);
+        row.children = after.children;
+        self.select_next(&mut row, visit);
+        let changed = [Head::Best, Head::Next, Head::Tie, Head::Value, Head::Visits];
+        let mut changes: Vec<(Tensor, Tensor)> =
+            changed.map(|name| (up.action.full_like(name as i32), row.get(name))).to_vec();
+        let count = pick(row.visit_counts, up.action);
+        let of_action = [after.qvalue, count, up.child];
+        for (block, value) in
+            [Block::Qvalues, Block::Visits, Block::Children].into_iter().zip(of_action)
+        {
+            let first = Rows::block(self.extents.actions, block).start as i32;
+            changes.push((up.action + first, value));
+        }
+        row.with_changes(&changes)
+    }
+
     /// A node after a visit that went through one of its actions.
     #[track_caller]
     fn visited(&self, node: &Node, children: Tensor, up: &Up) -> Visited {
         let here = chosen(up.action, self.extents.actions);
         let each = |x: Tensor| x.expand_dims(-1);
-        let leaf_value = up.reward + up.discount * up.leaf_value;
         let q = up.reward + up.discount * up.child_value;
         Visited {
-            value: (node.value * node.visits + leaf_value) / (node.visits + 1.0),
+            value: mean_with(node, up.return_here()),
             visits: node.visits + 1.0,
             qvalue: q,
             qvalues: select(here, each(q), node.qvalues),
             visit_counts: node.visit_counts + here.astype(F32),
             children: select(here, each(up.child), children),
-            leaf_value,
         }
     }
 

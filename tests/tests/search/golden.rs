@@ -3,6 +3,7 @@
 use super::models::{Search, Settings, SettingsOf};
 use super::trees::Trees;
 use anyhow::Result;
+use podracer_compiler::simplify::{Options, simplify};
 use podracer_dsl::prelude::*;
 use podracer_tests::{golden, xla};
 use serde_json::{Value, json};
@@ -16,8 +17,8 @@ struct Differences {
     undecided: usize,
 }
 
-/// Runs the searches of a record, its models by `vmap`, and says where they differ from mctx's.
-fn differences(record: &Value) -> Result<Differences> {
+/// Runs the searches of a record, its models by `vmap`, with ways of loops or (`launches`) without, and says where they differ from mctx's.
+fn differences(record: &Value, launches: bool) -> Result<Differences> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let attrs = &record["attrs"];
     let number = |name: &str| attrs[name].as_u64().unwrap_or_default() as usize;
@@ -48,7 +49,10 @@ fn differences(record: &Value) -> Result<Differences> {
         invalid: bool([models]),
     });
     let traced = trace(settings, |settings| vmap(settings, |settings| search.run(settings)))?;
-    let results = xla::run_quickly(traced.func(), &arguments)?;
+    let mut options = Options::default();
+    options.launches = launches;
+    let func = simplify(traced.func(), &options);
+    let results = xla::run_quickly(&func, &arguments)?;
     let expected = Trees::of(&record["outputs"])?;
     let got = Trees::new(expected.count, &results)?;
     let unstable: Vec<u64> =
@@ -78,14 +82,16 @@ fn check(policy: &str, qtransform: &str) {
     // All records of a policy and a Q-transform take a minute of a core.
     let every = if std::env::var_os("PODRACER_ALL").is_some() { 1 } else { 4 };
     for record in records.iter().filter(chosen).step_by(every) {
-        match differences(record) {
-            Ok(found) => {
-                complaints.extend(found.complaints);
-                undecided += found.undecided;
+        for launches in [false, true] {
+            match differences(record, launches) {
+                Ok(found) => {
+                    complaints.extend(found.complaints);
+                    undecided += found.undecided;
+                }
+                Err(error) => complaints.push(format!("{error:#}")),
             }
-            Err(error) => complaints.push(format!("{error:#}")),
+            count += 1;
         }
-        count += 1;
     }
     assert!(count > 0, "there are no records");
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));

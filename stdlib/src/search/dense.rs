@@ -1,0 +1,140 @@
+//! The ways down and up without loops, for platforms where a kernel takes longer to launch than to run: all nodes look ahead at once.
+//!
+//! A node's successor is the child of its next action, or its parent on the way up. Successors of successors, six times over, are 64 steps, so that a
+//! way of any length is a few gathers, and what changes along it is computed for all its nodes side by side. The loops of
+//! [`simulate`](super::simulate) touch fewer bytes, but ask the host in each round whether the last tree has ended.
+
+use super::noise::Noise;
+use super::rows::{Head, Rows, width};
+use super::selection::{Selection, Visit};
+use super::simulate::{Extents, Leaf, Search, Up, mean_with};
+use podracer_dsl::any_example;
+use podracer_dsl::prelude::*;
+
+/// Numbers in the rows of all nodes above which loops are better: a simulation reads and writes about so many.
+const MOST: usize = 1 << 26;
+
+impl<S: Selection> Search<'_, S> {
+    /// True if the ways may go without loops: selection draws nothing by the round, and the trees are not too large.
+    pub(super) fn is_dense(&self) -> bool {
+        let width = width(self.extents.actions, self.selection.reads_logits());
+        !self.selection.draws() && self.places().saturating_mul(width) <= MOST
+    }
+
+    /// Rows of all trees.
+    fn places(&self) -> usize {
+        self.extents.nodes().saturating_mul(self.extents.batch)
+    }
+
+    /// The greatest number of nodes between a root and a new node.
+    fn levels(&self) -> usize {
+        (self.extents.max_depth - 1).max(1)
+    }
+
+    /// The rows of other nodes, one for each row, f32 `[(S + 1) * B]`; a row that does not lead on, and that of a root, is its own. i32, as long
+    #[track_caller]
+    fn successors(&self, nodes: Tensor, leads_on: Option<Tensor>) -> Tensor {
+        let batch = self.extents.batch as i32;
+        let own = arange(self.places());
+        let there = nodes.astype(I32) * batch + own.rem(batch);
+        let below_roots = own.ge(batch);
+        select(leads_on.map_or(below_roots, |leads| leads & below_roots), there, own)
+    }
+
+    /// Goes down from the roots' actions and the nodes these lead to, i32 `[B]`; `by_level` does it where noise decides between actions.
+    #[track_caller]
+    pub(super) fn descend_at_once(
+        &self,
+        rows: &Rows,
+        noise: &Noise,
+        action: Tensor,
+        next: Tensor,
+        by_level: impl FnOnce() -> Leaf,
+    ) -> Leaf {
+        let Extents { batch, max_depth, .. } = self.extents;
+        let deepest = max_depth as i32;
+        let child = rows.column(Head::Next);
+        let leads_on = child.ge(0.0) & (rows.column(Head::Depth) + 1.0).lt(f64::from(deepest));
+        let mut ahead = self.successors(child, Some(leads_on));
+        // Where a way meets a node of which noise decides, all are gone again.
+        let mut ties = rows.column(Head::Tie).gt(0.0);
+        for _ in 0..self.levels().next_power_of_two().ilog2() {
+            ties = ties | ties.take(ahead, 0);
+            ahead = ahead.take(ahead, 0);
+        }
+        let going = next.ge(0) & scalar(1).lt(deepest);
+        let first = select(going, next, 0) * batch as i32 + arange(batch);
+        let last = rows.row(rows.data.take(ahead.take(first, 0), 0));
+        let of_last = |name: Head| last.get(name).astype(I32);
+        let leaf = Leaf {
+            parent: ahead.take(first, 0) / batch as i32,
+            action: select(going, of_last(Head::Best), action),
+            next: select(going, of_last(Head::Next), next),
+            depth: select(going, of_last(Head::Depth) + 1, 1),
+        };
+        match noise.actions {
+            None => leaf,
+            Some(_) => {
+                let tie = (ties.take(first, 0) & going).any();
+                cond(any_example(tie), by_level, || leaf)
+            }
+        }
+    }
+
+    /// Carries values up to the roots' children; gives the step to the roots.
+    #[track_caller]
+    pub(super) fn back_up_at_once(&self, rows: Rows, up: &Up, key: &Key) -> (Rows, Up) {
+        let (batch, levels) = (self.extents.batch, self.levels());
+        // The rows from each new node's parent to its root, i32 [L, B]; the root's row stands for all that follow.
+        let mut way = (up.node * batch as i32 + arange(batch)).expand_dims(0);
+        let mut ahead = self.successors(rows.column(Head::Parent), None);
+        while way.dim(0) < levels {
+            let more = way.slice(..way.dim(0).min(levels - way.dim(0)));
+            way = concatenate(&[way, ahead.take(more, 0)], 0);
+            ahead = ahead.take(ahead, 0);
+        }
+        let flat = way.flatten();
+        let row = rows.row(rows.data.take(flat, 0));
+        let along = |x: Tensor| x.reshape([levels, batch]);
+        // What comes to each node of the way, and to the root behind them.
+        let coming = |new: Tensor, old: Tensor| concatenate(&[new.expand_dims(0), along(old)], 0);
+        let reward = coming(up.reward, row.get(Head::Reward));
+        let discount = coming(up.discount, row.get(Head::Discount));
+        let returns = returns(reward.slice(..levels), discount.slice(..levels), up.leaf_value);
+        let leaf_value = coming(up.leaf_value, returns.flatten());
+        let all = Up {
+            node: concatenate(&[way, way.slice(levels - 1..)], 0) / batch as i32,
+            action: coming(up.action, row.get(Head::Action).astype(I32)),
+            child: coming(up.child, (flat / batch as i32).astype(F32)),
+            child_value: coming(up.child_value, mean_with(&row.node(), returns.flatten())),
+            reward,
+            discount,
+            leaf_value,
+        };
+        let of_way = tree_map(&all, |x| x.slice(..levels).flatten());
+        let live = Some(of_way.node.gt(0));
+        let changed = self.passed(&row, &of_way, &Visit { key: &|| key.again(), live });
+        let length = way.ge(batch as i32).astype(I32).sum_axis(0);
+        let at_root = iota(I32, [levels + 1, batch], 0).eq(length);
+        let to_root = tree_map(&all, |x| select(at_root, x, x.zeros_like()).sum_axis(0));
+        (Rows { data: rows.data.set(flat, changed), ..rows }, to_root)
+    }
+}
+
+/// Returns from each node of ways on, `reward + discount * below`, where `below` is the return from the node before, and `first` that before the
+/// first one. `[L, B]`, `first` `[B]`
+#[track_caller]
+fn returns(mut reward: Tensor, mut discount: Tensor, first: Tensor) -> Tensor {
+    let levels = reward.dim(0);
+    let below = |x: Tensor, by: usize, empty: f64| {
+        x.slice(..levels - by).pad(&[(by as i64, 0), (0, 0)], empty)
+    };
+    // Each round looks twice as far.
+    let mut by = 1;
+    while by < levels {
+        reward = reward + discount * below(reward, by, 0.0);
+        discount = discount * below(discount, by, 1.0);
+        by *= 2;
+    }
+    reward + discount * first
+}
