@@ -115,7 +115,6 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
-/// # use podracer_dsl::if_launched;
 /// # trace(f32([64]), |x| {
 /// // The sum of whole numbers, by six ops or in a loop.
 /// let halves = || (0..6).fold(x, |x, _| x.slice(..x.len() / 2) + x.slice(x.len() / 2..)).index(0);

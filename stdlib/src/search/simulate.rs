@@ -14,8 +14,8 @@ use super::noise::{Noise, ties};
 use super::rows::{Block, Head, Row, Rows, places, write_all};
 use super::selection::{Selection, Visit};
 use super::tree::{SearchSummary, SearchTree};
+use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
-use podracer_dsl::{any_example, if_launched};
 use std::ops::Range;
 
 /// Nothing was expanded there yet.

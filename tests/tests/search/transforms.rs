@@ -49,15 +49,20 @@ fn same_in_batches<X: Tree, Y: IntoTree>(xs: impl Fn() -> X, search: impl Fn(X) 
         (batched, alone)
     });
     let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
-    let results = xla::run(traced.func(), &[]).expect("it runs");
-    let names = traced.results().leaves();
-    let (batched, alone) = results.split_at(results.len() / 2);
-    for ((batched, alone), (path, _)) in batched.iter().zip(alone).zip(names) {
-        let numbers = batched.to_f64();
-        assert_eq!(numbers, alone.to_f64(), "{path}");
-        // The searches differ, so that equality says something.
-        let one = numbers.len() / 6;
-        assert!(numbers.chunks(one).any(|other| other != &numbers[..one]), "{path}: {numbers:?}");
+    for launches in [false, true] {
+        let mut options = Options::default();
+        options.launches = launches;
+        let results = xla::run(&simplify(traced.func(), &options), &[]).expect("it runs");
+        let names = traced.results().leaves();
+        let (batched, alone) = results.split_at(results.len() / 2);
+        for ((batched, alone), (path, _)) in batched.iter().zip(alone).zip(names) {
+            let numbers = batched.to_f64();
+            assert_eq!(numbers, alone.to_f64(), "{path}");
+            // The searches differ, so that equality says something.
+            let one = numbers.len() / 6;
+            let differ = numbers.chunks(one).any(|other| other != &numbers[..one]);
+            assert!(differ, "{path}: {numbers:?}");
+        }
     }
 }
 

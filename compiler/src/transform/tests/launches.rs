@@ -1,7 +1,7 @@
 //! Loops of fewer kernels.
 
-use crate::ops::Scan;
-use crate::transform::launch_less;
+use crate::ops::{Cond, Launched, Scan};
+use crate::transform::{launch_less, settle_launched};
 use crate::{Array, Builder, DType, Func, TensorType, Var};
 use std::sync::Arc;
 
@@ -69,4 +69,51 @@ fn outputs_of_one_size_are_written_together() {
 fn large_outputs_are_written_by_themselves() {
     let width = (1 << 16) + 1;
     check(&looped(2, width, false, true), 2, width, (2, 3));
+}
+
+/// A branch of one number.
+fn gives(value: f64) -> Arc<Func> {
+    let mut b = Builder::new();
+    let value = b.constant(Array::floats(DType::F32, [], &[value]));
+    Arc::new(b.finish("branch", vec![value]))
+}
+
+#[test]
+fn a_choice_by_the_platform_is_the_branch_that_it_takes() {
+    let number = TensorType::new(DType::F32, []);
+    let choice = |b: &mut Builder, choice: Var, branches: [Arc<Func>; 2]| {
+        b.emit1(Cond { branches: branches.into(), rarely: false }, &[choice])
+    };
+    // A choice inside of a branch of a choice, inside of a loop, beside one that takes what the platform is from outside.
+    let inner = {
+        let mut b = Builder::new();
+        let launched = b.emit1(Launched {}, &[]);
+        let value = choice(&mut b, launched, [gives(1.0), gives(2.0)]);
+        Arc::new(b.finish("inner", vec![value]))
+    };
+    let body = {
+        let mut b = Builder::new();
+        let [outer, total] = [TensorType::scalar(DType::Bool), number].map(|ty| b.param(ty));
+        let launched = b.emit1(Launched {}, &[]);
+        let value = choice(&mut b, launched, [gives(10.0), inner]);
+        let other = choice(&mut b, outer, [gives(100.0), gives(200.0)]);
+        let total = b.add(total, value);
+        let total = b.add(total, other);
+        Arc::new(b.finish("body", vec![total]))
+    };
+    let mut b = Builder::new();
+    let launched = b.emit1(Launched {}, &[]);
+    let zero = b.constant(Array::floats(DType::F32, [], &[0.0]));
+    let scan = Scan { body, length: 3, reverse: false, consts: 1, carries: 1 };
+    let total = b.emit1(scan, &[launched, zero]);
+    let func = b.finish("chosen", vec![total]);
+    let run = |func: &Func| func.eval(&[])[0].get(0).float();
+    assert_eq!(run(&func), 330.0);
+    for (launches, expected) in [(false, 330.0), (true, 606.0)] {
+        let settled = settle_launched(&func, launches);
+        assert_eq!(run(&settled), expected);
+        let text = settled.to_string();
+        assert_eq!(text.matches("launched").count(), 0, "{text}");
+        assert_eq!(text.matches("cond").count(), 1, "{text}");
+    }
 }
