@@ -138,6 +138,18 @@ fn any(words: &[Tensor]) -> Tensor {
     words.iter().copied().reduce(|all, word| all | word).expect("there are words").ne(0u32)
 }
 
+/// Of two uniform numbers, f32 `[2]`, the first as one of `count` numbers from 0 on, i32 `[]`.
+#[track_caller]
+fn nth(draws: Tensor, count: Tensor) -> Tensor {
+    (draws.index(0) * count.astype(F32)).astype(I32)
+}
+
+/// The outcome of a tile in a cell, i32 `[]`: of two uniform numbers, f32 `[2]`, the second decides between a 2 and a 4.
+#[track_caller]
+fn outcome(cell: Tensor, draws: Tensor) -> Tensor {
+    cell + select(draws.index(1).lt(FOUR), CELLS as i32, 0)
+}
+
 impl Board {
     /// A board of these rows.
     pub fn of([a, b, c, d]: Rows) -> Board {
@@ -231,18 +243,31 @@ impl Game2048 {
     #[track_caller]
     pub fn draw_chance(&self, afterstate: Board, key: Key) -> Tensor {
         let draws = key.uniform([2]);
-        let free: Vec<Tensor> = (afterstate.rows().into_iter())
-            .flat_map(|row| (0..SIZE).map(move |column| tile(row, column).eq(0)))
-            .collect();
-        let count = free.iter().fold(scalar(0), |count, free| count + free.astype(I32));
+        // The highest bit of each free cell's byte, whose others are not in use.
+        let free = afterstate.rows().map(|row| !(row + 0x7f7f_7f7fu32) & 0x8080_8080u32);
+        let bits = |x: Tensor| x.popcount().astype(I32);
+        // Free cells before each row, and in all.
+        let mut before = vec![scalar(0)];
+        before.extend(free.iter().scan(scalar(0), |count, &row| {
+            *count += bits(row);
+            Some(*count)
+        }));
+        let count = before[SIZE];
         // Free cells that are passed over before the one to take.
-        let mut left = (draws.index(0) * count.astype(F32)).astype(I32);
-        let mut cell = scalar(0);
-        for (index, &free) in free.iter().enumerate() {
-            cell = select(free & left.eq(0), index as i32, cell);
-            left -= free.astype(I32);
+        let left = nth(draws, count);
+        let (mut row, mut passed, mut columns) = (scalar(0), scalar(0), free[0]);
+        for next in 1..SIZE {
+            let further = left.ge(before[next]);
+            row = select(further, next as i32, row);
+            passed = select(further, before[next], passed);
+            columns = select(further, free[next], columns);
         }
-        cell + select(draws.index(1).lt(FOUR), CELLS as i32, 0)
+        let column = (1..SIZE).fold(scalar(0), |column, next| {
+            let before = bits(columns & ((1u32 << (BITS * next)) - 1));
+            select((left - passed).ge(before), next as i32, column)
+        });
+        let cell = select(count.gt(0), row * SIZE as i32 + column, 0);
+        outcome(cell, draws)
     }
 
     /// A step whose chance is decided by the caller, from the board after the slide.
@@ -271,10 +296,15 @@ impl Environment for Game2048 {
 
     /// Two random tiles.
     fn initial_state(&self, key: Key) -> State {
-        let [first, second] = key.split_into();
         let empty = Board::of(std::array::from_fn(|_| scalar(0u32)));
-        let one = empty.with(self.draw_chance(empty, first));
-        self.settle(one, self.draw_chance(one, second))
+        let [first, second] = key.split_into();
+        let first = first.uniform([2]);
+        let second = second.uniform([2]);
+        // As `draw_chance` on an empty board, and on one of a single tile, where nothing is to be counted.
+        let cell = nth(first, scalar(CELLS as i32));
+        let place = nth(second, scalar(CELLS as i32 - 1));
+        let other = place + place.ge(cell).astype(I32);
+        self.settle(empty.with(outcome(cell, first)), outcome(other, second))
     }
 
     fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
