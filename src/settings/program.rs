@@ -11,8 +11,8 @@ pub struct ProgramSettings {
     /// Groups of simplifications that are switched on. They make fewer equations; that XLA compiles or runs them faster could
     /// not be measured.
     pub simplify: Vec<SimplifyGroup>,
-    /// True for loops that launch fewer kernels for the same numbers: outputs of an iteration are written together, short bodies several
-    /// times an iteration. By default so on GPUs.
+    /// True for fewer kernels to launch: outputs of a loop's iteration are written together, short bodies run several times an iteration,
+    /// and searches go down and up their trees without loops. By default so on GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<bool>,
     /// True for one kernel of each loop without products of matrices, whatever its size, and for none of those with them. By default so on CPUs for

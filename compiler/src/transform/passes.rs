@@ -1,7 +1,8 @@
 //! The transforms by name, for tools that work on the text of the IR.
 
 use super::{
-    TransformError, VmapContext, cse, dce, inline_calls, jvp, launch_less, linearize, vjp, vmap,
+    TransformError, VmapContext, cse, dce, inline_calls, jvp, launch_less, linearize,
+    settle_launched, vjp, vmap,
 };
 use crate::attributes::AttributeValue;
 use crate::ir::{Builder, Func, Var};
@@ -53,8 +54,8 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "launches",
-        help: "loops of fewer kernels, for platforms that launch each",
-        run: Run::Plain(launch_less),
+        help: "loops of fewer kernels and branches by platform, for platforms that launch each",
+        run: Run::Plain(|func| launch_less(&settle_launched(func, true))),
     },
     Pass {
         name: "linearize",

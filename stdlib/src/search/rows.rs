@@ -145,17 +145,17 @@ impl Rows {
         places(node, self.batch)
     }
 
-    /// The first numbers of the heads of nodes: action, child, tie. `node` is i32 `[B]`; f32 `[B]` each
+    /// Numbers of the heads of nodes, i32 `[B]`, from one on. f32 `[B]` each
     #[track_caller]
-    pub(super) fn heads(&self, node: Tensor) -> [Tensor; 3] {
+    pub(super) fn heads<const N: usize>(&self, node: Tensor, first: Head) -> [Tensor; N] {
         let flat = self.data.flatten();
-        let first = self.places(node) * self.width() as i32;
+        let first = self.places(node) * self.width() as i32 + first as i32;
         if self.batch == 1 {
-            let three = dynamic_slice(flat, &[first], &[3]);
-            return [0, 1, 2].map(|i| three.slice_axis(0, i..i + 1));
+            let numbers = dynamic_slice(flat, &[first], &[N]);
+            return std::array::from_fn(|i| numbers.slice_axis(0, i..i + 1));
         }
-        let three = flat.take(first.expand_dims(1) + arange(3), 0);
-        [0, 1, 2].map(|i| three.index_axis(1, i))
+        let numbers = flat.take(first.expand_dims(1) + arange(N), 0);
+        std::array::from_fn(|i| numbers.index_axis(1, i))
     }
 
     /// The rows of nodes, i32 `[B]`.

@@ -248,7 +248,7 @@ impl<S: Selection> Search<'_, S> {
             |(.., going)| any_example(going.any()),
             |(level, parent, action, next, depth, going)| {
                 let node = select(going, next, 0);
-                let [best, child, tie] = rows.heads(node);
+                let [best, child, tie] = rows.heads(node, Head::Best);
                 let (best, child) = (best.astype(I32), child.astype(I32));
                 let (best, child) = match noise.actions {
                     None => (best, child),
@@ -391,17 +391,28 @@ impl<S: Selection> Search<'_, S> {
                 let row = rows.read(up.node);
                 let live = Some(up.node.gt(0));
                 let changed = self.passed(&row, &up, &Visit { key: &|| key.fold_in(round), live });
-                let above = Up {
-                    node: row.get(Head::Parent).astype(I32),
-                    action: row.get(Head::Action).astype(I32),
-                    child: up.node.astype(F32),
-                    child_value: mean_with(&row.node(), up.return_here()),
-                    reward: row.get(Head::Reward),
-                    discount: row.get(Head::Discount),
-                    leaf_value: up.return_here(),
-                };
                 // A tree that is at its root writes to row 0 and stays.
                 let rows = rows.write(up.node, changed);
+                let [value, parent, action, reward, discount] = if self.extents.batch == 1 {
+                    // Of the tree as it is now: with a reader of it as it was, XLA copies all of it in each round.
+                    let [value, _, _, _, parent, action, reward, discount] =
+                        rows.heads(up.node, Head::Value);
+                    [value, parent, action, reward, discount]
+                } else {
+                    let value = mean_with(&row.node(), up.return_here());
+                    let edge = [Head::Parent, Head::Action, Head::Reward, Head::Discount];
+                    let [parent, action, reward, discount] = edge.map(|name| row.get(name));
+                    [value, parent, action, reward, discount]
+                };
+                let above = Up {
+                    node: parent.astype(I32),
+                    action: action.astype(I32),
+                    child: up.node.astype(F32),
+                    child_value: value,
+                    reward,
+                    discount,
+                    leaf_value: up.return_here(),
+                };
                 (round + 1, rows, tree_select(up.node.gt(0), &above, &up))
             },
         );
