@@ -29,7 +29,7 @@ pub struct Case {
     pub network_alone: bool,
 }
 
-/// How loops are written; see `program.whole_loops` and `program.launches`.
+/// The settings `program.whole_loops` and `program.launches`.
 #[derive(Clone, Copy, Debug)]
 pub struct Ways {
     pub whole_loops: bool,

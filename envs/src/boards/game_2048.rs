@@ -138,7 +138,7 @@ fn any(words: &[Tensor]) -> Tensor {
     words.iter().copied().reduce(|all, word| all | word).expect("there are words").ne(0u32)
 }
 
-/// Of two uniform numbers, f32 `[2]`, the first as one of `count` numbers from 0 on, i32 `[]`.
+/// A number below `count`, i32 `[]`, by the first of two uniform numbers, f32 `[2]`.
 #[track_caller]
 fn nth(draws: Tensor, count: Tensor) -> Tensor {
     (draws.index(0) * count.astype(F32)).astype(I32)
