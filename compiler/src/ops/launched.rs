@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::ir::{Batched, Builder, Var};
 use crate::lower::{Hlo, HloResults, HloValue, hlo_constant};
 use crate::op_struct;
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -45,6 +46,10 @@ impl Op for Launched {
     }
 
     nullary_derivative! {}
+
+    fn of_platform(&self, launches: bool) -> Option<Scalar> {
+        Some(Scalar::Bool(launches))
+    }
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], _: &[TensorType]) -> HloResults {
         vec![hlo_constant(hlo, Arc::new(no()))]

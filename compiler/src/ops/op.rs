@@ -279,6 +279,18 @@ pub trait Op: OpStruct {
         None
     }
 
+    /// The value of the one result, a scalar, if it is a matter of the platform: whether each kernel is launched.
+    fn of_platform(&self, launches: bool) -> Option<Scalar> {
+        let _ = launches;
+        None
+    }
+
+    /// The body that runs on the operands after the first where that is `choice`, if the first one chooses between bodies.
+    fn branch(&self, choice: Scalar) -> Option<Arc<Func>> {
+        let _ = choice;
+        None
+    }
+
     /// The reason that the op cannot run, if it stands for a linear function of which only the transpose is known.
     fn transpose_only(&self) -> Option<&'static str> {
         None

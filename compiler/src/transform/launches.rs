@@ -1,10 +1,11 @@
-//! Fewer kernels in a loop, for platforms that launch each.
+//! Fewer kernels in a loop, and branches by platform, for platforms that launch each kernel.
 
 use super::cse::map_bodies;
 use super::dce;
 use crate::array::Array;
-use crate::ir::Func;
-use crate::ops::{Cond, Launched};
+use crate::ir::{Eqn, Func};
+use crate::scalar::Scalar;
+use std::borrow::Cow;
 
 /// The function in which ops with a way to fewer kernels ([`Op::launch_less`](crate::Op::launch_less)) take it, inside bodies too. Results are
 /// the same to the bit.
@@ -17,21 +18,32 @@ pub fn launch_less(func: &Func) -> Func {
     }))
 }
 
-/// The function for a platform that launches each kernel, or for another: each [`Launched`] is a constant, and a `cond` with it is the branch
-/// that it takes, inside bodies too.
-pub fn settle_launched(func: &Func, launches: bool) -> Func {
-    let mut launched = vec![false; func.types.len()];
-    func.rebuilt(|b, eqn, inputs| {
-        if eqn.op.downcast::<Launched>().is_some() {
-            launched[eqn.outputs[0].index()] = true;
-            return vec![b.constant(Array::bools([], &[launches]))];
+/// The function for a platform that launches each kernel, or for another: what is a matter of the platform ([`Op::of_platform`](crate::Op::of_platform))
+/// is a constant, and an op that chooses a body by it is that body, inside bodies too.
+pub fn settle_launched(func: &Func, launches: bool) -> Cow<'_, Func> {
+    if !asks(func) {
+        return Cow::Borrowed(func);
+    }
+    let settled = |body: &Func| settle_launched(body, launches).into_owned();
+    let mut known: Vec<Option<Scalar>> = vec![None; func.types.len()];
+    Cow::Owned(func.rebuilt(|b, eqn, inputs| {
+        if let Some(value) = eqn.op.of_platform(launches) {
+            let output = eqn.outputs[0];
+            known[output.index()] = Some(value);
+            return vec![b.constant(Array::splat(func.ty(output).clone(), value))];
         }
-        match eqn.op.downcast::<Cond>() {
-            Some(cond) if launched[eqn.inputs[0].index()] => {
-                let branch = settle_launched(&cond.branches[usize::from(launches)], launches);
-                b.inline(&branch, &inputs[1..])
-            }
-            _ => b.emit_ref(map_bodies(&eqn.op, |body| settle_launched(body, launches)), inputs),
+        let choice = eqn.inputs.first().and_then(|var| known[var.index()]);
+        match choice.and_then(|choice| eqn.op.branch(choice)) {
+            Some(branch) => b.inline(&settle_launched(&branch, launches), &inputs[1..]),
+            None => b.emit_ref(map_bodies(&eqn.op, settled), inputs),
         }
-    })
+    }))
+}
+
+/// True if an op of the function, in bodies too, is a matter of the platform.
+fn asks(func: &Func) -> bool {
+    let is = |eqn: &Eqn| {
+        eqn.op.of_platform(true).is_some() || eqn.op.funcs().iter().any(|body| asks(body))
+    };
+    func.eqns.iter().any(is)
 }

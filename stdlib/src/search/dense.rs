@@ -15,10 +15,18 @@ use podracer_dsl::prelude::*;
 const MOST: usize = 1 << 26;
 
 impl<S: Selection> Search<'_, S> {
-    /// True if the ways may go without loops: selection draws nothing by the round, and the trees are not too large.
-    pub(super) fn is_dense(&self) -> bool {
+    /// A way without loops on platforms that launch each kernel, unless selection draws by the round or the trees are too large; else by level.
+    #[track_caller]
+    pub(super) fn at_once<T: Tree>(
+        &self,
+        at_once: impl FnOnce() -> T,
+        by_level: impl FnOnce() -> T,
+    ) -> T {
         let width = width(self.extents.actions, self.selection.reads_logits());
-        !self.selection.draws() && self.places().saturating_mul(width) <= MOST
+        match self.selection.draws() || self.places().saturating_mul(width) > MOST {
+            true => by_level(),
+            false => if_launched(at_once, by_level),
+        }
     }
 
     /// Rows of all trees.
@@ -64,10 +72,11 @@ impl<S: Selection> Search<'_, S> {
         }
         let going = next.ge(0) & scalar(1).lt(deepest);
         let first = select(going, next, 0) * batch as i32 + arange(batch);
-        let last = rows.row(rows.data.take(ahead.take(first, 0), 0));
+        let place = ahead.take(first, 0);
+        let last = rows.row(rows.data.take(place, 0));
         let of_last = |name: Head| last.get(name).astype(I32);
         let leaf = Leaf {
-            parent: ahead.take(first, 0) / batch as i32,
+            parent: place / batch as i32,
             action: select(going, of_last(Head::Best), action),
             next: select(going, of_last(Head::Next), next),
             depth: select(going, of_last(Head::Depth) + 1, 1),
@@ -94,7 +103,7 @@ impl<S: Selection> Search<'_, S> {
             ahead = ahead.take(ahead, 0);
         }
         let flat = way.flatten();
-        let row = rows.row(rows.data.take(flat, 0));
+        let mut row = rows.row(rows.data.take(flat, 0));
         let along = |x: Tensor| x.reshape([levels, batch]);
         // What comes to each node of the way, and to the root behind them.
         let coming = |new: Tensor, old: Tensor| concatenate(&[new.expand_dims(0), along(old)], 0);
@@ -113,7 +122,7 @@ impl<S: Selection> Search<'_, S> {
         };
         let of_way = tree_map(&all, |x| x.slice(..levels).flatten());
         let live = Some(of_way.node.gt(0));
-        let changed = self.passed(&row, &of_way, &Visit { key: &|| key.again(), live });
+        let changed = self.pass(&mut row, &of_way, &Visit { key: &|| key.again(), live });
         let length = way.ge(batch as i32).astype(I32).sum_axis(0);
         let at_root = iota(I32, [levels + 1, batch], 0).eq(length);
         let to_root = tree_map(&all, |x| select(at_root, x, x.zeros_like()).sum_axis(0));

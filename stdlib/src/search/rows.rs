@@ -78,6 +78,11 @@ impl Row {
         self.head[name as usize]
     }
 
+    /// Numbers of the head from one on.
+    pub(super) fn heads<const N: usize>(&self, first: Head) -> [Tensor; N] {
+        std::array::from_fn(|i| self.head[first as usize + i])
+    }
+
     pub(super) fn set(&mut self, name: Head, value: Tensor) {
         self.head[name as usize] = value;
     }

@@ -229,11 +229,7 @@ impl<S: Selection> Search<'_, S> {
             self.selection.root(&self.root_node(root, &forest.roots).columns(), simulation, noise);
         let next = pick(forest.roots.children, action).astype(I32);
         let by_loop = || self.descend_by_level(rows, noise, action, next);
-        if self.is_dense() {
-            if_launched(|| self.descend_at_once(rows, noise, action, next, by_loop), by_loop)
-        } else {
-            by_loop()
-        }
+        self.at_once(|| self.descend_at_once(rows, noise, action, next, by_loop), by_loop)
     }
 
     /// Goes down from the roots' actions and the nodes these lead to, i32 `[B]`, a level in each round.
@@ -361,12 +357,10 @@ impl<S: Selection> Search<'_, S> {
         key: &Key,
     ) -> Forest<E> {
         let Forest { roots, rows, embeddings, prior_logits } = forest;
-        let by_loop = || self.back_up_by_level(rows.clone(), &up, key);
-        let (rows, up) = if self.is_dense() {
-            if_launched(|| self.back_up_at_once(rows.clone(), &up, key), by_loop)
-        } else {
-            by_loop()
-        };
+        let (rows, up) = self.at_once(
+            || self.back_up_at_once(rows.clone(), &up, key),
+            || self.back_up_by_level(rows.clone(), &up, key),
+        );
         let after = self.visited(&self.root_node(root, &roots), roots.children, &up);
         let roots = Roots {
             value: after.value,
@@ -388,21 +382,15 @@ impl<S: Selection> Search<'_, S> {
             (2, rows, *up),
             |(round, _, up)| any_example(up.node.gt(0).any()) & round.le(last),
             |(round, rows, up)| {
-                let row = rows.read(up.node);
+                let mut row = rows.read(up.node);
                 let live = Some(up.node.gt(0));
-                let changed = self.passed(&row, &up, &Visit { key: &|| key.fold_in(round), live });
+                let visit = Visit { key: &|| key.fold_in(round), live };
                 // A tree that is at its root writes to row 0 and stays.
-                let rows = rows.write(up.node, changed);
-                let [value, parent, action, reward, discount] = if self.extents.batch == 1 {
+                let rows = rows.write(up.node, self.pass(&mut row, &up, &visit));
+                let [value, _, _, _, parent, action, reward, discount] = match self.extents.batch {
                     // Of the tree as it is now: with a reader of it as it was, XLA copies all of it in each round.
-                    let [value, _, _, _, parent, action, reward, discount] =
-                        rows.heads(up.node, Head::Value);
-                    [value, parent, action, reward, discount]
-                } else {
-                    let value = mean_with(&row.node(), up.return_here());
-                    let edge = [Head::Parent, Head::Action, Head::Reward, Head::Discount];
-                    let [parent, action, reward, discount] = edge.map(|name| row.get(name));
-                    [value, parent, action, reward, discount]
+                    1 => rows.heads(up.node, Head::Value),
+                    _ => row.heads(Head::Value),
                 };
                 let above = Up {
                     node: parent.astype(I32),
@@ -419,16 +407,15 @@ impl<S: Selection> Search<'_, S> {
         (rows, up)
     }
 
-    /// The rows of nodes, `[B, W]`, after a visit that went through them.
+    /// Changes the rows of nodes by a visit that goes through them. f32 `[B, W]`
     #[track_caller]
-    pub(super) fn passed(&self, row: &Row, up: &Up, visit: &Visit<'_>) -> Tensor {
-        let mut row = row.clone();
+    pub(super) fn pass(&self, row: &mut Row, up: &Up, visit: &Visit<'_>) -> Tensor {
         let after = self.visited(&row.node(), row.children, up);
         row.set(Head::Value, after.value);
         row.set(Head::Visits, after.visits);
         (row.qvalues, row.visit_counts) = (after.qvalues, after.visit_counts);
         row.children = after.children;
-        self.select_next(&mut row, visit);
+        self.select_next(row, visit);
         let changed = [Head::Best, Head::Next, Head::Tie, Head::Value, Head::Visits];
         let mut changes: Vec<(Tensor, Tensor)> =
             changed.map(|name| (up.action.full_like(name as i32), row.get(name))).to_vec();

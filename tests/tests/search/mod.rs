@@ -7,3 +7,13 @@ mod memory;
 mod models;
 mod transforms;
 mod trees;
+
+use podracer_compiler::Func;
+use podracer_compiler::simplify::{Options, simplify};
+
+/// The function with the ways of a search by loops or (`launches`) without.
+fn with_ways(func: &Func, launches: bool) -> Func {
+    let mut options = Options::default();
+    options.launches = launches;
+    simplify(func, &options)
+}

@@ -1,6 +1,7 @@
 //! Searches of all policies batched twice, simplified in a training loop, compiled for TPUs that are not there, and beside gradients.
 
 use super::models::{Search, Settings, found};
+use super::with_ways;
 use crate::loops::{self, TINY};
 use podracer::experiments::build;
 use podracer::loading::{Overrides, load};
@@ -50,9 +51,7 @@ fn same_in_batches<X: Tree, Y: IntoTree>(xs: impl Fn() -> X, search: impl Fn(X) 
     });
     let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
     for launches in [false, true] {
-        let mut options = Options::default();
-        options.launches = launches;
-        let results = xla::run(&simplify(traced.func(), &options), &[]).expect("it runs");
+        let results = xla::run(&with_ways(traced.func(), launches), &[]).expect("it runs");
         let names = traced.results().leaves();
         let (batched, alone) = results.split_at(results.len() / 2);
         for ((batched, alone), (path, _)) in batched.iter().zip(alone).zip(names) {

@@ -32,8 +32,8 @@ op_struct! {
 }
 
 impl Cond {
-    fn choice(&self, array: &Array) -> usize {
-        match array.get(0) {
+    fn choice(&self, choice: Scalar) -> usize {
+        match choice {
             Scalar::Bool(value) => usize::from(value),
             value => value.int().clamp(0, self.branches.len() as i128 - 1) as usize,
         }
@@ -110,7 +110,11 @@ impl Op for Cond {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        self.branches[self.choice(&inputs[0])].eval(&inputs[1..])
+        self.branches[self.choice(inputs[0].get(0))].eval(&inputs[1..])
+    }
+
+    fn branch(&self, choice: Scalar) -> Option<Arc<Func>> {
+        Some(self.branches[self.choice(choice)].clone())
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
