@@ -87,9 +87,8 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
 
     /// XLA's options for this run by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     #[must_use]
-    pub fn xla_options(&self, platform: &str, environments: usize) -> Vec<(String, OptionValue)> {
-        let host = self.settings.as_ref();
-        xla_options(platform, environments, host.acting() != host.learning(), &self.simplify)
+    pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        xla_options(platform, &self.simplify)
     }
 
     /// The simplifications before XLA.
@@ -116,14 +115,9 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
         HostTraining { processes: client.processes(), ..self }
     }
 
-    /// Calls `start` with the compiler of programs for so many environments.
-    pub(crate) fn compiling<T>(
-        &self,
-        client: &Client,
-        environments: usize,
-        start: impl FnOnce(Compiler<'_>) -> T,
-    ) -> T {
-        let rule = || self.xla_options(client.platform(), environments);
+    /// Calls `start` with the compiler of its programs.
+    pub(crate) fn compiling<T>(&self, client: &Client, start: impl FnOnce(Compiler<'_>) -> T) -> T {
+        let rule = || self.xla_options(client.platform());
         let xla = self.xla.clone().unwrap_or_else(rule);
         let cache = self.cache.clone().unwrap_or_else(ExecutableCache::user);
         start(Compiler { client, xla: &xla, cache: &cache })
@@ -169,25 +163,10 @@ impl<A> ConfigureCentral for HostTraining<A, CentralSettings> {
     }
 }
 
-/// Greatest number of environments whose products are so small that handing them to other threads costs more than it gains.
-pub(crate) const ONE_THREAD: usize = 32;
-
-/// XLA's options by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`. Where several devices share the cores, threads
-/// of their own would stand in each other's way.
-pub(crate) fn xla_options(
-    platform: &str,
-    environments: usize,
-    several_devices: bool,
-    simplify: &Simplify,
-) -> Vec<(String, OptionValue)> {
+/// XLA's options by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
+pub(crate) fn xla_options(platform: &str, simplify: &Simplify) -> Vec<(String, OptionValue)> {
     let rule = XlaOptions::for_platform(platform);
-    let rule = if simplify.whole_loops { rule.searching() } else { rule };
-    let mut options = rule.pairs();
-    if platform == "cpu" && (environments <= ONE_THREAD || several_devices) {
-        let name = "xla_cpu_multi_thread_eigen".to_owned();
-        options.push((name, OptionValue::Bool(false)));
-    }
-    options
+    if simplify.whole_loops { rule.searching() } else { rule }.pairs()
 }
 
 /// The name of a module: `name` with `_` for all but letters and digits of ASCII.

@@ -79,7 +79,7 @@ impl<A: Learn<Observation = Tensor>> CentralInference<A> {
         workers: Vec<Box<dyn Workers>>,
     ) -> Result<CentralRun> {
         let programs = self.clone().in_world_of(client).trace(lanes)?;
-        self.compiling(client, lanes.environments, |compiler| {
+        self.compiling(client, |compiler| {
             CentralRun::start(&programs, compiler, &self.settings, workers, origin)
                 .context("cannot start the training")
         })

@@ -217,9 +217,7 @@ where
         let CompileOptions { replicas, xla, .. } = &mut options.compile;
         *replicas = self.devices;
         if xla.is_empty() {
-            let lanes = settings.environments * self.members();
-            *xla =
-                builder::xla_options(client.platform(), lanes, self.devices > 1, &options.simplify);
+            *xla = builder::xla_options(client.platform(), &options.simplify);
         }
         let program = traced.compile(client, &options).context("cannot compile the population")?;
         Ok(CompiledPopulation {

@@ -137,7 +137,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             .map(make)
             .collect::<Result<Vec<_>>>()
             .context("cannot make the environments")?;
-        self.compiling(client, environments.environments, |compiler| {
+        self.compiling(client, |compiler| {
             SebulbaRun::start(&programs, compiler, &self.settings, batches, origin)
                 .context("cannot start the training")
         })

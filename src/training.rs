@@ -90,9 +90,18 @@ pub trait Programs {
     /// As [`Programs::emit`].
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>>;
 
-    /// The XLA options for this program on `replicas` devices by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
+    /// The XLA options for these programs by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
     /// is `cpu`, `cuda` or `tpu`.
-    fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)>;
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)>;
+
+    /// The number of products in the training loop as one program for one device, and the multiplications of all of them, each counted
+    /// once; `None` for a loop of several programs.
+    ///
+    /// # Errors
+    /// As [`Programs::emit`].
+    fn products(&self) -> Result<Option<(usize, usize)>> {
+        Ok(None)
+    }
 }
 
 /// Episodes played by a training's agent, beside its loop.

@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<()> {
             let settings = load(experiment, &Overrides { set, ..Overrides::default() })?;
             let training = experiments::build(&settings)?;
             let module = training.modules(1)?.remove(0).module;
-            let mut xla = settings.xla_options(training.xla_options("cuda", 1));
+            let mut xla = settings.xla_options(training.xla_options("cuda"));
             let folder = OptionValue::String(options.cuda.clone());
             xla.push(("xla_gpu_cuda_data_dir".to_owned(), folder));
             let start = Instant::now();

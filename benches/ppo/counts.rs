@@ -26,7 +26,7 @@ pub fn count(client: &Client, shape: Shape, ours: &Ours) -> Result<Counted> {
     let module = training.modules(shape.devices)?.remove(0).module;
     let options = CompileOptions {
         replicas: shape.devices,
-        xla: settings.xla_options(training.xla_options(client.platform(), shape.devices)),
+        xla: settings.xla_options(training.xla_options(client.platform())),
         ..CompileOptions::default()
     };
     let executable = client.compile(&module, &options)?;
@@ -56,7 +56,7 @@ pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {
         let lowered = start.elapsed().as_secs_f64();
         let options = CompileOptions {
             replicas: shape.devices,
-            xla: settings.xla_options(training.xla_options(client.platform(), shape.devices)),
+            xla: settings.xla_options(training.xla_options(client.platform())),
             ..CompileOptions::default()
         };
         let start = Instant::now();

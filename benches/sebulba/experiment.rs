@@ -148,7 +148,7 @@ impl Experiment {
     }
 
     fn xla(&self) -> Vec<(String, OptionValue)> {
-        let rule = self.training.xla_options("cpu", self.devices);
+        let rule = self.training.xla_options("cpu");
         self.settings.xla_options(rule)
     }
 

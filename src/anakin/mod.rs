@@ -167,16 +167,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
 
     /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
-        self.xla_options_with(platform, &Simplify::default())
-    }
-
-    /// [`Anakin::xla_options`] for a program that is lowered with these options.
-    pub(crate) fn xla_options_with(
-        &self,
-        platform: &str,
-        simplify: &Simplify,
-    ) -> Vec<(String, OptionValue)> {
-        builder::xla_options(platform, self.settings.environments, self.devices > 1, simplify)
+        builder::xla_options(platform, &Simplify::default())
     }
 
     /// Traces the loop.

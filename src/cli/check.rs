@@ -98,7 +98,7 @@ pub(super) fn check(
     }
     decide(&mut settings, &mut Vec::from_iter(0..devices), program.registry, console)?;
     let training = (program.build)(&settings)?;
-    let xla = settings.xla_options(training.xla_options("tpu", devices));
+    let xla = settings.xla_options(training.xla_options("tpu"));
     let mut programs = Vec::new();
     for module in training.modules(devices)? {
         let program = compiled(&topology, &module, &xla)

@@ -63,7 +63,7 @@ fn traced(
         Devices::Count(count) => (0..*count).collect(),
         Devices::List(list) => list.clone(),
         Devices::All => {
-            let client = open(&settings, None)?;
+            let client = open(&settings, None, false)?;
             settings.train.devices.resolve(client.devices().len(), client.platform())?
         }
     };

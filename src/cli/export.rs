@@ -40,7 +40,7 @@ pub(super) fn export(
             console.say(&format!(
                 "the parameters are those of an untrained agent, seed {seed}; --run RUN takes those that a run trained"
             ));
-            client = open(&settings, None)?;
+            client = open(&settings, None, false)?;
             Parameters::Initial { client: &client, seed }
         }
     };

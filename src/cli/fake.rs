@@ -65,7 +65,7 @@ impl Programs for Fake {
         bail!("the fake has no programs")
     }
 
-    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
         match platform {
             "cpu" => vec![("xla_cpu_prefer_vector_width".to_owned(), OptionValue::Int(256))],
             _ => Vec::new(),

@@ -90,7 +90,6 @@ use crate::training::Training;
 
 pub use console::Console;
 
-use crate::builder::ONE_THREAD;
 use arguments::{Arguments, Command};
 use console::OutputError;
 use envs::EnvsCommand;
@@ -267,8 +266,8 @@ fn store_of_all(_: World) -> Result<&'static dyn podracer_runtime::pjrt::KeyValu
     Err(UsageError::new("several processes train together on GPUs with the feature `central`, which this program is built without").into())
 }
 
-/// Opens the devices that the settings ask for.
-fn open(settings: &Settings, world: Option<World>) -> Result<Client> {
+/// Opens the devices that the settings ask for; with `one_thread` one device of a CPU, whose kernels are each the work of one thread.
+fn open(settings: &Settings, world: Option<World>, one_thread: bool) -> Result<Client> {
     // Where actors and learners are on different devices, a CPU has as many as are named.
     let training_loop = &settings.training_loop;
     let named = match training_loop.host() {
@@ -283,15 +282,11 @@ fn open(settings: &Settings, world: Option<World>) -> Result<Client> {
     }
     let plugin = Plugin::load(&settings.train.platform)?;
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let cpu_devices = (plugin.name() == "cpu" && named > cores).then_some(named);
-    let small = training_loop.host().is_none()
-        && settings.train.devices.named() == 1
-        && training_loop.lanes() <= ONE_THREAD;
-    let store = world.filter(|_| plugin.name() == "cuda13").map(store_of_all).transpose()?;
-    let (cpu_devices, cpu_threads) = match small && plugin.name() == "cpu" {
-        true => (Some(1), Some(NonZero::<usize>::MIN)),
-        false => (cpu_devices, None),
+    let (cpu_devices, cpu_threads) = match one_thread {
+        true => (Some(1), NonZero::new(1)),
+        false => ((plugin.name() == "cpu" && named > cores).then_some(named), None),
     };
+    let store = world.filter(|_| plugin.name() == "cuda13").map(store_of_all).transpose()?;
     let options = ClientOptions { cpu_devices, cpu_threads, world, store };
     Ok(Client::new(plugin, options)?)
 }

@@ -183,7 +183,7 @@ impl OneProgram<'_> {
             .with_context(|| format!("cannot start {}", several.name))?;
         let compile_seconds = runs.first().map_or(0.0, |run| run.compile_seconds());
         self.progress.compiled(console, compile_seconds);
-        let rule = ready.training.xla_options(&ready.recorded.platform, 1);
+        let rule = ready.training.xla_options(&ready.recorded.platform);
         let mut members = Vec::new();
         for (planned, run) in planned.iter().zip(runs) {
             let xla = planned.settings.xla_options(rule.clone()).into_iter().collect();

@@ -67,7 +67,7 @@ impl Ready {
         console: &mut Console<'_>,
         program: Program<'_>,
     ) -> Result<Self> {
-        let client = open(&settings, world)?;
+        let client = open(&settings, world, one_thread(&settings, program))?;
         settings.train.processes = client.world().map(World::size);
         let platform = client.platform().to_owned();
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
@@ -82,7 +82,7 @@ impl Ready {
             .into());
         }
         let environment = Rc::new(program.registry.environment_of(&settings)?.clone());
-        let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
+        let xla = settings.xla_options(training.xla_options(&platform));
         settings.xla = xla.iter().cloned().collect();
         Ok(Ready {
             recorded: recorded(&client, &devices)?,
@@ -123,7 +123,7 @@ impl Ready {
         registry: &Registry,
     ) -> Result<(RunProgress, Option<String>)> {
         let progress = RunProgress::of(found)?;
-        let rule = self.training.xla_options(&self.recorded.platform, self.devices.len());
+        let rule = self.training.xla_options(&self.recorded.platform);
         let settings = (&self.settings, &rule[..]);
         let warning = progress.check(&found.path, settings, &self.recorded, registry)?;
         Ok((progress, warning))
@@ -175,6 +175,26 @@ impl Ready {
         let Ready { settings, client, devices, xla, .. } = self;
         Start { client, devices, xla, seed: settings.train.seed, folder, from }
     }
+}
+
+/// Greatest number of environments whose kernels may have too little to do for several threads.
+const FEW: usize = 32;
+
+/// Mean multiplications of a program's products from which on threads gain by sharing the work of its kernels (decision 100).
+const WORTH_SHARING: usize = 1 << 20;
+
+/// True if one thread of a CPU computes the program of a training faster than several: where handing over a part of a kernel costs more
+/// than it gains.
+fn one_thread(settings: &Settings, program: Program<'_>) -> bool {
+    let Settings { train, training_loop, .. } = settings;
+    let one_device = train.platform == "cpu" && train.devices.named() == 1;
+    if !one_device || training_loop.host().is_some() || training_loop.lanes() > FEW {
+        return false;
+    }
+    // Mistakes are told where the training is built and traced for its devices.
+    let products = (program.build)(settings).and_then(|training| training.products());
+    let products = products.ok().flatten();
+    products.is_none_or(|(count, work)| work / count.max(1) < WORTH_SHARING)
 }
 
 fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {

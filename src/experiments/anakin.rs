@@ -14,6 +14,7 @@ use super::exploited::Exploited;
 use super::recent::RecentReturns;
 use super::{explain, one_program};
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
+use crate::builder;
 use crate::export::Portable;
 use crate::registry::{AgentEntry, Evaluation as EnvironmentEvaluation};
 use crate::sebulba::compiled_environments;
@@ -50,8 +51,12 @@ impl Programs for AnakinTraining {
         self.anakin.programs(batch)
     }
 
-    fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
-        self.anakin.clone().devices(replicas).xla_options_with(platform, &self.simplify)
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        builder::xla_options(platform, &self.simplify)
+    }
+
+    fn products(&self) -> Result<Option<(usize, usize)>> {
+        Ok(Some(self.anakin.clone().devices(1).trace()?.traced().func().library_work()))
     }
 }
 

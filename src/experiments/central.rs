@@ -112,8 +112,8 @@ impl Programs for CentralTraining {
         programs::portable(one.agent(), one.trace(&lanes)?.learning(), &lanes, batch)
     }
 
-    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
-        self.central.xla_options(platform, self.central.settings().environments)
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        self.central.xla_options(platform)
     }
 }
 

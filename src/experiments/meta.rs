@@ -151,9 +151,12 @@ impl Programs for RuleTraining {
         Ok(portable(&self.name, &traced, rule_in(&traced)?, about)?.into())
     }
 
-    fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
-        let lanes = self.settings.agents * self.settings.environments;
-        builder::xla_options(platform, lanes, replicas > 1, &self.simplify)
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        builder::xla_options(platform, &self.simplify)
+    }
+
+    fn products(&self) -> Result<Option<(usize, usize)>> {
+        Ok(Some(self.trace(1)?.traced().func().library_work()))
     }
 }
 

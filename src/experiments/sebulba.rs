@@ -58,8 +58,8 @@ impl Programs for SebulbaTraining {
         programs::portable(one.agent(), &one.trace(spec)?, spec, batch)
     }
 
-    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
-        self.sebulba.xla_options(platform, self.batches.spec.environments)
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        self.sebulba.xla_options(platform)
     }
 }
 

@@ -2,16 +2,39 @@
 
 use podracer_dsl::prelude::*;
 
-/// The leaves of each dtype, one after another, row-major: a vector for each, in the order in which the dtypes first appear.
+/// Elements from which on a leaf is a vector of its own. Copying such a one costs more than the kernels of another vector, and XLA
+/// looks at each element of a vector for each leaf in it where threads share that kernel.
+const LARGE: usize = 1 << 16;
+
+/// The vector that each leaf of a tree belongs to, by index, in the tree's order.
+#[derive(Default)]
+struct Places {
+    /// The dtype of the small leaves in each vector; `None` for a large leaf's.
+    vectors: Vec<Option<DType>>,
+}
+
+impl Places {
+    /// The vector of the next leaf.
+    fn next(&mut self, ty: &TensorType) -> usize {
+        let small = (ty.elements() < LARGE).then_some(ty.dtype);
+        let known = self.vectors.iter().position(|one| small.is_some() && *one == small);
+        known.unwrap_or_else(|| {
+            self.vectors.push(small);
+            self.vectors.len() - 1
+        })
+    }
+}
+
+/// The small leaves of each dtype, one after another, row-major, as a vector for each dtype, and each large leaf as a vector; in the
+/// order in which they first appear.
 #[track_caller]
 pub(crate) fn ravel<P: Tree>(tree: &P) -> Vec<Tensor> {
+    let mut places = Places::default();
     let mut vectors: Vec<Vec<Tensor>> = Vec::new();
     for leaf in tree.leaves() {
-        let leaf = leaf.flatten();
-        match vectors.iter_mut().find(|one| one[0].dtype() == leaf.dtype()) {
-            Some(vector) => vector.push(leaf),
-            None => vectors.push(vec![leaf]),
-        }
+        let place = places.next(&leaf.ty());
+        vectors.resize_with(places.vectors.len(), Vec::new);
+        vectors[place].push(leaf.flatten());
     }
     vectors.iter().map(|leaves| concatenate(leaves, 0)).collect()
 }
@@ -19,14 +42,15 @@ pub(crate) fn ravel<P: Tree>(tree: &P) -> Vec<Tensor> {
 /// The tree of this type that [`ravel`] turns into `vectors`.
 #[track_caller]
 pub(crate) fn unravel<P: Tree>(vectors: &[Tensor], spec: &Spec<P>) -> P {
+    let mut places = Places::default();
     let mut taken = vec![0; vectors.len()];
     P::from_kind::<Types>(&spec.0, &mut |ty| {
-        let of_dtype = vectors.iter().position(|one| one.dtype() == ty.dtype);
-        let Some(i) = of_dtype else {
+        let i = places.next(ty);
+        let Some(vector) = vectors.get(i) else {
             return zeros(ty.dtype, ty.shape.clone());
         };
         let begin = taken[i];
         taken[i] += ty.elements();
-        vectors[i].slice(begin..taken[i]).reshape(ty.shape.clone())
+        vector.slice(begin..taken[i]).reshape(ty.shape.clone())
     })
 }

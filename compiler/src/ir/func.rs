@@ -250,11 +250,28 @@ impl Func {
         self.eqns.iter().map(of).fold(0, usize::saturating_add)
     }
 
+    /// The number of ops that a library does, those of bodies included, and all their [multiplications](crate::Op::library_work).
+    pub fn library_work(&self) -> (usize, usize) {
+        let of = |eqn: &Eqn| {
+            let inputs: Vec<TensorType> =
+                eqn.inputs.iter().map(|&var| self.ty(var).clone()).collect();
+            let own = eqn.op.library_work(&inputs);
+            let bodies = eqn.op.funcs();
+            let inner = bodies.iter().map(|func| func.library_work());
+            inner.fold((usize::from(own > 0), own), together)
+        };
+        self.eqns.iter().map(of).fold((0, 0), together)
+    }
+
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
         let inner = |eqn: &Eqn| eqn.op.funcs().iter().map(|func| func.eqn_count()).sum::<usize>();
         self.eqns.iter().map(|eqn| 1 + inner(eqn)).sum()
     }
+}
+
+fn together(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
+    (one.0 + other.0, one.1.saturating_add(other.1))
 }
 
 impl PartialEq for Func {
@@ -295,4 +312,35 @@ impl std::hash::Hash for Func {
 fn zeros(ty: TensorType) -> Array {
     let zero = Scalar::zero(ty.dtype);
     Array::splat(ty, zero)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::{Call, Convolution, DotGeneral};
+    use crate::types::DType;
+    use std::sync::Arc;
+
+    fn f32s(shape: impl AsRef<[usize]>) -> TensorType {
+        TensorType::new(DType::F32, shape)
+    }
+
+    #[test]
+    fn the_work_of_libraries_is_that_of_products_in_bodies_too() {
+        let mut b = Builder::new();
+        let (matrix, other) = (b.param(f32s([2, 3])), b.param(f32s([3, 4])));
+        let product = b.emit(DotGeneral::matmul(), &[matrix, other])[0];
+        let body = Arc::new(b.finish("body", vec![product]));
+        let mut b = Builder::new();
+        let arguments = [[2, 3], [3, 4], [3, 1]].map(|shape| b.param(f32s(shape)));
+        let [matrix, other, column] = arguments;
+        let called = b.emit(Call { body }, &[matrix, other])[0];
+        // A matrix and a vector are multiplied by no library.
+        let vector = b.emit(DotGeneral::matmul(), &[matrix, column])[0];
+        let (image, kernel) = (b.param(f32s([5, 6, 6, 2])), b.param(f32s([3, 3, 2, 7])));
+        let convolved = b.emit(Convolution::new(2), &[image, kernel])[0];
+        assert_eq!(b.ty(convolved).shape[..], [5, 4, 4, 7]);
+        let func = b.finish("products", vec![called, vector, convolved]);
+        assert_eq!(func.library_work(), (2, 2 * 3 * 4 + 5 * 4 * 4 * 7 * 3 * 3 * 2));
+    }
 }

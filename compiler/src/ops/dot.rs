@@ -148,13 +148,15 @@ impl DotGeneral {
 }
 
 impl Op for DotGeneral {
-    fn has_library(&self, inputs: &[TensorType]) -> bool {
-        // XLA multiplies a matrix and a vector in code of its own.
+    fn library_work(&self, inputs: &[TensorType]) -> usize {
         let free = |ty: &TensorType, axes: Vec<usize>| -> usize {
             axes.iter().map(|&axis| ty.shape[axis]).product()
         };
         let (lhs, rhs) = (&inputs[0], &inputs[1]);
-        free(lhs, self.lhs_free(lhs.rank())) > 1 && free(rhs, self.rhs_free(rhs.rank())) > 1
+        let rows = free(lhs, self.lhs_free(lhs.rank()));
+        let columns = free(rhs, self.rhs_free(rhs.rank()));
+        // XLA multiplies a matrix and a vector in code of its own.
+        if rows > 1 && columns > 1 { lhs.elements().saturating_mul(columns) } else { 0 }
     }
 
     fn saved_by(&self, policy: &Save) -> bool {

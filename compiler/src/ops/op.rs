@@ -226,10 +226,11 @@ pub trait Op: OpStruct {
         false
     }
 
-    /// True if platforms have a library for the op on operands of these types, which they do not use inside of a kernel.
-    fn has_library(&self, inputs: &[TensorType]) -> bool {
+    /// The multiplications of the op on operands of these types where platforms have a library for it, which they do not use inside of
+    /// a kernel; 0 where a kernel does it.
+    fn library_work(&self, inputs: &[TensorType]) -> usize {
         let _ = inputs;
-        false
+        0
     }
 
     /// True if the reference semantics are XLA's to the bit, so that results of constants may be computed at compile time.

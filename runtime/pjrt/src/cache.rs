@@ -104,7 +104,8 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
     let mut hasher = Sha256::new();
     let (arguments, results) = (types(&module.arguments), types(&module.results));
     let options = options.with_rule(client.platform());
-    let (how, flags) = (format!("{placement:?} {:?}", options.xla), flags::environment());
+    let how = format!("{placement:?} {:?} {:?}", options.xla, client.compiles_for());
+    let flags = flags::environment();
     // A GPU's program is for GPUs of its kind.
     let kinds: Vec<String> = placement
         .iter()

@@ -398,3 +398,28 @@ fn a_mean_of_no_gradients_is_told() {
     assert!(mistake.contains("multi_steps: a mean of 0 gradients"), "{mistake}");
     assert!(mistake.contains("optim.rs"), "{mistake}");
 }
+
+#[test]
+fn a_large_leaf_is_a_vector_of_its_own() {
+    let shapes: [&[usize]; 4] = [&[3], &[256, 256], &[2], &[70_000]];
+    let spec: [TensorType; 4] = shapes.map(|shape| TensorType::new(F32, shape));
+    let params: [Array; 4] = std::array::from_fn(|i| {
+        let numbers = (0..spec[i].elements()).map(|at| ((at * 7 + i) % 11) as f64 * 0.3 - 1.0);
+        floats(&spec[i].shape, &numbers.collect::<Vec<_>>())
+    });
+    let optimizer = flatten(adam(1e-3));
+    let state = eval_shape(spec.clone(), |params| optimizer.init(&params)).expect("a trace");
+    let mut sizes: Vec<usize> = state.leaves().iter().map(|(_, ty)| ty.elements()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 5, 5, 65_536, 65_536, 70_000, 70_000]);
+    let results = run(spec, &params, |params| {
+        let of = |grads: [Tensor; 4]| {
+            let together = optimizer.update(grads, optimizer.init(&params), &params).0;
+            let apart = optimizer.inner.update(grads, optimizer.inner.init(&params), &params).0;
+            (together, apart)
+        };
+        of(params)
+    });
+    let (together, apart) = results.split_at(4);
+    assert_eq!(together, apart);
+}

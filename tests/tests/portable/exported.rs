@@ -124,7 +124,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
 
     // As `podracer train` does it: the first parameters are those exported, and one iteration makes the same of them.
     let training = build(&settings).expect("it is one");
-    let (xla, scratch) = (training.xla_options("cpu", 1), std::env::temp_dir());
+    let (xla, scratch) = (training.xla_options("cpu"), std::env::temp_dir());
     let start = Start {
         client: &client,
         devices: &[0],

@@ -223,8 +223,12 @@ fn index_of(axes: &[usize], first: usize, second: usize, spatial: &[usize]) -> V
 }
 
 impl Op for Convolution {
-    fn has_library(&self, _: &[TensorType]) -> bool {
-        true
+    fn library_work(&self, inputs: &[TensorType]) -> usize {
+        let [lhs, rhs] = [&inputs[0], &inputs[1]];
+        let ty = self.result(lhs, rhs).expect("the operands are well typed");
+        let outputs = rhs.shape[self.rhs_axes[FIRST]];
+        // Each element of the result is a sum over the window and the features of its group.
+        ty.elements().saturating_mul(rhs.elements().checked_div(outputs).unwrap_or(0))
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {

@@ -172,7 +172,7 @@ impl Op for Scan {
         let condition = hlo.end_region(&[more]);
 
         let arguments = hlo.begin_region(&types);
-        let counter = match hlo.whole_loops() && calls_libraries(&self.body) {
+        let counter = match hlo.whole_loops() && self.body.library_work().0 > 0 {
             true => unfused(hlo, arguments[0]),
             false => arguments[0],
         };
@@ -272,14 +272,6 @@ impl Scan {
     pub fn samples() -> Vec<Sample> {
         sample::samples()
     }
-}
-
-/// True if an op of libraries runs in the function.
-fn calls_libraries(func: &Func) -> bool {
-    func.eqns.iter().any(|eqn| {
-        let inputs: Vec<TensorType> = eqn.inputs.iter().map(|&var| func.ty(var).clone()).collect();
-        eqn.op.has_library(&inputs) || eqn.op.funcs().into_iter().any(|body| calls_libraries(body))
-    })
 }
 
 /// The lesser of a counter and the one after it, by a sort: the counter, which XLA does not know, and no op of a kernel.

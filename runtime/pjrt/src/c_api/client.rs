@@ -76,6 +76,7 @@ pub(super) struct Inner {
     /// XLA's own values of its options, once they were needed.
     pub(super) debug_options: OnceLock<Vec<u8>>,
     world: Option<World>,
+    cpu_threads: Option<NonZero<usize>>,
     /// XLA's numbers of the devices of each process of the world, once they have told each other.
     everywhere: OnceLock<Vec<Vec<i64>>>,
 }
@@ -129,6 +130,11 @@ impl Client {
     #[must_use]
     pub fn plugin(&self) -> Plugin {
         self.inner.plugin
+    }
+
+    /// The devices, and the threads that were asked for: a CPU's programs are compiled for as many threads.
+    pub(crate) fn compiles_for(&self) -> (usize, Option<NonZero<usize>>) {
+        (self.inner.devices.len(), self.inner.cpu_threads)
     }
 
     /// XLA's name of the platform: `cpu`, `cuda`, `tpu`.
@@ -280,6 +286,7 @@ impl Inner {
             launch: Mutex::new(()),
             debug_options: OnceLock::new(),
             world: options.world,
+            cpu_threads: options.cpu_threads,
             everywhere: OnceLock::new(),
         };
         inner.platform = inner.read_platform()?;
