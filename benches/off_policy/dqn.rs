@@ -4,8 +4,10 @@
 //! does so too in one row; in the other, as in the experiment, it acts for eight steps and then takes eight gradient steps.
 
 use anyhow::Result;
+use podracer_dsl::prelude::*;
 use serde_json::json;
 
+use super::products::{Products, forward, step};
 use crate::ours::{Ours, Shape, Task};
 use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
 
@@ -14,6 +16,9 @@ const TARGET: f64 = 3.0;
 /// Environment steps of a run, as the peer's experiment has.
 const STEPS: usize = 500_000;
 const ENVIRONMENTS: usize = 10;
+/// Transitions of a gradient step, and the network's sizes.
+const BATCH: usize = 128;
+const SIZES: [usize; 4] = [4, 120, 84, 2];
 
 /// Our runs of one shape.
 struct Row {
@@ -27,13 +32,11 @@ struct Row {
 
 impl Row {
     fn prepare(unroll: usize, devices: usize, set: &[String]) -> Result<Row> {
-        let per_call = 1000 / unroll;
         let shape = [format!("anakin.unroll={unroll}")];
-        let calls = [format!("anakin.iterations_per_call={per_call}")];
         Ok(Row {
             steps_before_learning: unroll,
             devices,
-            ours: Ours::prepare("cpu", &[&shape[..], &calls[..], set].concat())?,
+            ours: Ours::prepare("cpu", &[&shape[..], set].concat())?,
             speed: Figures::default(),
             compile: Figures::default(),
             returns: Figures::default(),
@@ -46,7 +49,7 @@ impl Row {
             environments: ENVIRONMENTS,
             devices: self.devices,
             steps: STEPS,
-            iterations_per_call: 125,
+            iterations_per_call: 1000 / self.steps_before_learning,
         };
         let line = self.ours.train(shape, false, seed)?;
         self.speed.extend([number(&line, "env_steps_per_second")?]);
@@ -67,6 +70,8 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
     for (unroll, devices) in [(1, 1), (8, 1), (8, 2)] {
         rows.push(Row::prepare(unroll, devices, set)?);
     }
+    let [on_one, on_all] = products()?.steps_per_second(ENVIRONMENTS);
+    say(&json!({ "bench": "dqn products", "steps_per_second": [on_one, on_all] }));
     let [mut speed, mut compile, mut returns] = std::array::from_fn(|_| Figures::default());
     for round in 0..rounds {
         for row in &mut rows {
@@ -93,6 +98,8 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
         "PureJaxRL best / median",
         "ratio of bests",
         "of medians",
+        "products alone, on one thread / on all",
+        "ours, of these",
         "compile ours / PureJaxRL",
         "last returns ours / PureJaxRL",
     ]);
@@ -105,10 +112,32 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
             format!("{} / {}", si(speed.greatest()), si(speed.median())),
             judged(ratio, ratio >= TARGET),
             format!("{:.2}", row.speed.median() / speed.median()),
+            format!("{} / {}", si(on_one), si(on_all)),
+            [on_one, on_all]
+                .map(|alone| format!("{:.0}%", 100.0 * row.speed.greatest() / alone))
+                .join(" / "),
             format!("{} / {}", time(row.compile.least()), time(compile.least())),
             format!("{:.0} / {:.0}", row.returns.median(), returns.median()),
         ]);
     }
     table.print("DQN on CartPole, 10 environments, a gradient step of 128 for each of their steps");
     Ok(())
+}
+
+/// The products of acting and of a gradient step alone.
+fn products() -> Result<Products> {
+    let [inputs, first, second, actions] = SIZES;
+    let begin = |weight: Tensor| {
+        let of =
+            |rows: usize, columns: usize| weight.slice_axis(0, 0..rows).slice_axis(1, 0..columns);
+        let network = (of(inputs, first), of(first, second), of(second, actions));
+        vec![network, network]
+    };
+    Products::measure(BATCH, begin, |networks, weight| {
+        let &[online, target] = networks else { unreachable!("there are two networks") };
+        let x = weight.slice_axis(1, 0..inputs);
+        let acted = forward(x.slice_axis(0, 0..ENVIRONMENTS), online).2.sum();
+        let goal = forward(x, target).2 + 1e-12 * acted;
+        vec![step(x, online, |q| q - goal), target]
+    })
 }

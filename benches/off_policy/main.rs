@@ -5,6 +5,7 @@ mod dqn;
 #[allow(dead_code, reason = "PPO's bench uses all of it")]
 mod ours;
 mod pqn;
+mod products;
 mod replay;
 mod sac;
 #[path = "../support/mod.rs"]
@@ -79,7 +80,7 @@ fn main() -> Result<()> {
         replays(&options, &client, peer.as_ref())?;
     }
     if measures("sac") {
-        sac::run(&client, peer.as_ref(), &options.environments, options.steps, options.rounds)?;
+        sac::run(peer.as_ref(), &options.environments, options.steps, options.rounds)?;
     }
     if measures("pqn") {
         pqn::run(peer.as_ref(), options.pqn_steps, options.rounds)?;

@@ -3,15 +3,11 @@
 //! Ours is what `podracer train pendulum-sac` does, as a process of its own like the peer, with the peer's networks: two hidden layers
 //! of 256 units, batches of 256, a gradient step for each step of an environment.
 
-use std::time::Instant;
-
 use anyhow::Result;
 use podracer_dsl::prelude::*;
-use podracer_runtime::{
-    Array, Client, CompileOptions, Device, ExecutableCache, Placement, Program, ProgramOptions,
-};
 use serde_json::json;
 
+use super::products::{Layers, Products, backward, forward, product, step};
 use crate::ours::{Ours, Shape, Task};
 use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
 
@@ -29,28 +25,19 @@ const BATCH: usize = 256;
 const HIDDEN: usize = 256;
 /// Inputs of actor and critics, outputs of the actor.
 const SIZES: [usize; 3] = [3, 4, 2];
-/// Gradient steps of a run of the products alone, and runs of which the best counts.
-const STEPS: usize = 100;
-const RUNS: usize = 5;
 
 /// Trains both with each of these numbers of environments, and prints the table.
-pub fn run(
-    client: &Client,
-    peer: Option<&Peer>,
-    environments: &[usize],
-    steps: usize,
-    rounds: usize,
-) -> Result<()> {
+pub fn run(peer: Option<&Peer>, environments: &[usize], steps: usize, rounds: usize) -> Result<()> {
     let ours = Ours::prepare("cpu", &SETTINGS.map(str::to_owned))?;
-    let products = products(client)?;
-    say(&json!({ "bench": "sac products", "steps_per_second": 1.0 / products }));
+    let [on_one, on_all] = products()?.steps_per_second(1);
+    say(&json!({ "bench": "sac products", "steps_per_second": [on_one, on_all] }));
     let mut table = Table::new(&[
         "environments",
         "ours best / median",
         "JAX best / median",
         "ratio of bests",
         "of medians",
-        "products alone",
+        "products alone, on one thread / on all",
         "ours, of these",
         "compile ours / JAX",
     ]);
@@ -93,8 +80,10 @@ pub fn run(
             format!("{} / {}", si(peers.greatest()), si(peers.median())),
             judged(ratio, ratio >= TARGET),
             format!("{:.2}", speed.median() / peers.median()),
-            si(1.0 / products),
-            format!("{:.0}%", 100.0 * speed.greatest() * products),
+            format!("{} / {}", si(on_one), si(on_all)),
+            [on_one, on_all]
+                .map(|alone| format!("{:.0}%", 100.0 * speed.greatest() / alone))
+                .join(" / "),
             format!("{} / {}", time(compile.least()), time(peer_compile.least())),
         ]);
     }
@@ -102,46 +91,9 @@ pub fn run(
     Ok(())
 }
 
-/// Weights of three layers.
-type Layers = (Tensor, Tensor, Tensor);
-/// Actor, two critics, their two targets.
-type Networks = [Layers; 5];
-
-/// The product of `x` and `y`, summed over these axes of theirs.
-fn product(x: Tensor, of_x: usize, y: Tensor, of_y: usize) -> Tensor {
-    dot_general(x, y, (&[of_x], &[of_y]), (&[], &[]))
-}
-
-/// The results of the three layers, f32 `[B, outputs]` each.
-fn forward(x: Tensor, (first, second, third): Layers) -> (Tensor, Tensor, Tensor) {
-    let h1 = product(x, 1, first, 0);
-    let h2 = product(h1, 1, second, 0);
-    (h1, h2, product(h2, 1, third, 0))
-}
-
-/// The gradients by what the layers give, of a slope of the last.
-fn backward(slope: Tensor, (_, second, third): Layers) -> (Tensor, Tensor) {
-    let d2 = product(slope, 1, third, 1);
-    (product(d2, 1, second, 1), d2)
-}
-
-/// Layers after a step so small that it changes nothing but the dependencies.
-fn step(x: Tensor, layers: Layers, slope: impl FnOnce(Tensor) -> Tensor) -> Layers {
-    let (h1, h2, out) = forward(x, layers);
-    let slope = slope(out);
-    let (d1, d2) = backward(slope, layers);
-    let (first, second, third) = layers;
-    let moved = |weight: Tensor, gradient: Tensor| weight - 1e-12 * gradient;
-    (
-        moved(first, product(x, 0, d1, 0)),
-        moved(second, product(h1, 0, d2, 0)),
-        moved(third, product(h2, 0, slope, 0)),
-    )
-}
-
-/// The products of a gradient step from states `x`, f32 `[B, 3]`.
-fn gradient_step(networks: Networks, x: Tensor) -> Networks {
-    let [actor, q1, q2, t1, t2] = networks;
+/// The products of a gradient step from states `x`, f32 `[B, 3]`, with actor, two critics and their two targets.
+fn gradient_step(networks: &[Layers], x: Tensor) -> Vec<Layers> {
+    let &[actor, q1, q2, t1, t2] = networks else { unreachable!("there are five networks") };
     let with = |action: Tensor| concatenate(&[x, action.slice_axis(1, 0..1)], 1);
     let (.., next) = forward(x, actor);
     let seen = with(next);
@@ -155,43 +107,21 @@ fn gradient_step(networks: Networks, x: Tensor) -> Networks {
         });
         slopes[0] + slopes[1]
     });
-    [actor, q1, q2, t1, t2]
+    vec![actor, q1, q2, t1, t2]
 }
 
-/// Seconds of the matrix products of a gradient step on one device.
-fn products(client: &Client) -> Result<f64> {
-    let program = |weight: Tensor| {
-        let [states, seen, actions] = SIZES;
+/// The products of a gradient step alone.
+fn products() -> Result<Products> {
+    assert_eq!(BATCH, HIDDEN, "the rows of the weight matrix are the batch");
+    let [states, seen, actions] = SIZES;
+    let begin = |weight: Tensor| {
         let layers = |inputs: usize, outputs: usize| {
             (weight.slice_axis(0, 0..inputs), weight, weight.slice_axis(1, 0..outputs))
         };
         let critic = layers(seen, 1);
-        let networks = [layers(states, actions), critic, critic, critic, critic];
-        let x = weight.slice_axis(1, 0..states);
-        let after = fori_loop(0..STEPS, networks.to_vec(), |_, networks| {
-            let networks = networks.try_into().unwrap_or([critic; 5]);
-            gradient_step(networks, x).to_vec()
-        });
-        after.iter().map(|layers| layers.1.sum()).sum::<Tensor>()
+        vec![layers(states, actions), critic, critic, critic, critic]
     };
-    assert_eq!(BATCH, HIDDEN, "the rows of the weight matrix are the batch");
-    let traced = trace((f32([HIDDEN, HIDDEN]),), |(weight,)| program(weight).reshape([1]))?;
-    let options = ProgramOptions {
-        compile: CompileOptions::default(),
-        cache: ExecutableCache::disabled(),
-        ..ProgramOptions::default()
-    };
-    let program: Program<(Tensor,), Tensor> =
-        Program::compile(client, "products", &traced, vec![Placement::Sharded], &options)?;
-    // A reflection: orthogonal, so that no chain of products grows or vanishes, and without zeros.
-    let element = |i: usize| f32::from(u8::from(i / HIDDEN == i % HIDDEN)) - 2.0 / HIDDEN as f32;
-    let weight: Vec<f32> = (0..HIDDEN * HIDDEN).map(element).collect();
-    let weight: Device<Tensor> = program.upload(Array::from_slice([HIDDEN, HIDDEN], &weight)?)?;
-    let mut best = f64::INFINITY;
-    for _ in 0..=RUNS {
-        let start = Instant::now();
-        program.run((&weight,))?.to_host()?;
-        best = best.min(start.elapsed().as_secs_f64());
-    }
-    Ok(best / STEPS as f64)
+    Products::measure(HIDDEN, begin, |networks, weight| {
+        gradient_step(networks, weight.slice_axis(1, 0..states))
+    })
 }

@@ -4,9 +4,10 @@ use super::Optimizer;
 use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 
-/// Gives the inner optimizer all leaves of a dtype as one vector: `optax.flatten`. The updates are the same for any
-/// optimizer that treats elements alike or goes by a global norm (only that norm's sum has another order). Networks of many small
-/// leaves compile and run faster so, as each step of the optimizer is one kernel and not one per leaf.
+/// Gives the inner optimizer all leaves of a dtype as one vector, as `optax.flatten` does, but for leaves of 65,536 elements and
+/// more, which are vectors of their own. The updates are the same for any optimizer that treats elements alike or goes by a global
+/// norm (only that norm's sum has another order). Networks of many small leaves compile and run faster so, as each step of the
+/// optimizer is one kernel and not one per leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct Flatten<O> {
     /// Optimizer of the vectors.

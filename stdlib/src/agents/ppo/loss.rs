@@ -264,7 +264,7 @@ impl<L: Surrogate> LearnActorCritic for PpoSettingsOf<L> {
         let updates = settings.gradient_steps();
         let (state, (terms, gradient_norm)) = scan_mean(state, updates, |state, update| {
             let (grads, terms) = state.gradient(cx, |params| settings.loss(params, &batch, update));
-            // Of one vector, as an optimizer that is flattened takes it: it is computed once.
+            // Of the vectors that a flattened optimizer takes: it is computed once.
             let norm = global_norm(&ravel(&grads));
             (state.step(&agent.optimizer, grads), (terms, norm))
         });

@@ -180,7 +180,7 @@ impl AgentSettings for R2d2Settings {
     }
 }
 
-/// Adam on gradients of a bounded norm, with all parameters as one vector.
+/// Adam on gradients of a bounded norm, behind [`flatten`](crate::optim::flatten).
 pub type R2d2Optimizer = ActorCriticOptimizer;
 
 /// The agent of [`R2d2Settings`].
