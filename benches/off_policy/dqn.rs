@@ -7,8 +7,9 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use serde_json::json;
 
-use super::products::{Products, forward, step};
+use super::products::Products;
 use crate::ours::{Ours, Shape, Task};
+use crate::support::dots::{forward, step};
 use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
 
 /// Least ratio of our speed to the peer's.
@@ -70,8 +71,11 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
     for (unroll, devices) in [(1, 1), (8, 1), (8, 2)] {
         rows.push(Row::prepare(unroll, devices, set)?);
     }
-    let [on_one, on_all] = products()?.steps_per_second(ENVIRONMENTS);
-    say(&json!({ "bench": "dqn products", "steps_per_second": [on_one, on_all] }));
+    let products = products()?;
+    say(&json!({
+        "bench": "dqn products",
+        "steps_per_second": [products.on_one_thread, products.on_all_threads],
+    }));
     let [mut speed, mut compile, mut returns] = std::array::from_fn(|_| Figures::default());
     for round in 0..rounds {
         for row in &mut rows {
@@ -105,6 +109,7 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
     ]);
     for row in &rows {
         let ratio = row.speed.greatest() / speed.greatest();
+        let [alone, share] = products.cells(row.speed.greatest());
         table.row([
             row.steps_before_learning.to_string(),
             row.devices.to_string(),
@@ -112,10 +117,8 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
             format!("{} / {}", si(speed.greatest()), si(speed.median())),
             judged(ratio, ratio >= TARGET),
             format!("{:.2}", row.speed.median() / speed.median()),
-            format!("{} / {}", si(on_one), si(on_all)),
-            [on_one, on_all]
-                .map(|alone| format!("{:.0}%", 100.0 * row.speed.greatest() / alone))
-                .join(" / "),
+            alone,
+            share,
             format!("{} / {}", time(row.compile.least()), time(compile.least())),
             format!("{:.0} / {:.0}", row.returns.median(), returns.median()),
         ]);
@@ -133,7 +136,7 @@ fn products() -> Result<Products> {
         let network = (of(inputs, first), of(first, second), of(second, actions));
         vec![network, network]
     };
-    Products::measure(BATCH, begin, |networks, weight| {
+    Products::measure(BATCH, ENVIRONMENTS, begin, |networks, weight| {
         let &[online, target] = networks else { unreachable!("there are two networks") };
         let x = weight.slice_axis(1, 0..inputs);
         let acted = forward(x.slice_axis(0, 0..ENVIRONMENTS), online).2.sum();

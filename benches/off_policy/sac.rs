@@ -7,8 +7,9 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use serde_json::json;
 
-use super::products::{Layers, Products, backward, forward, product, step};
+use super::products::Products;
 use crate::ours::{Ours, Shape, Task};
+use crate::support::dots::{Layers, backward, forward, product, step};
 use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
 
 /// Least ratio of our speed to the peer's.
@@ -29,8 +30,11 @@ const SIZES: [usize; 3] = [3, 4, 2];
 /// Trains both with each of these numbers of environments, and prints the table.
 pub fn run(peer: Option<&Peer>, environments: &[usize], steps: usize, rounds: usize) -> Result<()> {
     let ours = Ours::prepare("cpu", &SETTINGS.map(str::to_owned))?;
-    let [on_one, on_all] = products()?.steps_per_second(1);
-    say(&json!({ "bench": "sac products", "steps_per_second": [on_one, on_all] }));
+    let products = products()?;
+    say(&json!({
+        "bench": "sac products",
+        "steps_per_second": [products.on_one_thread, products.on_all_threads],
+    }));
     let mut table = Table::new(&[
         "environments",
         "ours best / median",
@@ -74,16 +78,15 @@ pub fn run(peer: Option<&Peer>, environments: &[usize], steps: usize, rounds: us
                 .extend([stages.iter().map(|stage| number(&line, stage)).sum::<Result<f64>>()?]);
         }
         let ratio = speed.greatest() / peers.greatest();
+        let [alone, share] = products.cells(speed.greatest());
         table.row([
             environments.to_string(),
             format!("{} / {}", si(speed.greatest()), si(speed.median())),
             format!("{} / {}", si(peers.greatest()), si(peers.median())),
             judged(ratio, ratio >= TARGET),
             format!("{:.2}", speed.median() / peers.median()),
-            format!("{} / {}", si(on_one), si(on_all)),
-            [on_one, on_all]
-                .map(|alone| format!("{:.0}%", 100.0 * speed.greatest() / alone))
-                .join(" / "),
+            alone,
+            share,
             format!("{} / {}", time(compile.least()), time(peer_compile.least())),
         ]);
     }
@@ -121,7 +124,7 @@ fn products() -> Result<Products> {
         let critic = layers(seen, 1);
         vec![layers(states, actions), critic, critic, critic, critic]
     };
-    Products::measure(HIDDEN, begin, |networks, weight| {
+    Products::measure(HIDDEN, 1, begin, |networks, weight| {
         gradient_step(networks, weight.slice_axis(1, 0..states))
     })
 }

@@ -4,16 +4,13 @@
 //! shapes that training has, on as many devices, in the order of their dependencies. Weights move a little with every backward
 //! pass, so that no product can be hoisted or shared.
 
-use std::time::Instant;
-
 use anyhow::Result;
 use podracer_dsl::prelude::*;
-use podracer_runtime::{
-    Array, Client, CompileOptions, Device, ExecutableCache, Placement, Program, ProgramOptions,
-};
+use podracer_runtime::Client;
 use serde_json::json;
 
 use super::ours::{Shape, UNROLL};
+use crate::support::dots::{forward, product, seconds, step};
 use crate::support::{Table, say, si};
 
 const OBSERVATION: usize = 4;
@@ -23,8 +20,6 @@ const EPOCHS: usize = 4;
 const MINIBATCHES: usize = 4;
 /// Chained products in one call of a product measured by itself.
 const CHAIN: usize = 64;
-/// The best of so many runs counts.
-const RUNS: usize = 5;
 /// Parts that the products of a minibatch may be made in, one after the other: those of which all is done soonest count. Smaller ones stay in a
 /// core's cache.
 const CHUNKS: [usize; 5] = [1, 2, 4, 8, 16];
@@ -51,31 +46,29 @@ pub fn limit(client: &Client, shape: Shape) -> Result<Limit> {
     let (mut least, mut best) = (f64::INFINITY, 1);
     for chunks in CHUNKS {
         let seconds =
-            seconds(client, shape.devices, |weight| update(weight, environments, chunks))?;
+            seconds(client, shape.devices, HIDDEN, |weight| update(weight, environments, chunks))?;
         if seconds < least {
             (least, best) = (seconds, chunks);
         }
     }
     let steps = environments * UNROLL;
     let of_hidden = 2.0 * (rows * HIDDEN * HIDDEN * CHAIN) as f64;
-    let chain = |product: fn(Tensor, Tensor) -> Tensor| {
-        seconds(client, shape.devices, |weight| {
+    let chain = |of: fn(Tensor, Tensor) -> Tensor| {
+        seconds(client, shape.devices, HIDDEN, |weight| {
             let rows = weight.sum() + zeros(F32, [rows, HIDDEN]);
-            scan(rows, 0..CHAIN, |x, _| (product(x, weight), ())).0.sum()
+            scan(rows, 0..CHAIN, |x, _| (of(x, weight), ())).0.sum()
         })
     };
-    let forward = chain(|x, weight| contract(x, 1, weight, 0))?;
-    let by_input = chain(|x, weight| contract(x, 1, weight, 1))?;
+    let onward = chain(|x, weight| product(x, 1, weight, 0))?;
+    let by_input = chain(|x, weight| product(x, 1, weight, 1))?;
     // A forward pass makes what the next gradient depends on; its time is taken off.
-    let both = seconds(client, shape.devices, |weight| {
+    let both = seconds(client, shape.devices, HIDDEN, |weight| {
         let x = weight.sum() + zeros(F32, [rows, HIDDEN]);
-        scan(weight, 0..CHAIN, |weight, _| {
-            (contract(x, 0, contract(x, 1, weight, 0), 0) * 1e-3, ())
-        })
-        .0
-        .sum()
+        scan(weight, 0..CHAIN, |weight, _| (product(x, 0, product(x, 1, weight, 0), 0) * 1e-3, ()))
+            .0
+            .sum()
     })?;
-    let hidden = [forward, by_input, both - forward].map(|seconds| of_hidden / seconds / 1e9);
+    let hidden = [onward, by_input, both - onward].map(|seconds| of_hidden / seconds / 1e9);
     let limit = Limit {
         environments: shape.environments,
         rows,
@@ -127,56 +120,6 @@ fn flops(environments: usize) -> f64 {
     2.0 * (steps * (both + pass(OUTPUTS[1]) + EPOCHS * (both + backward))) as f64
 }
 
-/// The best time of a program that makes a number of a weight matrix, on each of so many devices.
-fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tensor) -> Result<f64> {
-    let traced = trace((f32([HIDDEN, HIDDEN]),), |(weight,)| program(weight).reshape([1]))?;
-    let options = ProgramOptions {
-        compile: CompileOptions { replicas: devices, ..CompileOptions::default() },
-        cache: ExecutableCache::disabled(),
-        ..ProgramOptions::default()
-    };
-    let program: Program<(Tensor,), Tensor> =
-        Program::compile(client, "dots", &traced, vec![Placement::Sharded], &options)?;
-    // A reflection: orthogonal, so that no chain of products grows or vanishes, and without zeros.
-    let element = |i: usize| f32::from(u8::from(i / HIDDEN == i % HIDDEN)) - 2.0 / HIDDEN as f32;
-    let weight: Vec<f32> = (0..HIDDEN * HIDDEN).map(element).collect();
-    let weight: Device<Tensor> = program.upload(Array::from_slice([HIDDEN, HIDDEN], &weight)?)?;
-    let mut best = f64::INFINITY;
-    for _ in 0..=RUNS {
-        let start = Instant::now();
-        program.run((&weight,))?.to_host()?;
-        best = best.min(start.elapsed().as_secs_f64());
-    }
-    Ok(best)
-}
-
-/// `x` and `y` summed over these axes of theirs.
-fn contract(x: Tensor, of_x: usize, y: Tensor, of_y: usize) -> Tensor {
-    dot_general(x, y, (&[of_x], &[of_y]), (&[], &[]))
-}
-
-type Tower = (Tensor, Tensor, Tensor);
-
-fn forward(x: Tensor, (first, second, third): Tower) -> (Tensor, Tensor, Tensor) {
-    let h1 = contract(x, 1, first, 0);
-    let h2 = contract(h1, 1, second, 0);
-    (h1, h2, contract(h2, 1, third, 0))
-}
-
-/// A step down along the gradient of half the squared output, so small that it changes nothing but the dependencies.
-fn learn(x: Tensor, tower: Tower) -> Tower {
-    let (first, second, third) = tower;
-    let (h1, h2, out) = forward(x, tower);
-    let d2 = contract(out, 1, third, 1);
-    let d1 = contract(d2, 1, second, 1);
-    let step = |weight: Tensor, gradient: Tensor| weight - 1e-12 * gradient;
-    (
-        step(first, contract(x, 0, d1, 0)),
-        step(second, contract(h1, 0, d2, 0)),
-        step(third, contract(h2, 0, out, 0)),
-    )
-}
-
 /// The products of one iteration on one device, those of a minibatch in so many parts.
 fn update(weight: Tensor, environments: usize, chunks: usize) -> Tensor {
     let tower = |outputs: usize| {
@@ -195,6 +138,8 @@ fn update(weight: Tensor, environments: usize, chunks: usize) -> Tensor {
     let (_, _, values) = forward(batch, towers.1);
     let parts = MINIBATCHES * chunks;
     let minibatches = batch.reshape([parts, steps / parts, OBSERVATION]);
+    // Along the gradient of half the squared output.
+    let learn = |x: Tensor, tower| step(x, tower, |out| out);
     let (towers, ()) = scan(towers, 0..EPOCHS, |towers, _| {
         let (towers, ()) = scan(towers, minibatches, |(policy, value), x| {
             ((learn(x, policy), learn(x, value)), ())

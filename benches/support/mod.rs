@@ -4,6 +4,8 @@
 //! Ours and the peer's runs alternate, so that a busy minute hurts both.
 #![allow(dead_code, reason = "every bench uses its part")]
 
+pub mod dots;
+
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
