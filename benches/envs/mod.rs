@@ -17,7 +17,8 @@ use podracer_envs::{CartPole, Catch, Connector, CraftaxClassic};
 use serde_json::json;
 
 use crate::support::{
-    Figures, KIT, Peer, Table, bytes, judged, machine, number, open, say, si, speeds, time,
+    Figures, KIT, Peer, Table, Turns, bytes, compile_seconds, machine, number, open, say, si,
+    speeds, time,
 };
 use stepping::{Shape, Stepping};
 
@@ -93,24 +94,11 @@ pub struct Options {
     /// Steps of every environment of ours in a run; the peer's do a tenth.
     #[arg(long, default_value_t = 20_480)]
     steps: usize,
-    /// Number of times that our runs and the peer's take turns.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Runs of each in a round.
-    #[arg(long, default_value_t = 3)]
-    repeats: usize,
     /// CPU devices; one per core by default.
     #[arg(long)]
     devices: Option<usize>,
-    /// Leave the peer out.
-    #[arg(long)]
-    alone: bool,
-    /// Print the optimized program.
-    #[arg(long)]
-    hlo: bool,
-    /// Cargo passes it.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    turns: Turns,
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -131,7 +119,7 @@ pub fn run(options: &Options) -> Result<()> {
     for name in &options.envs {
         for &environments in &options.environments {
             let others = others(name);
-            let peer = match options.alone {
+            let peer = match options.turns.alone {
                 true => None,
                 false => Some(Peer::with(platform, others.python, others.requirements)?),
             };
@@ -190,7 +178,7 @@ pub fn run(options: &Options) -> Result<()> {
                     MINIGRID.join(", ")
                 ),
             };
-            if options.hlo {
+            if options.turns.hlo {
                 eprintln!("{}", ours.hlo()?);
             }
             // The first run touches its memory for the first time.
@@ -198,40 +186,37 @@ pub fn run(options: &Options) -> Result<()> {
             let [mut speed, mut peers, mut peer_compile, mut returns, mut peer_returns] =
                 std::array::from_fn(|_| Figures::default());
             let [mut peer_bytes, mut peer_kernels] = std::array::from_fn(|_| Figures::default());
-            for round in 0..options.rounds {
-                for repeat in 0..options.repeats {
-                    let run = ours.run((round * options.repeats + repeat) as u64)?;
-                    let steps_per_second = ours.env_steps() as f64 / run.seconds;
-                    speed.extend([steps_per_second]);
-                    returns.extend([run.mean_return]);
-                    say(&json!({
-                        "bench": "envs", "environment": name, "environments": environments, "devices": ours.devices(), "env_steps": ours.env_steps(),
-                        "run_seconds": run.seconds, "steps_per_second": steps_per_second, "mean_return": run.mean_return,
-                        "compile_seconds": ours.compile_seconds(),
-                    }));
-                }
-                if let Some(peer) = &peer {
-                    let steps = (options.steps / 10).max(1);
-                    let line = peer.run(
-                        others.script,
-                        &[
-                            format!("--env={name}"),
-                            format!("--num-envs={environments}"),
-                            format!("--steps={steps}"),
-                            format!("--repeats={}", options.repeats),
-                        ],
-                    )?;
-                    peers.extend(speeds(&line)?);
-                    peer_bytes.extend([number(&line, "bytes")?]);
-                    peer_kernels.extend([number(&line, "kernels")? / steps as f64]);
-                    peer_returns.extend([number(&line, "mean_return")?]);
-                    let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
-                    peer_compile.extend([stages
-                        .iter()
-                        .map(|stage| number(&line, stage))
-                        .sum::<Result<f64>>()?]);
-                }
-            }
+            let run = |number| {
+                let run = ours.run(number)?;
+                let steps_per_second = ours.env_steps() as f64 / run.seconds;
+                speed.extend([steps_per_second]);
+                returns.extend([run.mean_return]);
+                say(&json!({
+                    "bench": "envs", "environment": name, "environments": environments, "devices": ours.devices(), "env_steps": ours.env_steps(),
+                    "run_seconds": run.seconds, "steps_per_second": steps_per_second, "mean_return": run.mean_return,
+                    "compile_seconds": ours.compile_seconds(),
+                }));
+                Ok(())
+            };
+            options.turns.take(run, || {
+                let Some(peer) = &peer else { return Ok(()) };
+                let steps = (options.steps / 10).max(1);
+                let line = peer.run(
+                    others.script,
+                    &[
+                        format!("--env={name}"),
+                        format!("--num-envs={environments}"),
+                        format!("--steps={steps}"),
+                        format!("--repeats={}", options.turns.repeats),
+                    ],
+                )?;
+                peers.extend(speeds(&line)?);
+                peer_bytes.extend([number(&line, "bytes")?]);
+                peer_kernels.extend([number(&line, "kernels")? / steps as f64]);
+                peer_returns.extend([number(&line, "mean_return")?]);
+                peer_compile.extend([compile_seconds(&line)?]);
+                Ok(())
+            })?;
             if KIT {
                 let kernels = ours.hlo()?.kernels() as f64 / ours.steps() as f64;
                 say(&json!({"row": {
@@ -242,15 +227,15 @@ pub fn run(options: &Options) -> Result<()> {
                     "ours_kernels": kernels, "peer_kernels": peer_kernels.least(),
                 }}));
             }
-            let ratio = speed.greatest() / peers.greatest();
+            let [best, of_peer, ratio, medians] = speed.beside(&peers, TARGET, si);
             table.row([
                 name.clone(),
                 environments.to_string(),
                 ours.devices().to_string(),
-                format!("{} / {}", si(speed.greatest()), si(speed.median())),
-                format!("{} / {}", si(peers.greatest()), si(peers.median())),
-                judged(ratio, ratio >= TARGET),
-                format!("{:.2}", speed.median() / peers.median()),
+                best,
+                of_peer,
+                ratio,
+                medians,
                 format!("{} / {}", time(ours.compile_seconds()), time(peer_compile.least())),
                 format!("{:.3} / {:.3}", returns.median(), peer_returns.median()),
             ]);

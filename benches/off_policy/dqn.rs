@@ -10,7 +10,7 @@ use serde_json::json;
 use super::products::Products;
 use crate::ours::{Ours, Shape, Task};
 use crate::support::dots::{forward, step};
-use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
+use crate::support::{Figures, Peer, Table, compile_seconds, number, say, si, speeds, time};
 
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 3.0;
@@ -33,7 +33,11 @@ struct Row {
 
 impl Row {
     fn prepare(unroll: usize, devices: usize, set: &[String]) -> Result<Row> {
-        let shape = [format!("anakin.unroll={unroll}")];
+        let shape = [
+            format!("anakin.unroll={unroll}"),
+            // As many steps from one checkpoint to the next as in the experiment.
+            format!("train.checkpoint_every={}", 8000 / unroll),
+        ];
         Ok(Row {
             steps_before_learning: unroll,
             devices,
@@ -90,9 +94,7 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
         ];
         let line = peer.run(Task::CartpoleDqn.script(), &arguments)?;
         speed.extend(speeds(&line)?);
-        let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
-        compile
-            .extend([stages.map(|stage| number(&line, stage)).into_iter().sum::<Result<f64>>()?]);
+        compile.extend([compile_seconds(&line)?]);
         returns.extend([number(&line, "mean_return")?]);
     }
     let mut table = Table::new(&[
@@ -108,15 +110,15 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
         "last returns ours / PureJaxRL",
     ]);
     for row in &rows {
-        let ratio = row.speed.greatest() / speed.greatest();
+        let [best, of_peer, ratio, medians] = row.speed.beside(&speed, TARGET, si);
         let [alone, share] = products.cells(row.speed.greatest());
         table.row([
             row.steps_before_learning.to_string(),
             row.devices.to_string(),
-            format!("{} / {}", si(row.speed.greatest()), si(row.speed.median())),
-            format!("{} / {}", si(speed.greatest()), si(speed.median())),
-            judged(ratio, ratio >= TARGET),
-            format!("{:.2}", row.speed.median() / speed.median()),
+            best,
+            of_peer,
+            ratio,
+            medians,
             alone,
             share,
             format!("{} / {}", time(row.compile.least()), time(compile.least())),

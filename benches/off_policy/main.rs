@@ -18,7 +18,7 @@ use podracer_runtime::{Client, ClientOptions};
 use serde_json::json;
 
 use replay::Case;
-use support::{Figures, Peer, Table, judged, machine, say, speeds, time};
+use support::{Figures, Peer, Table, Turns, machine, say, speeds, time};
 
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 2.0;
@@ -53,40 +53,27 @@ struct Options {
     /// Windows drawn in a round.
     #[arg(long, value_delimiter = ',', default_values_t = [32, 256])]
     batches: Vec<usize>,
-    /// Number of times that our runs and the peer's take turns.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Runs of each in a round.
-    #[arg(long, default_value_t = 3)]
-    repeats: usize,
-    /// Leave the peer out.
-    #[arg(long)]
-    alone: bool,
-    /// Print the optimized program.
-    #[arg(long)]
-    hlo: bool,
-    /// Cargo passes it.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    turns: Turns,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
     say(&machine());
     let client = Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
-    let peer = (!options.alone).then(|| Peer::prepare("cpu")).transpose()?;
+    let peer = (!options.turns.alone).then(|| Peer::prepare("cpu")).transpose()?;
     let measures = |name: &str| options.only.iter().any(|only| only == name);
     if measures("replay") {
         replays(&options, &client, peer.as_ref())?;
     }
     if measures("sac") {
-        sac::run(peer.as_ref(), &options.environments, options.steps, options.rounds)?;
+        sac::run(peer.as_ref(), &options.environments, options.steps, options.turns.rounds)?;
     }
     if measures("pqn") {
-        pqn::run(peer.as_ref(), options.pqn_steps, options.rounds)?;
+        pqn::run(peer.as_ref(), options.pqn_steps, options.turns.rounds)?;
     }
     if measures("dqn") {
-        dqn::run(peer.as_ref(), &options.set, options.rounds)?;
+        dqn::run(peer.as_ref(), &options.set, options.turns.rounds)?;
     }
     Ok(())
 }
@@ -143,7 +130,7 @@ fn row(
     table: &mut Table,
 ) -> Result<()> {
     let mut ours = case.compile(client)?;
-    if options.hlo {
+    if options.turns.hlo {
         eprintln!("{}", ours.hlo()?);
     }
     // The first run touches its memory for the first time.
@@ -151,16 +138,18 @@ fn row(
     let observation = if case.large { "large" } else { "small" };
     let draws = if case.prioritized { "prioritized" } else { "uniform" };
     let [mut speed, mut peers, mut peer_compile] = std::array::from_fn(|_| Figures::default());
-    for round in 0..options.rounds {
-        for repeat in 0..options.repeats {
-            let rounds_per_second = ours.run((round * options.repeats + repeat) as u64)?;
-            speed.extend([rounds_per_second]);
-            say(&json!({
-                "bench": "replay", "draws": draws, "observation": observation, "items": case.items, "batch": case.batch,
-                "rounds_per_second": rounds_per_second, "compile_seconds": ours.compile_seconds,
-            }));
-        }
-        let Some(peer) = peer else { continue };
+    let compiled_in = ours.compile_seconds;
+    let run = |number| {
+        let rounds_per_second = ours.run(number)?;
+        speed.extend([rounds_per_second]);
+        say(&json!({
+            "bench": "replay", "draws": draws, "observation": observation, "items": case.items, "batch": case.batch,
+            "rounds_per_second": rounds_per_second, "compile_seconds": compiled_in,
+        }));
+        Ok(())
+    };
+    options.turns.take(run, || {
+        let Some(peer) = peer else { return Ok(()) };
         let mut arguments = vec![
             format!("--items={}", case.items),
             format!("--observation={observation}"),
@@ -169,25 +158,26 @@ fn row(
             format!("--batch={}", case.batch),
             format!("--length={}", case.length),
             format!("--rounds={}", case.rounds),
-            format!("--repeats={}", options.repeats + 1),
+            format!("--repeats={}", options.turns.repeats + 1),
         ];
         arguments.extend(case.prioritized.then(|| "--prioritized".to_owned()));
         let line = peer.run("replay.py", &arguments)?;
         peers.extend(speeds(&line)?.into_iter().skip(1));
         peer_compile.extend([support::number(&line, "compile_seconds")?]);
-    }
-    let ratio = speed.greatest() / peers.greatest();
+        Ok(())
+    })?;
     let micros = |speed: f64| format!("{:.1} us", 1e6 / speed);
+    let [best, of_peer, ratio, medians] = speed.beside(&peers, TARGET, micros);
     table.row([
         draws.to_owned(),
         observation.to_owned(),
         case.items.to_string(),
         case.batch.to_string(),
-        format!("{} / {}", micros(speed.greatest()), micros(speed.median())),
-        format!("{} / {}", micros(peers.greatest()), micros(peers.median())),
-        judged(ratio, ratio >= TARGET),
-        format!("{:.2}", speed.median() / peers.median()),
-        format!("{} / {}", time(ours.compile_seconds), time(peer_compile.least())),
+        best,
+        of_peer,
+        ratio,
+        medians,
+        format!("{} / {}", time(compiled_in), time(peer_compile.least())),
     ]);
     Ok(())
 }

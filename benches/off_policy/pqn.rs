@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::ours::{Ours, Shape, Task};
-use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
+use crate::support::{Figures, Peer, Table, compile_seconds, number, say, si, speeds, time};
 
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 2.0;
@@ -44,9 +44,7 @@ pub fn run(peer: Option<&Peer>, steps: usize, rounds: usize) -> Result<()> {
         ];
         let line = peer.run(Task::MinatarBreakoutPqn.script(), &arguments)?;
         peers.extend(speeds(&line)?);
-        let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
-        peer_compile
-            .extend([stages.iter().map(|stage| number(&line, stage)).sum::<Result<f64>>()?]);
+        peer_compile.extend([compile_seconds(&line)?]);
     }
     let mut table = Table::new(&[
         "devices",
@@ -57,13 +55,13 @@ pub fn run(peer: Option<&Peer>, steps: usize, rounds: usize) -> Result<()> {
         "compile ours / JAX",
     ]);
     for (shape, speed) in shapes.iter().zip(&speed) {
-        let ratio = speed.greatest() / peers.greatest();
+        let [best, of_peer, ratio, medians] = speed.beside(&peers, TARGET, si);
         table.row([
             shape.devices.to_string(),
-            format!("{} / {}", si(speed.greatest()), si(speed.median())),
-            format!("{} / {}", si(peers.greatest()), si(peers.median())),
-            judged(ratio, ratio >= TARGET),
-            format!("{:.2}", speed.median() / peers.median()),
+            best,
+            of_peer,
+            ratio,
+            medians,
             format!("{} / {}", time(compile.least()), time(peer_compile.least())),
         ]);
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::products::Products;
 use crate::ours::{Ours, Shape, Task};
 use crate::support::dots::{Layers, backward, forward, product, step};
-use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
+use crate::support::{Figures, Peer, Table, compile_seconds, number, say, si, speeds, time};
 
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 2.0;
@@ -73,18 +73,16 @@ pub fn run(peer: Option<&Peer>, environments: &[usize], steps: usize, rounds: us
             ];
             let line = peer.run(shape.task.script(), &arguments)?;
             peers.extend(speeds(&line)?);
-            let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
-            peer_compile
-                .extend([stages.iter().map(|stage| number(&line, stage)).sum::<Result<f64>>()?]);
+            peer_compile.extend([compile_seconds(&line)?]);
         }
-        let ratio = speed.greatest() / peers.greatest();
+        let [best, of_peer, ratio, medians] = speed.beside(&peers, TARGET, si);
         let [alone, share] = products.cells(speed.greatest());
         table.row([
             environments.to_string(),
-            format!("{} / {}", si(speed.greatest()), si(speed.median())),
-            format!("{} / {}", si(peers.greatest()), si(peers.median())),
-            judged(ratio, ratio >= TARGET),
-            format!("{:.2}", speed.median() / peers.median()),
+            best,
+            of_peer,
+            ratio,
+            medians,
             alone,
             share,
             format!("{} / {}", time(compile.least()), time(peer_compile.least())),

@@ -13,7 +13,8 @@ use podracer_runtime::Client;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Figures, KIT, Peer, Table, judged, machine, number, open, say, si, speeds, time,
+    Figures, KIT, Peer, Table, compile_seconds, judged, machine, number, open, say, si, speeds,
+    time,
 };
 use ours::{Ours, Shape, Task};
 
@@ -145,10 +146,7 @@ fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Res
             for (figures, name) in measured.peer_program.iter_mut().zip(["bytes", "kernels"]) {
                 figures.extend([number(&line, name)?]);
             }
-            let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
-            measured
-                .peer_compile
-                .extend([stages.iter().map(|stage| number(&line, stage)).sum::<Result<f64>>()?]);
+            measured.peer_compile.extend([compile_seconds(&line)?]);
         }
     }
     Ok(measured)
@@ -206,14 +204,14 @@ fn print_speeds(all: &[Measured]) {
     ]);
     for Measured { shape, ours, peer, .. } in all {
         let target = speed_target(shape.environments);
-        let ratio = ours.greatest() / peer.greatest();
+        let [best, of_peer, ratio, medians] = ours.beside(peer, target, si);
         table.row([
             shape.environments.to_string(),
             shape.devices.to_string(),
-            format!("{} / {}", si(ours.greatest()), si(ours.median())),
-            format!("{} / {}", si(peer.greatest()), si(peer.median())),
-            judged(ratio, ratio >= target),
-            format!("{:.2}", ours.median() / peer.median()),
+            best,
+            of_peer,
+            ratio,
+            medians,
             target.to_string(),
         ]);
     }

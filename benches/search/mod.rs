@@ -8,7 +8,7 @@ use podracer_runtime::{Client, OptionValue, XlaOptions};
 use serde_json::json;
 
 use crate::support::{
-    Figures, KIT, Peer, Table, judged, machine, number, open, say, si, speeds, time,
+    Figures, KIT, Peer, Table, Turns, machine, number, open, say, si, speeds, time,
 };
 use ours::{Case, Ways};
 
@@ -34,12 +34,6 @@ pub struct Options {
     /// Numbers of actions of a node.
     #[arg(long, value_delimiter = ',', default_values_t = [4, 18, 362])]
     actions: Vec<usize>,
-    /// Number of times that our runs and the peer's take turns.
-    #[arg(long, default_value_t = 2)]
-    rounds: usize,
-    /// Runs of each in a round.
-    #[arg(long, default_value_t = 3)]
-    repeats: usize,
     /// Simulations of all trees in a run, about.
     #[arg(long, default_value_t = 100_000)]
     work: usize,
@@ -52,21 +46,14 @@ pub struct Options {
     /// The bytes below which a loop is one kernel, in place of podracer's rule for agents that search: any without products.
     #[arg(long)]
     small_loop: Option<u64>,
-    /// Leave the peer out.
-    #[arg(long)]
-    alone: bool,
-    /// Print the optimized program.
-    #[arg(long)]
-    hlo: bool,
-    /// Cargo passes it.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    turns: Turns,
 }
 
 pub fn run(options: &Options) -> Result<()> {
     say(&machine());
     let client = open(&options.platform, (options.platform == "cpu").then_some(1))?;
-    let peer = (!options.alone).then(|| Peer::prepare(&options.platform)).transpose()?;
+    let peer = (!options.turns.alone).then(|| Peer::prepare(&options.platform)).transpose()?;
     let mut table = Table::new(&[
         "policy",
         "actions",
@@ -124,7 +111,7 @@ fn row(
     // What `podracer train` does for agents that search.
     let ways = Ways { whole_loops: on_cpu && options.small_loop.is_none(), launches: !on_cpu };
     let ours = case.compile(client, &xla, ways)?;
-    if options.hlo {
+    if options.turns.hlo {
         eprintln!("{}", ours.hlo()?);
     }
     ours.run()?;
@@ -132,29 +119,31 @@ fn row(
     let mut peer_bytes = f64::NAN;
     let policy = if case.gumbel { "gumbel" } else { "muzero" };
     let [mut speed, mut peers, mut peer_compile] = std::array::from_fn(|_| Figures::default());
-    for _ in 0..options.rounds {
-        for _ in 0..options.repeats {
-            let (searches, mean) = ours.run()?;
-            speed.extend([searches]);
-            say(&json!({
-                "bench": "search", "policy": policy, "batch": case.batch, "simulations": case.simulations, "actions": case.actions,
-                "searches_per_second": searches, "mean": mean, "compile_seconds": ours.compile_seconds,
-            }));
-        }
-        let Some(peer) = peer else { continue };
+    let run = |_| {
+        let (searches, mean) = ours.run()?;
+        speed.extend([searches]);
+        say(&json!({
+            "bench": "search", "policy": policy, "batch": case.batch, "simulations": case.simulations, "actions": case.actions,
+            "searches_per_second": searches, "mean": mean, "compile_seconds": ours.compile_seconds,
+        }));
+        Ok(())
+    };
+    options.turns.take(run, || {
+        let Some(peer) = peer else { return Ok(()) };
         let arguments = [
             format!("--policy={policy}"),
             format!("--batch={}", case.batch),
             format!("--simulations={}", case.simulations),
             format!("--actions={}", case.actions),
             format!("--rounds={}", case.rounds.div_ceil(4)),
-            format!("--repeats={}", options.repeats + 1),
+            format!("--repeats={}", options.turns.repeats + 1),
         ];
         let line = peer.run("search.py", &arguments)?;
         peers.extend(speeds(&line)?.into_iter().skip(1));
         peer_compile.extend([number(&line, "compile_seconds")?]);
         peer_bytes = number(&line, "bytes")?;
-    }
+        Ok(())
+    })?;
     if KIT {
         let simulations = case.simulations as f64;
         say(&json!({"row": {
@@ -165,18 +154,18 @@ fn row(
             "ours_bytes": bytes, "peer_bytes": peer_bytes,
         }}));
     }
-    let ratio = speed.greatest() / peers.greatest();
     let main = (case.batch, case.simulations, case.actions) == (256, 50, 18);
     let target = if main { MAIN_TARGET } else { TARGET };
+    let [best, of_peer, ratio, medians] = speed.beside(&peers, target, si);
     table.row([
         policy.to_owned(),
         case.actions.to_string(),
         case.simulations.to_string(),
         case.batch.to_string(),
-        format!("{} / {}", si(speed.greatest()), si(speed.median())),
-        format!("{} / {}", si(peers.greatest()), si(peers.median())),
-        judged(ratio, ratio >= target),
-        format!("{:.2}", speed.median() / peers.median()),
+        best,
+        of_peer,
+        ratio,
+        medians,
         format!("{:.2}", 1e6 / (speed.greatest() * case.simulations as f64)),
         format!("{} / {}", time(ours.compile_seconds), time(peer_compile.least())),
         format!("{:.1} / {:.1}", bytes / 1e6, peer_bytes / 1e6),

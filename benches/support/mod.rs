@@ -6,12 +6,15 @@
 
 pub mod dots;
 
-use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+use std::{env, hint, thread};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
 use mimalloc::MiMalloc;
 use podracer_runtime::{Client, ClientOptions, Compiled, HloModule, Plugin};
 use serde_json::{Value, json};
@@ -61,6 +64,53 @@ impl Figures {
             Some(middle) if sorted.len() % 2 == 1 => *middle,
             Some(middle) => (sorted[upper - 1] + middle) / 2.0,
         }
+    }
+
+    /// Four cells of a row: these and the peer's figures, best and median, the ratio of the bests, judged, and that of the medians.
+    pub fn beside(&self, peer: &Figures, target: f64, text: impl Fn(f64) -> String) -> [String; 4] {
+        let both = |figures: &Figures| {
+            format!("{} / {}", text(figures.greatest()), text(figures.median()))
+        };
+        let ratio = self.greatest() / peer.greatest();
+        let medians = format!("{:.2}", self.median() / peer.median());
+        [both(self), both(peer), judged(ratio, ratio >= target), medians]
+    }
+}
+
+/// Options of a bench whose runs take turns with a peer's.
+#[derive(Args)]
+pub struct Turns {
+    /// Number of times that our runs and the peer's take turns.
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Runs of each in a round.
+    #[arg(long, default_value_t = 3)]
+    pub repeats: usize,
+    /// Leave the peer out.
+    #[arg(long)]
+    pub alone: bool,
+    /// Print the optimized program.
+    #[arg(long)]
+    pub hlo: bool,
+    /// Cargo passes it.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+impl Turns {
+    /// Makes all runs: `ours` with the number of each, and `theirs` once a round, after ours.
+    pub fn take(
+        &self,
+        mut ours: impl FnMut(u64) -> Result<()>,
+        mut theirs: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        for round in 0..self.rounds {
+            for repeat in 0..self.repeats {
+                ours((round * self.repeats + repeat) as u64)?;
+            }
+            theirs()?;
+        }
+        Ok(())
     }
 }
 
@@ -174,6 +224,12 @@ pub fn speeds(line: &Value) -> Result<Vec<f64>> {
     Ok(runs.iter().filter_map(Value::as_f64).map(|seconds| steps / seconds).collect())
 }
 
+/// The seconds of a peer from its source to the executable.
+pub fn compile_seconds(line: &Value) -> Result<f64> {
+    let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
+    stages.iter().map(|stage| number(line, stage)).sum()
+}
+
 /// The repository's root.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -186,12 +242,41 @@ pub fn say(line: &Value) {
 }
 
 /// Number of cores, and of programs that want one, averaged over the last minute: a figure means little where the latter is
-/// not well below the former.
+/// not well below the former. And the nanoseconds of a signal from one core to another and back: where threads share their work, a
+/// virtual machine whose cores are in two core complexes for the moment is slower than itself.
 pub fn machine() -> Value {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = text.split(' ').next().and_then(|first| first.parse().ok());
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    json!({ "machine": { "cores": cores, "load": load.unwrap_or(f64::NAN) } })
+    let signal = (cores > 1).then(signal_nanoseconds);
+    json!({ "machine": {
+        "cores": cores, "load": load.unwrap_or(f64::NAN), "signal_nanoseconds": signal.map(f64::round),
+    } })
+}
+
+/// Nanoseconds of a signal from a thread to another one and back, both spinning.
+fn signal_nanoseconds() -> f64 {
+    const SIGNALS: u32 = 200_000;
+    let turn = AtomicU32::new(0);
+    let wait = |number| {
+        while turn.load(Ordering::Acquire) != number {
+            hint::spin_loop();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for signal in 0..SIGNALS {
+                wait(2 * signal + 1);
+                turn.store(2 * signal + 2, Ordering::Release);
+            }
+        });
+        let began = Instant::now();
+        for signal in 0..SIGNALS {
+            turn.store(2 * signal + 1, Ordering::Release);
+            wait(2 * signal + 2);
+        }
+        began.elapsed().as_secs_f64() * 1e9 / f64::from(SIGNALS)
+    })
 }
 
 /// A Markdown table.

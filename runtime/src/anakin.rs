@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    ArgumentSpec, Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, Warning,
-    collect, pmean, scan, tree_map, u32 as u32_spec,
+    ArgumentSpec, Key, Log, Path, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree,
+    Warning, collect, pmean, scan, tree_map, u32 as u32_spec,
 };
 use podracer_dsl::{Report, trace_replicated};
 
@@ -222,6 +222,11 @@ pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree = Tensor> {
     run: Program<In<R, S>, Out<R, S, M, E>>,
     log: Spec<Log>,
     replicas: usize,
+}
+
+/// The name of the metric at this path of an agent's metrics: `metric` where it is the only one and has no path.
+pub fn metric_name(path: &Path) -> String {
+    path.or("metric")
 }
 
 /// The metrics of a call on the host, and what its program said.

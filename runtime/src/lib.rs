@@ -36,7 +36,7 @@ pub mod setters {
     };
 }
 
-pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, LoopMetrics, RunError};
+pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, LoopMetrics, RunError, metric_name};
 pub use central::{CentralLoop, CentralMeasures, CentralRun, Latencies};
 pub use checkpoint::{
     ArraySource, Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors,

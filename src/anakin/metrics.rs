@@ -3,7 +3,7 @@
 use podracer_dsl::prelude::Tensor;
 use podracer_dsl::{Report, Tree};
 use podracer_rl::anakin::Episodes;
-use podracer_runtime::{ArrayError, Host, RuntimeError};
+use podracer_runtime::{ArrayError, Host, RuntimeError, metric_name};
 
 use crate::training::Ended;
 
@@ -51,30 +51,19 @@ impl<M: Tree> TrainingMetrics<M> {
     /// # Errors
     /// [`ArrayError::Type`] where a metric of the agent is not f32.
     pub fn per_iteration(&self) -> Result<Vec<(String, Vec<f32>)>, ArrayError> {
-        let mut series = Vec::new();
-        self.agent.visit(|path, leaf| {
-            series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
-        });
-        series.into_iter().chain(self.series.per_iteration().into_iter().map(Ok)).collect()
+        Ok([self.agent_metrics()?, self.series.per_iteration()].concat())
     }
 
     /// The agent's metrics of all iterations, by name.
     ///
     /// # Errors
     /// [`ArrayError::Type`] where a metric is not f32.
-    pub(crate) fn agent_metrics(&self) -> Result<Vec<(String, f32)>, ArrayError> {
-        let mut all = Ok(Vec::new());
+    pub(crate) fn agent_metrics(&self) -> Result<Vec<(String, Vec<f32>)>, ArrayError> {
+        let mut series = Vec::new();
         self.agent.visit(|path, leaf| {
-            if let Ok(known) = &mut all {
-                match leaf.to_vec::<f32>() {
-                    Ok(values) => {
-                        known.extend(values.into_iter().map(|value| (path.to_string(), value)))
-                    }
-                    Err(error) => all = Err(error),
-                }
-            }
+            series.push(leaf.to_vec().map(|values| (metric_name(path), values)))
         });
-        all
+        series.into_iter().collect()
     }
 
     /// The number of episodes that ended in each iteration, with the sum of their returns.

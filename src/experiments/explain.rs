@@ -34,7 +34,8 @@ pub(super) fn anakin(
     for iteration in done + 1..=done + suspect.iterations {
         let before = compiled.checkpoint(&state, iteration - 1)?.detached()?;
         let (next, metrics) = compiled.run(state)?;
-        let metric = metrics.agent_metrics()?.into_iter().find(|(_, value)| !value.is_finite());
+        let agent_metrics = metrics.agent_metrics()?;
+        let metric = agent_metrics.into_iter().find(|(_, value)| !value[0].is_finite());
         let symptom = match suspect.symptom {
             Symptom::State(name) => {
                 let after = compiled.checkpoint(&next, iteration)?.array(name)?;

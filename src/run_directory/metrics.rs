@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use podracer_plugins::open_regular;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::thinning::Line;
@@ -55,7 +56,7 @@ impl Metrics {
 
     pub(super) fn write(&mut self, lines: &[Line]) -> Result<()> {
         for line in lines {
-            serde_json::to_writer(&mut self.file, &object(line))
+            serde_json::to_writer(&mut self.file, line)
                 .map_err(std::io::Error::from)
                 .and_then(|()| self.file.write_all(b"\n"))
                 .with_context(|| cannot_write(&self.path))?;
@@ -118,30 +119,29 @@ pub(super) fn synchronised(file: &mut BufWriter<File>) -> io::Result<u64> {
     }
 }
 
-/// A line as JSON. A number that JSON does not have (NaN, infinity) becomes `null`.
-fn object(line: &Line) -> Map<String, Value> {
-    let mut members = Map::new();
-    members.insert("iteration".to_owned(), line.iteration.into());
-    members.insert("env_steps".to_owned(), line.env_steps.into());
-    if line.iterations > 1 {
-        members.insert("iterations".to_owned(), line.iterations.into());
-    }
-    members.extend(line.series.iter().map(|(name, series)| (name.clone(), number(series.mean()))));
-    if let Some(calls) = &line.calls {
-        members.insert("episodes".to_owned(), calls.episodes.into());
-        members.insert("mean_return".to_owned(), calls.mean_return.into());
-        members.insert("seconds".to_owned(), calls.seconds.into());
-        members.extend(calls.values.iter().map(|(name, value)| (name.clone(), (*value).into())));
-        members.extend(calls.counts.iter().map(|(name, count)| (name.clone(), (*count).into())));
-    }
-    members
-}
-
-/// The shortest decimal that reads back as this f32.
-fn number(value: f32) -> Value {
-    if value.is_finite() {
-        serde_json::from_str(&value.to_string()).unwrap_or(Value::Null)
-    } else {
-        Value::Null
+/// A line as an object. A number that JSON does not have (NaN, infinity) becomes `null`.
+impl Serialize for Line {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("iteration", &self.iteration)?;
+        members.serialize_entry("env_steps", &self.env_steps)?;
+        if self.iterations > 1 {
+            members.serialize_entry("iterations", &self.iterations)?;
+        }
+        for (name, series) in &self.series {
+            members.serialize_entry(name, &series.mean())?;
+        }
+        if let Some(calls) = &self.calls {
+            members.serialize_entry("episodes", &calls.episodes)?;
+            members.serialize_entry("mean_return", &calls.mean_return)?;
+            members.serialize_entry("seconds", &calls.seconds)?;
+            for (name, value) in &calls.values {
+                members.serialize_entry(name, value)?;
+            }
+            for (name, count) in &calls.counts {
+                members.serialize_entry(name, count)?;
+            }
+        }
+        members.end()
     }
 }

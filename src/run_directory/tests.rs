@@ -223,7 +223,7 @@ fn after_the_first_minute_there_is_at_most_one_line_a_second() {
     assert_eq!(
         lines[lines.len() - 1],
         json!({
-            "iteration": 4480, "env_steps": 44800, "iterations": 64, "loss": 3, "episode_return": 5, "episodes": 32,
+            "iteration": 4480, "env_steps": 44800, "iterations": 64, "loss": 3.0, "episode_return": 5.0, "episodes": 32,
             "mean_return": 159.0, "seconds": 1.0, "learner/iteration": 0.25, "environment_restarts": 16,
         })
     );

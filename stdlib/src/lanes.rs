@@ -1,6 +1,6 @@
 //! Parts that the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
 
-use crate::agents::{Axes, Cx, Input, Iterated, Learn};
+use crate::agents::{Axes, Cx, Input, Iterated, Learn, checked_metrics};
 use podracer_dsl::prelude::*;
 
 /// Number of keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the
@@ -55,11 +55,7 @@ impl<S: Tree> Learner<S> {
         drop(learning);
         let agent = expect_types("learn(..).state", agent, &before.0);
         let store = expect_types("learn(..).store", store, &before.1);
-        let scalars =
-            metrics.paths().into_iter().zip(metrics.leaves()).map(|(path, metric)| {
-                expect_types(&path.under("learn(..).metrics"), metric, &f32([]))
-            });
-        let metrics = metrics.with_leaves(&scalars.collect::<Vec<_>>());
+        let metrics = checked_metrics(metrics);
         (Learner { agent, key, iteration: self.iteration + 1 }, store, metrics, with)
     }
 }

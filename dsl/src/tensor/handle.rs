@@ -35,7 +35,7 @@ impl Tensor {
     }
 
     /// The place in the user's source that made the tensor.
-    pub(crate) fn made(self) -> Loc {
+    pub fn made(self) -> Loc {
         self.made
     }
 }

@@ -40,6 +40,11 @@ impl Path {
         result
     }
 
+    /// The path as text, or this name where it is the root's.
+    pub fn or(&self, root: &str) -> String {
+        if self.0.is_empty() { root.to_owned() } else { self.to_string() }
+    }
+
     /// The path as text with the root's name before it: `carry.0.velocity`.
     pub fn under(&self, root: &str) -> String {
         match self.0.first() {

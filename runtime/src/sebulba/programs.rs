@@ -12,6 +12,7 @@ use podracer_envs::host::{HostSpec, StepOutcome};
 use super::error::SebulbaError;
 use super::host_replay::HostReplay;
 use super::origin::Origin;
+use crate::anakin::metric_name;
 use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
 use crate::settings::HostLoopSettings;
@@ -262,7 +263,7 @@ impl SebulbaLoop {
             nets: published,
             carried,
             state: placed(&learner),
-            metrics: names(metrics),
+            metrics: metrics.leaves().iter().map(|(path, _)| metric_name(path)).collect(),
             init: lowered.program("init", (shape.all_learners(), shape.processes), &init)?,
             start: lowered.program("start", ALONE, &start)?,
             act: lowered.program("act", ALONE, &act)?,
@@ -426,11 +427,6 @@ fn placed<L: Tree, E: Tree>(state: &Spec<Placed<L, E>>) -> Vec<(String, TensorTy
         (path.to_string(), ty, placement)
     };
     state.leaves().into_iter().enumerate().map(leaf).collect()
-}
-
-fn names<T: Tree>(spec: &Spec<T>) -> Vec<String> {
-    let name = |(path, _): (Path, TensorType)| path.to_string();
-    spec.leaves().into_iter().map(name).collect()
 }
 
 pub(crate) fn expect(

@@ -1,8 +1,8 @@
 //! The check of an agent against the types that loops rely on. A mistake names the method and the line in the agent.
 
 use super::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, View};
-use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
+use podracer_dsl::{fail, report_at};
 
 /// Checks that an agent's methods trace, [`Learn::learn`] aside, and that their results have the types that loops rely on,
 /// in both modes: actions those of the action space, a memory those of [`Agent::init_memory`]. `input` are the types of one
@@ -104,6 +104,25 @@ pub(crate) fn checked_store<A: Learn>(
     checked_leaves(agent.init_store(rollout, axes))
 }
 
+/// Metrics of a run itself, whose records and checkpoints are read by these names.
+const METRICS_OF_A_RUN: [&str; 6] =
+    ["iteration", "iterations", "env_steps", "episodes", "mean_return", "seconds"];
+
+/// The metrics of an iteration. One that is not f32 `[]` is an error, and so is one with a name of the run's own.
+#[track_caller]
+pub(crate) fn checked_metrics<M: Tree>(metrics: M) -> M {
+    let checked = |(path, metric): (Path, Tensor)| {
+        let (place, name) = (path.under("learn(..).metrics"), path.to_string());
+        if METRICS_OF_A_RUN.contains(&&*name) || name.starts_with("episode_") {
+            let message = format!("`{place}` is called like a metric of every run: rename it");
+            report_at(metric.made(), "learn", message, &[metric]);
+        }
+        expect_types(&place, metric, &f32([]))
+    };
+    let leaves = metrics.paths().into_iter().zip(metrics.leaves()).map(checked);
+    metrics.with_leaves(&leaves.collect::<Vec<_>>())
+}
+
 /// A store. A scalar in it is an error: a leaf has an axis that devices share out.
 #[track_caller]
 pub(crate) fn checked_leaves<S: Tree>(store: S) -> S {
@@ -118,4 +137,30 @@ pub(crate) fn checked_leaves<S: Tree>(store: S) -> S {
         }
     }
     store
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Tree, Clone)]
+    struct Metrics {
+        loss: Tensor,
+        seconds: Tensor,
+        episode_loss: Tensor,
+    }
+
+    #[test]
+    fn a_metric_with_a_name_of_the_runs_own_is_an_error() {
+        let traced = trace(f32([]), |loss| {
+            checked_metrics(Metrics { loss, seconds: loss + 1.0, episode_loss: loss + 2.0 })
+        });
+        let errors = traced.map(drop).expect_err("two names are taken").errors;
+        let said = errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>();
+        let taken = |name| {
+            format!("`learn(..).metrics.{name}` is called like a metric of every run: rename it")
+        };
+        assert_eq!(said, [taken("seconds"), taken("episode_loss")]);
+        assert!(errors.iter().all(|error| error.loc.to_string().starts_with(file!())));
+    }
 }

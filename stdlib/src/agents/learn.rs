@@ -129,7 +129,8 @@ pub trait Learn: Agent {
     /// Data of lanes, or data spread over the learner devices: a replay, per-lane statistics, or `()`. The leading axis
     /// of every leaf is shared out over the devices, so that a device's scalar is `[1]`.
     type Store: Tree;
-    /// Scalars of an iteration, f32 `[]`.
+    /// Scalars of an iteration, f32 `[]`, which a run records under their paths, and a single tensor under `metric`. `iteration`,
+    /// `iterations`, `env_steps`, `episodes`, `mean_return`, `seconds` and names that begin with `episode_` are the run's own.
     type Metrics: Tree;
 
     /// The state at the start of a run.

@@ -58,7 +58,7 @@ pub use bootstrapped::{
     PriorNetwork,
 };
 pub use check::{check_agent, checked_act, checked_begin_episode, checked_view};
-pub(crate) use check::{checked_leaves, checked_store};
+pub(crate) use check::{checked_leaves, checked_metrics, checked_store};
 pub use disco::{DiscoAgent, DiscoMetrics, DiscoNet, DiscoState};
 pub use dqn::{Dqn, DqnMemory, DqnMetrics, DqnState};
 pub use dqn_loss::DqnLoss;

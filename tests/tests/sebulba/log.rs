@@ -109,6 +109,7 @@ fn reports(loud: bool, learners: &[usize]) -> Vec<IterationReport> {
         .lag(0)
         .start(&client, &spec, 0, |_| Ok(Box::new(batch())))
         .expect("the run starts");
+    assert_eq!(run.metric_names(), ["metric"]);
     run.run(2).expect("the iterations")
 }
 

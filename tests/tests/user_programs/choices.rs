@@ -127,6 +127,7 @@ fn an_agent_of_ones_own_reads_the_tree() -> anyhow::Result<()> {
     let anakin = Anakin::new(dials(), Copies).environments(4).unroll(8).compile(&client)?;
     let (_, metrics) = anakin.run(anakin.init(0)?)?;
     assert_eq!((metrics.episode_return, metrics.episodes > 0), (24.0, true));
+    assert_eq!(metrics.per_iteration()?[0].0, "metric");
     Ok(())
 }
 
