@@ -15,17 +15,21 @@ use podracer_dsl::prelude::*;
 const MOST: usize = 1 << 26;
 
 impl<S: Selection> Search<'_, S> {
-    /// A way without loops on platforms that launch each kernel, unless selection draws by the round or the trees are too large; else by level.
+    /// A way by level where selection draws by the round. Else by blocks; on platforms that launch each kernel at once, or by level where the trees
+    /// are too large.
     #[track_caller]
-    pub(super) fn at_once<T: Tree>(
+    pub(super) fn way<T: Tree>(
         &self,
         at_once: impl FnOnce() -> T,
+        by_block: impl FnOnce() -> T,
         by_level: impl FnOnce() -> T,
     ) -> T {
         let width = width(self.extents.actions, self.selection.reads_logits());
-        match self.selection.draws() || self.places().saturating_mul(width) > MOST {
-            true => by_level(),
-            false => if_launched(at_once, by_level),
+        let is_large = self.places().saturating_mul(width) > MOST;
+        match (self.selection.draws(), is_large) {
+            (true, _) => by_level(),
+            (false, true) => if_launched(by_level, by_block),
+            (false, false) => if_launched(at_once, by_block),
         }
     }
 

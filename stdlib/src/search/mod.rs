@@ -39,6 +39,7 @@ mod dense;
 mod drawing;
 mod fold;
 mod icicle;
+mod levels;
 mod mistakes;
 mod node;
 mod noise;

@@ -38,17 +38,20 @@ impl Noise {
         let tie = ties(scores);
         cond(
             any_example(tie.any()),
-            || select(tie, self.always(scores, depth), without),
+            || select(tie, self.always(None, scores, depth), without),
             || without,
         )
     }
 
-    /// [`Noise::argmax`] without asking whether noise decides.
+    /// [`Noise::argmax`] of the trees of these numbers, i32 `[B]`, or of all, without asking whether noise decides.
     #[track_caller]
-    pub(super) fn always(&self, scores: Tensor, depth: Tensor) -> Tensor {
+    pub(super) fn always(&self, trees: Option<Tensor>, scores: Tensor, depth: Tensor) -> Tensor {
         let Some(drawn) = self.actions else { return fold::argmax(scores) };
         // One key for each tree, of which each level takes one of two.
-        let words = self.key.again().split_n(self.batch).words();
+        let words = match trees {
+            None => self.key.again().split_n(self.batch).words(),
+            Some(trees) => vmap(trees, |tree| self.key.fold_in(tree).words()),
+        };
         let (_, words) = while_loop(
             (0, words),
             |(level, _)| level.lt(depth),

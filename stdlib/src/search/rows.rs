@@ -48,6 +48,8 @@ const BLOCKS: usize = 4;
 pub(super) struct Rows {
     /// f32 `[(S + 1) * B, W]`
     pub(super) data: Tensor,
+    /// Numbers of the trees whose nodes are read and written, i32 `[K]`; all of them without.
+    pub(super) trees: Option<Tensor>,
     #[tree(fixed)]
     pub(super) batch: usize,
     #[tree(fixed)]
@@ -131,7 +133,7 @@ impl Rows {
     #[track_caller]
     pub(super) fn zeros(nodes: usize, batch: usize, actions: usize, with_logits: bool) -> Rows {
         let width = width(actions, with_logits);
-        Rows { data: zeros(F32, [nodes * batch, width]), batch, actions, with_logits }
+        Rows { data: zeros(F32, [nodes * batch, width]), trees: None, batch, actions, with_logits }
     }
 
     /// The columns of a block.
@@ -144,10 +146,18 @@ impl Rows {
         width(self.actions, self.with_logits)
     }
 
+    /// The rows of some trees: `B` is their number from here on.
+    pub(super) fn of(&self, trees: Option<Tensor>) -> Rows {
+        Rows { trees, ..self.clone() }
+    }
+
     /// The rows' numbers of nodes, i32 `[B]`; a scalar for one tree, which compiles to a slice in place of a gather.
     #[track_caller]
     pub(super) fn places(&self, node: Tensor) -> Tensor {
-        places(node, self.batch)
+        match self.trees {
+            None => places(node, self.batch),
+            Some(trees) => node * self.batch as i32 + trees,
+        }
     }
 
     /// Numbers of the heads of nodes, i32 `[B]`, from one on. f32 `[B]` each
@@ -166,7 +176,7 @@ impl Rows {
     /// The rows of nodes, i32 `[B]`.
     #[track_caller]
     pub(super) fn read(&self, node: Tensor) -> Row {
-        let row = self.data.take(self.places(node), 0).reshape([self.batch, self.width()]);
+        let row = self.data.take(self.places(node), 0).reshape([node.len(), self.width()]);
         self.row(row)
     }
 

@@ -4,8 +4,8 @@
 //! - The action that a node takes next is computed when the node changes, on the way up, and read once before it changes
 //!   again. So the way down is one small read a level.
 //! - The roots change in every simulation, all of them: they are dense arrays and no rows.
-//! - The loops down and up go on until the last tree has ended, of all batches around: trees that have ended write to rows
-//!   that nobody reads. So no loop selects between whole trees.
+//! - The loops down and up go on until the last tree of their block has ended, of all batches around: trees that have ended write to
+//!   rows that nobody reads. So no loop selects between whole trees.
 
 use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::fold;
@@ -14,7 +14,6 @@ use super::noise::{Noise, ties};
 use super::rows::{Block, Head, Row, Rows, places, write_all};
 use super::selection::{Selection, Visit};
 use super::tree::{SearchSummary, SearchTree};
-use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
@@ -117,7 +116,7 @@ pub(super) struct Up {
 impl Up {
     /// The discounted return from the node to change on.
     #[track_caller]
-    fn return_here(&self) -> Tensor {
+    pub(super) fn return_here(&self) -> Tensor {
         self.reward + self.discount * self.leaf_value
     }
 }
@@ -228,50 +227,12 @@ impl<S: Selection> Search<'_, S> {
         let action =
             self.selection.root(&self.root_node(root, &forest.roots).columns(), simulation, noise);
         let next = pick(forest.roots.children, action).astype(I32);
-        let by_loop = || self.descend_by_level(rows, noise, action, next);
-        self.at_once(|| self.descend_at_once(rows, noise, action, next, by_loop), by_loop)
-    }
-
-    /// Goes down from the roots' actions and the nodes these lead to, i32 `[B]`, a level in each round.
-    #[track_caller]
-    fn descend_by_level(&self, rows: &Rows, noise: &Noise, action: Tensor, next: Tensor) -> Leaf {
-        let Extents { batch, max_depth, .. } = self.extents;
-        let goes_on = |next: Tensor, depth: Tensor| next.ge(0) & depth.lt(max_depth as i32);
-        let going = goes_on(next, scalar(1));
-        let begin = (1, zeros(I32, [batch]), action, next, ones(I32, [batch]), going);
-        let (_, parent, action, next, depth, _) = while_loop(
-            begin,
-            |(.., going)| any_example(going.any()),
-            |(level, parent, action, next, depth, going)| {
-                let node = select(going, next, 0);
-                let [best, child, tie] = rows.heads(node, Head::Best);
-                let (best, child) = (best.astype(I32), child.astype(I32));
-                let (best, child) = match noise.actions {
-                    None => (best, child),
-                    Some(_) => {
-                        let tie = tie.gt(0.0) & going;
-                        let draw = || {
-                            let row = rows.read(node);
-                            let visit = Visit { key: &|| noise.key.again(), live: Some(tie) };
-                            let scores = self.selection.interior(&row.node().columns(), &visit);
-                            let drawn = noise.always(scores, level);
-                            let there = pick(row.children, drawn).astype(I32);
-                            (select(tie, drawn, best), select(tie, there, child))
-                        };
-                        cond(any_example(tie.any()), draw, || (best, child))
-                    }
-                };
-                (
-                    level + 1,
-                    select(going, node, parent),
-                    select(going, best, action),
-                    select(going, child, next),
-                    select(going, depth + 1, depth),
-                    going & goes_on(child, level + 1),
-                )
-            },
-        );
-        Leaf { parent, action, next, depth }
+        let by_level = || self.descend_by_level(rows, noise, action, next);
+        self.way(
+            || self.descend_at_once(rows, noise, action, next, by_level),
+            || self.descend_by_block(rows, noise, action, next),
+            by_level,
+        )
     }
 
     /// Adds a node to each tree, or evaluates one again where the way down was cut off.
@@ -357,8 +318,9 @@ impl<S: Selection> Search<'_, S> {
         key: &Key,
     ) -> Forest<E> {
         let Forest { roots, rows, embeddings, prior_logits } = forest;
-        let (rows, up) = self.at_once(
+        let (rows, up) = self.way(
             || self.back_up_at_once(rows.clone(), &up, key),
+            || self.back_up_by_block(rows.clone(), &up, key),
             || self.back_up_by_level(rows.clone(), &up, key),
         );
         let after = self.visited(&self.root_node(root, &roots), roots.children, &up);
@@ -370,41 +332,6 @@ impl<S: Selection> Search<'_, S> {
             children: after.children,
         };
         Forest { roots, rows, embeddings, prior_logits }
-    }
-
-    /// Carries values up to the roots' children, a level in each round; gives the step to the roots.
-    #[track_caller]
-    fn back_up_by_level(&self, rows: Rows, up: &Up, key: &Key) -> (Rows, Up) {
-        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No way up is longer, except where a `loop_fn` runs more simulations
-        // than there are nodes: then a node may be its own parent.
-        let last = self.extents.max_depth as i32 + 1;
-        let (_, rows, up) = while_loop(
-            (2, rows, *up),
-            |(round, _, up)| any_example(up.node.gt(0).any()) & round.le(last),
-            |(round, rows, up)| {
-                let mut row = rows.read(up.node);
-                let live = Some(up.node.gt(0));
-                let visit = Visit { key: &|| key.fold_in(round), live };
-                // A tree that is at its root writes to row 0 and stays.
-                let rows = rows.write(up.node, self.pass(&mut row, &up, &visit));
-                let [value, _, _, _, parent, action, reward, discount] = match self.extents.batch {
-                    // Of the tree as it is now: with a reader of it as it was, XLA copies all of it in each round.
-                    1 => rows.heads(up.node, Head::Value),
-                    _ => row.heads(Head::Value),
-                };
-                let above = Up {
-                    node: parent.astype(I32),
-                    action: action.astype(I32),
-                    child: up.node.astype(F32),
-                    child_value: value,
-                    reward,
-                    discount,
-                    leaf_value: up.return_here(),
-                };
-                (round + 1, rows, tree_select(up.node.gt(0), &above, &up))
-            },
-        );
-        (rows, up)
     }
 
     /// Changes the rows of nodes by a visit that goes through them. f32 `[B, W]`

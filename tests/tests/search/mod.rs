@@ -1,6 +1,7 @@
 //! Searches on XLA: those of mctx, node by node, and under transforms.
 
 mod alphazero;
+mod blocks;
 mod chance;
 mod golden;
 mod memory;
