@@ -15,8 +15,8 @@ use podracer_dsl::prelude::*;
 const MOST: usize = 1 << 26;
 
 impl<S: Selection> Search<'_, S> {
-    /// A way by level where selection draws by the round. Else by blocks; on platforms that launch each kernel at once, or by level where the trees
-    /// are too large.
+    /// A way down or up: by level where selection draws by the round; else by block, and on platforms that launch each kernel without loops, or by
+    /// level where the trees are too large for that.
     #[track_caller]
     pub(super) fn way<T: Tree>(
         &self,
