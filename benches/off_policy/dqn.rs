@@ -33,11 +33,7 @@ struct Row {
 
 impl Row {
     fn prepare(unroll: usize, devices: usize, set: &[String]) -> Result<Row> {
-        let shape = [
-            format!("anakin.unroll={unroll}"),
-            // As many steps from one checkpoint to the next as in the experiment.
-            format!("train.checkpoint_every={}", 8000 / unroll),
-        ];
+        let shape = [format!("anakin.unroll={unroll}")];
         Ok(Row {
             steps_before_learning: unroll,
             devices,
@@ -86,13 +82,7 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
             row.train(round as u64)?;
         }
         let Some(peer) = peer else { continue };
-        let arguments = [
-            format!("--num-envs={ENVIRONMENTS}"),
-            format!("--total-timesteps={STEPS}"),
-            format!("--seed={round}"),
-            "--repeats=2".to_owned(),
-        ];
-        let line = peer.run(Task::CartpoleDqn.script(), &arguments)?;
+        let line = peer.train(Task::CartpoleDqn.script(), (ENVIRONMENTS, STEPS), round, 2)?;
         speed.extend(speeds(&line)?);
         compile.extend([compile_seconds(&line)?]);
         returns.extend([number(&line, "mean_return")?]);
@@ -110,20 +100,18 @@ pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
         "last returns ours / PureJaxRL",
     ]);
     for row in &rows {
-        let [best, of_peer, ratio, medians] = row.speed.beside(&speed, TARGET, si);
-        let [alone, share] = products.cells(row.speed.greatest());
-        table.row([
-            row.steps_before_learning.to_string(),
-            row.devices.to_string(),
-            best,
-            of_peer,
-            ratio,
-            medians,
-            alone,
-            share,
+        let shown = [row.steps_before_learning.to_string(), row.devices.to_string()];
+        let rest = [
             format!("{} / {}", time(row.compile.least()), time(compile.least())),
             format!("{:.0} / {:.0}", row.returns.median(), returns.median()),
-        ]);
+        ];
+        table.row(
+            shown
+                .into_iter()
+                .chain(row.speed.beside(&speed, TARGET, si))
+                .chain(products.cells(row.speed.greatest()))
+                .chain(rest),
+        );
     }
     table.print("DQN on CartPole, 10 environments, a gradient step of 128 for each of their steps");
     Ok(())

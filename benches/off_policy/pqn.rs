@@ -36,13 +36,12 @@ pub fn run(peer: Option<&Peer>, steps: usize, rounds: usize) -> Result<()> {
             );
         }
         let Some(peer) = peer else { continue };
-        let arguments = [
-            format!("--num-envs={ENVIRONMENTS}"),
-            format!("--total-timesteps={}", shapes[0].steps),
-            format!("--seed={round}"),
-            "--repeats=1".to_owned(),
-        ];
-        let line = peer.run(Task::MinatarBreakoutPqn.script(), &arguments)?;
+        let line = peer.train(
+            Task::MinatarBreakoutPqn.script(),
+            (ENVIRONMENTS, shapes[0].steps),
+            round,
+            1,
+        )?;
         peers.extend(speeds(&line)?);
         peer_compile.extend([compile_seconds(&line)?]);
     }
@@ -55,15 +54,9 @@ pub fn run(peer: Option<&Peer>, steps: usize, rounds: usize) -> Result<()> {
         "compile ours / JAX",
     ]);
     for (shape, speed) in shapes.iter().zip(&speed) {
-        let [best, of_peer, ratio, medians] = speed.beside(&peers, TARGET, si);
-        table.row([
-            shape.devices.to_string(),
-            best,
-            of_peer,
-            ratio,
-            medians,
-            format!("{} / {}", time(compile.least()), time(peer_compile.least())),
-        ]);
+        let shown = [shape.devices.to_string()];
+        let rest = [format!("{} / {}", time(compile.least()), time(peer_compile.least()))];
+        table.row(shown.into_iter().chain(speed.beside(&peers, TARGET, si)).chain(rest));
     }
     table.print("PQN on Breakout of MinAtar, 128 environments: environment steps a second");
     Ok(())

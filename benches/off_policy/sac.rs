@@ -65,28 +65,19 @@ pub fn run(peer: Option<&Peer>, environments: &[usize], steps: usize, rounds: us
                 "steps_per_second": number(&line, "env_steps_per_second")?, "compile_seconds": number(&line, "compile_seconds")?,
             }));
             let Some(peer) = peer else { continue };
-            let arguments = [
-                format!("--num-envs={environments}"),
-                format!("--total-timesteps={}", shape.steps),
-                format!("--seed={round}"),
-                "--repeats=1".to_owned(),
-            ];
-            let line = peer.run(shape.task.script(), &arguments)?;
+            let line = peer.train(shape.task.script(), (environments, shape.steps), round, 1)?;
             peers.extend(speeds(&line)?);
             peer_compile.extend([compile_seconds(&line)?]);
         }
-        let [best, of_peer, ratio, medians] = speed.beside(&peers, TARGET, si);
-        let [alone, share] = products.cells(speed.greatest());
-        table.row([
-            environments.to_string(),
-            best,
-            of_peer,
-            ratio,
-            medians,
-            alone,
-            share,
-            format!("{} / {}", time(compile.least()), time(peer_compile.least())),
-        ]);
+        let shown = [environments.to_string()];
+        let rest = [format!("{} / {}", time(compile.least()), time(peer_compile.least()))];
+        table.row(
+            shown
+                .into_iter()
+                .chain(speed.beside(&peers, TARGET, si))
+                .chain(products.cells(speed.greatest()))
+                .chain(rest),
+        );
     }
     table.print("SAC on Pendulum: steps a second, each with a gradient step");
     Ok(())

@@ -134,14 +134,8 @@ fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Res
             figures.extend([number(&line, "first_call_seconds")?]);
         }
         if let Some(peer) = peer {
-            let (environments, steps) = (shape.environments, shape.steps);
-            let arguments = [
-                format!("--num-envs={environments}"),
-                format!("--total-timesteps={steps}"),
-                format!("--seed={round}"),
-                "--repeats=2".to_owned(),
-            ];
-            let line = peer.run(shape.task.script(), &arguments)?;
+            let line =
+                peer.train(shape.task.script(), (shape.environments, shape.steps), round, 2)?;
             measured.peer.extend(speeds(&line)?);
             for (figures, name) in measured.peer_program.iter_mut().zip(["bytes", "kernels"]) {
                 figures.extend([number(&line, name)?]);
@@ -204,16 +198,9 @@ fn print_speeds(all: &[Measured]) {
     ]);
     for Measured { shape, ours, peer, .. } in all {
         let target = speed_target(shape.environments);
-        let [best, of_peer, ratio, medians] = ours.beside(peer, target, si);
-        table.row([
-            shape.environments.to_string(),
-            shape.devices.to_string(),
-            best,
-            of_peer,
-            ratio,
-            medians,
-            target.to_string(),
-        ]);
+        let shown = [shape.environments.to_string(), shape.devices.to_string()];
+        let rest = [target.to_string()];
+        table.row(shown.into_iter().chain(ours.beside(peer, target, si)).chain(rest));
     }
     let title = all.first().map_or("", |one| one.shape.task.title());
     table.print(&format!("{title}, environment steps a second"));

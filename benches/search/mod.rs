@@ -156,21 +156,19 @@ fn row(
     }
     let main = (case.batch, case.simulations, case.actions) == (256, 50, 18);
     let target = if main { MAIN_TARGET } else { TARGET };
-    let [best, of_peer, ratio, medians] = speed.beside(&peers, target, si);
-    table.row([
+    let shown = [
         policy.to_owned(),
         case.actions.to_string(),
         case.simulations.to_string(),
         case.batch.to_string(),
-        best,
-        of_peer,
-        ratio,
-        medians,
+    ];
+    let rest = [
         format!("{:.2}", 1e6 / (speed.greatest() * case.simulations as f64)),
         format!("{} / {}", time(ours.compile_seconds), time(peer_compile.least())),
         format!("{:.1} / {:.1}", bytes / 1e6, peer_bytes / 1e6),
         // A simulation writes one row; a level on the way up reads one and writes one.
         format!("{} / {}", case.row_bytes(), 2 * case.row_bytes()),
-    ]);
+    ];
+    table.row(shown.into_iter().chain(speed.beside(&peers, target, si)).chain(rest));
     Ok(())
 }

@@ -24,23 +24,20 @@ impl<S: Selection> Search<'_, S> {
         Some(arange(batch).reshape([batch / trees, trees]))
     }
 
-    /// [`Search::descend_by_level`] for one block of trees after another.
+    /// A way of all trees, one block of them after another: `way` is given a state, the block's trees, `None` for all, and the trees' part of
+    /// `starts`, leaves `[B]`.
     #[track_caller]
-    pub(super) fn descend_by_block(
+    pub(super) fn by_block<C: Tree, X: Tree, Y: Tree>(
         &self,
-        rows: &Rows,
-        noise: &Noise,
-        action: Tensor,
-        next: Tensor,
-    ) -> Leaf {
-        let Some(blocks) = self.blocks() else {
-            return self.descend_by_level(rows, noise, action, next);
-        };
-        let [action, next] = [action, next].map(|x| x.reshape(blocks.shape()));
-        let (_, leaves) = scan((), (blocks, action, next), |(), (trees, action, next)| {
-            ((), self.descend_by_level(&rows.of(Some(trees)), noise, action, next))
-        });
-        tree_map(&leaves, Tensor::flatten)
+        state: C,
+        starts: X,
+        way: impl FnOnce(C, Option<Tensor>, X) -> (C, Y),
+    ) -> (C, Y) {
+        let Some(blocks) = self.blocks() else { return way(state, None, starts) };
+        let starts = tree_map(&starts, |x| x.reshape(blocks.shape()));
+        let each = |state, (trees, starts)| way(state, Some(trees), starts);
+        let (state, ends) = scan(state, (blocks, starts), each);
+        (state, tree_map(&ends, Tensor::flatten))
     }
 
     /// Goes down from the roots' actions and the nodes these lead to, i32 `[B]`, a level in each round.
@@ -89,18 +86,6 @@ impl<S: Selection> Search<'_, S> {
             },
         );
         Leaf { parent, action, next, depth }
-    }
-
-    /// [`Search::back_up_by_level`] for one block of trees after another.
-    #[track_caller]
-    pub(super) fn back_up_by_block(&self, rows: Rows, up: &Up, key: &Key) -> (Rows, Up) {
-        let Some(blocks) = self.blocks() else { return self.back_up_by_level(rows, up, key) };
-        let ups = tree_map(up, |x| x.reshape(blocks.shape()));
-        let (rows, ups) = scan(rows, (blocks, ups), |rows, (trees, up)| {
-            let (rows, up) = self.back_up_by_level(rows.of(Some(trees)), &up, key);
-            (rows.of(None), up)
-        });
-        (rows, tree_map(&ups, Tensor::flatten))
     }
 
     /// Carries values up to the roots' children, a level in each round; gives the step to the roots.

@@ -230,7 +230,12 @@ impl<S: Selection> Search<'_, S> {
         let by_level = || self.descend_by_level(rows, noise, action, next);
         self.way(
             || self.descend_at_once(rows, noise, action, next, by_level),
-            || self.descend_by_block(rows, noise, action, next),
+            || {
+                let descend = |(), trees, (action, next)| {
+                    ((), self.descend_by_level(&rows.of(trees), noise, action, next))
+                };
+                self.by_block((), (action, next), descend).1
+            },
             by_level,
         )
     }
@@ -320,7 +325,12 @@ impl<S: Selection> Search<'_, S> {
         let Forest { roots, rows, embeddings, prior_logits } = forest;
         let (rows, up) = self.way(
             || self.back_up_at_once(rows.clone(), &up, key),
-            || self.back_up_by_block(rows.clone(), &up, key),
+            || {
+                self.by_block(rows.clone(), up, |rows: Rows, trees, up| {
+                    let (rows, up) = self.back_up_by_level(rows.of(trees), &up, key);
+                    (rows.of(None), up)
+                })
+            },
             || self.back_up_by_level(rows.clone(), &up, key),
         );
         let after = self.visited(&self.root_node(root, &roots), roots.children, &up);
