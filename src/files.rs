@@ -1,6 +1,8 @@
 //! Files that appear whole or not at all.
 
-use std::path::Path;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -11,4 +13,45 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 
 pub(crate) fn cannot_write(path: &Path) -> String {
     format!("cannot write `{}`", path.display())
+}
+
+/// Guard of a file that is written piece by piece. The file gets its name once it is whole: until then, an older file of that name stays as
+/// it is. Dropping the guard before that removes the unfinished file.
+pub(crate) struct Unfinished<'a> {
+    path: &'a Path,
+    /// Path of the file so far; `None` for a device or a pipe, which is written as it is.
+    so_far: Option<PathBuf>,
+}
+
+impl<'a> Unfinished<'a> {
+    /// Creates a file that will be at `path`.
+    ///
+    /// # Errors
+    /// Where it cannot be created.
+    pub(crate) fn create(path: &'a Path) -> io::Result<(File, Self)> {
+        let special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let so_far = (!special).then(|| path.with_added_extension("unfinished"));
+        let file = File::create(so_far.as_deref().unwrap_or(path))?;
+        Ok((file, Unfinished { path, so_far }))
+    }
+
+    /// Gives the file, all of which is written, its name.
+    ///
+    /// # Errors
+    /// Where it cannot be renamed.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.so_far.take().map_or(Ok(()), |so_far| fs::rename(so_far, self.path))
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(so_far) = &self.so_far {
+            // Best effort: what went wrong before is the error that matters.
+            let _ = fs::remove_file(so_far);
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! `podracer play`: shows episodes in the terminal, or writes them as a film. `--against` is in `versus.rs`.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -18,6 +17,7 @@ use super::session::Reopened;
 use super::versus::versus;
 use super::{Console, INTERRUPTED, Program, program_name, signals};
 use crate::evaluation::{AgentView, Play};
+use crate::files::{Unfinished, cannot_write};
 use crate::format::plural;
 use crate::loading::Overrides;
 #[cfg(feature = "plots")]
@@ -223,7 +223,7 @@ struct Screen<'a, 'b> {
     /// The time of the next picture on a terminal.
     next: Instant,
     /// The film to write, whose file is created before the first step.
-    animation: Option<(&'a Path, Animation<'a>)>,
+    animation: Option<(&'a Path, Animation<'a>, Option<Unfinished<'a>>)>,
     /// Draws the agent's views beside the pictures of a film; `None` where they are not asked for.
     #[cfg(feature = "plots")]
     panel: Option<Panel>,
@@ -241,9 +241,14 @@ impl<'a, 'b> Screen<'a, 'b> {
     ) -> Result<Self> {
         let terminal = console.terminal && io::stdout().is_terminal();
         let create = |(path, format): (&'a PathBuf, Format)| -> Result<_> {
-            let file = File::create(path).with_context(|| cannot_write(path))?;
+            let (to, unfinished): (Box<dyn Write>, _) = if is_standard_output(path) {
+                (Box::new(io::stdout()), None)
+            } else {
+                let file = Unfinished::create(path).with_context(|| cannot_write(path))?;
+                (Box::new(file.0), Some(file.1))
+            };
             let look = (args.fps, usize::from(args.size));
-            Ok((path.as_path(), Animation::new(BufWriter::new(file), format, look)))
+            Ok((path.as_path(), Animation::new(BufWriter::new(to), format, look), unfinished))
         };
         Ok(Screen {
             args,
@@ -275,12 +280,17 @@ impl<'a, 'b> Screen<'a, 'b> {
         self.draw(frame, (steps, episode_return), interrupt)?;
         let Some(End { terminated, next }) = end else { return Ok(()) };
         self.ended += 1;
-        self.console.print(&format!(
-            "episode {}: return {episode_return}, {}, {}\n",
+        let said = format!(
+            "episode {}: return {episode_return}, {}, {}",
             self.ended,
             plural(steps as usize, "step"),
             if terminated { "terminated" } else { "truncated" },
-        ))?;
+        );
+        // The film is alone on standard output.
+        match self.args.output.as_deref().is_some_and(is_standard_output) {
+            true => self.console.say(&said),
+            false => self.console.print(&format!("{said}\n"))?,
+        }
         self.lines = 0;
         match self.ended < self.args.episodes.get() {
             true => self.draw(next, (0, 0.0), interrupt),
@@ -295,7 +305,7 @@ impl<'a, 'b> Screen<'a, 'b> {
         interrupt: &AtomicBool,
     ) -> Result<()> {
         let Some(Frame { picture, view }) = frame else { return Ok(()) };
-        if let Some((path, animation)) = &mut self.animation {
+        if let Some((path, animation, _)) = &mut self.animation {
             #[cfg(feature = "plots")]
             let picture = match &mut self.panel {
                 None => picture,
@@ -331,8 +341,12 @@ impl<'a, 'b> Screen<'a, 'b> {
 
     /// Ends the film, if one is asked for. Returns the number of episodes that ended.
     fn finish(self) -> Result<usize> {
-        if let Some((path, animation)) = self.animation {
+        if let Some((path, animation, unfinished)) = self.animation {
             let pictures = animation.finish().with_context(|| cannot_write(path))?;
+            unfinished.map_or(Ok(()), Unfinished::finish).with_context(|| cannot_write(path))?;
+            if is_standard_output(path) {
+                return Ok(self.ended);
+            }
             let written = match Format::of(path) {
                 Some(Format::Text) => "the last state".to_owned(),
                 _ => plural(pictures, "picture"),
@@ -343,8 +357,9 @@ impl<'a, 'b> Screen<'a, 'b> {
     }
 }
 
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write `{}`", path.display())
+/// True for `-`, the name of standard output.
+fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// The colours of the terminal, as its environment variables say: none with `NO_COLOR`.

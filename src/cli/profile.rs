@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{self, Command};
@@ -22,6 +22,7 @@ use super::arguments::ExperimentArguments;
 use super::processes::{self, LARGEST};
 use super::ready::Ready;
 use super::{Console, INTERRUPTED, Program, signals};
+use crate::files::write_whole;
 use crate::format::{aligned, count};
 use crate::profile::{Compiled, LineTime, Profile, Recorder};
 use crate::settings::UsageError;
@@ -110,9 +111,7 @@ pub(super) fn profile(
     let after = training.calls()?;
     let profile = recorder.finish()?;
     drop(training);
-    let write = |path: &PathBuf, text: String| {
-        fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
-    };
+    let write = |path: &PathBuf, text: String| write_whole(path, text.as_bytes());
     args.folded.as_ref().map_or(Ok(()), |path| write(path, profile.folded()))?;
     args.trace.as_ref().map_or(Ok(()), |path| write(path, profile.trace().to_string()))?;
     let summary = Summary {

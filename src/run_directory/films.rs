@@ -6,11 +6,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-#[cfg(feature = "plots")]
-use super::RunOverview;
 use super::{EPISODES, RunDirectory};
+#[cfg(feature = "plots")]
+use super::{RunOverview, reading};
 use crate::files::write_whole;
 
+/// Greatest length of a film in bytes.
+#[cfg(feature = "plots")]
+const LARGEST: u64 = 64 << 20;
 /// End of the name of a film that shows the agent's own pictures.
 const AGENT: &str = "-agent";
 
@@ -77,7 +80,8 @@ impl RunOverview {
     /// # Errors
     /// Where it cannot be read.
     pub(crate) fn film(&self, name: &FilmName) -> Result<Vec<u8>> {
-        let path = self.run.join(EPISODES).join(name.file());
-        fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))
+        let file = format!("{EPISODES}/{}", name.file());
+        reading::read(&self.run, &file, LARGEST)?
+            .with_context(|| reading::cannot_read(&self.run, &file))
     }
 }

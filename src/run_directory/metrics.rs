@@ -1,21 +1,19 @@
 //! `metrics.jsonl`: one object for each [`Line`], in which a call ended or not.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use podracer_plugins::open_regular;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
+use super::METRICS;
+use super::reading::{cannot_read, next_line, open};
 use super::thinning::Line;
 use crate::axis::Point;
 use crate::files::cannot_write;
 use crate::settings::UsageError;
-
-/// Greatest length of a line in bytes.
-const LONGEST_LINE: u64 = 1 << 20;
 
 pub(super) struct Metrics {
     file: BufWriter<File>,
@@ -25,12 +23,6 @@ pub(super) struct Metrics {
 impl Metrics {
     pub(super) fn create(path: &Path) -> Result<Self> {
         Self::open(path, 0)
-    }
-
-    /// True if another process holds the file: its run is under way.
-    pub(super) fn is_held(path: &Path) -> bool {
-        let file = File::options().write(true).open(path);
-        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
     /// Opens the file and truncates it to `length` bytes. The file is locked: one process at a time trains a run.
@@ -81,21 +73,20 @@ impl Metrics {
 }
 
 /// Environment steps and mean return after each call.
-pub(super) fn points(path: &Path) -> Result<Vec<Point>> {
+pub(super) fn points(run: &Path) -> Result<Vec<Point>> {
     let point = |line: &[u8]| {
         let line: Value = serde_json::from_slice(line).ok()?;
         Some((line["env_steps"].as_u64()?, line["mean_return"].as_f64()?))
     };
     let read = || {
-        let (file, _) = open_regular(path, u64::MAX)?;
-        let (mut file, mut line, mut points) = (BufReader::new(file), Vec::new(), Vec::new());
-        while (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+        let mut file = BufReader::new(open(run, METRICS, u64::MAX)?);
+        let (mut line, mut points) = (Vec::new(), Vec::new());
+        while next_line(&mut file, &mut line)? > 0 {
             points.extend(point(&line));
-            line.clear();
         }
         Ok::<_, io::Error>(points)
     };
-    read().with_context(|| format!("cannot read `{}`", path.display()))
+    read().with_context(|| cannot_read(run, METRICS))
 }
 
 /// Cuts a file off after so many bytes, and goes on there. What is no ordinary file has no length.

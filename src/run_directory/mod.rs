@@ -15,6 +15,7 @@ mod messages;
 mod metrics;
 mod overview;
 mod progress;
+mod reading;
 #[cfg(feature = "plots")]
 mod report;
 mod series;
@@ -26,15 +27,17 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
-use podracer_plugins::read_regular_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use films::FilmName;
 use messages::MESSAGES;
 pub(crate) use messages::{Message, MessageKind};
+use overview::is_running;
 pub use overview::{RunOverview, RunState, differences, runs_in};
 pub use progress::{Counters, Evaluated, Files, RunProgress};
+#[cfg(feature = "plots")]
+pub(crate) use reading::{next_line, open, open_if_there};
 #[cfg(feature = "plots")]
 pub use series::Sample;
 pub use series::Series;
@@ -62,8 +65,6 @@ const CHECKPOINTS: &str = "checkpoints";
 pub(crate) const RESULT: &str = "result.json";
 /// The identity of the run for workers elsewhere.
 const IDENTITY: &str = "identity.txt";
-/// Greatest length of a result in bytes.
-const LARGEST_RESULT: u64 = 16 << 20;
 const CURVE: &str = "learning_curve.svg";
 /// The folder of recorded episodes.
 const EPISODES: &str = "episodes";
@@ -188,7 +189,7 @@ impl RunDirectory {
         let parameters = parameters::read(&path.join(parameters::FILE))?;
         let result = path.join(RESULT);
         let cannot = || format!("cannot read `{}`", result.display());
-        let text = read_regular_text(&result, LARGEST_RESULT).with_context(cannot)?;
+        let text = reading::read_text(path, RESULT)?.with_context(cannot)?;
         let known: Value = serde_json::from_str(&text).with_context(cannot)?;
         let (found, known) = (parameters::sha256(&parameters), &known["params_sha256"]);
         ensure!(
@@ -211,7 +212,7 @@ impl RunDirectory {
         find: impl Fn(&Checkpoints) -> Result<Found, CheckpointError>,
     ) -> Result<Found> {
         find(&checkpoints(path, settings)).map_err(|error| match error {
-            CheckpointError::None { .. } if Metrics::is_held(&path.join(METRICS)) => {
+            CheckpointError::None { .. } if is_running(path) => {
                 UsageError::new(format!("{error}: the run is under way, in another process")).into()
             }
             CheckpointError::None { .. } => UsageError::new(format!(
@@ -250,7 +251,7 @@ impl RunDirectory {
         let metrics = path.join(METRICS);
         // The lock comes first: nothing is changed where another process is at work.
         let opened = Metrics::open(&metrics, files.metrics)?;
-        let points = metrics::points(&metrics)?;
+        let points = metrics::points(path)?;
         write_settings(path, settings, recorded)?;
         let directory = Self {
             thinning: Thinning::new(settings.metrics.every),
@@ -480,12 +481,10 @@ pub fn group(path: Option<&Path>, name: &str) -> Result<PathBuf> {
 #[cfg(any(feature = "central", test))]
 fn identity_in(folder: &Path) -> Result<String> {
     let path = folder.join(IDENTITY);
-    match fs::read_to_string(&path) {
-        Ok(known) if !known.trim().is_empty() => return Ok(known.trim().to_owned()),
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
-        }
-        _ => {}
+    if let Some(known) =
+        reading::read_text(folder, IDENTITY)?.filter(|text| !text.trim().is_empty())
+    {
+        return Ok(known.trim().to_owned());
     }
     let identity = random_name();
     write_whole(&path, format!("{identity}\n").as_bytes())?;

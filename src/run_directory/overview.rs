@@ -1,20 +1,18 @@
 //! A run at a glance: experiment, settings, results and state, read from its folder without an agent or environment.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use podracer_plugins::read_regular_text;
 use serde::Serialize;
 use serde_json::Value;
 use toml::Table;
 
 use super::best::BEST;
-use super::{
-    CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, LARGEST_RESULT, MESSAGES, METRICS, RESULT,
-};
+use super::reading::{open, read_text};
+use super::{CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, MESSAGES, METRICS, RESULT};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -83,18 +81,16 @@ impl RunOverview {
             let problem = format!("`{}` holds no run: it has no {CONFIG}", run.display());
             return Err(UsageError::new(problem).into());
         }
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        let text = read_text(run, CONFIG)?.unwrap_or_default();
         let config: Table = text
             .parse()
             .map_err(|error| UsageError::new(format!("`{}`: {error}", path.display())))?;
         let mut settings = flat(&config);
         let seed = settings.remove("train.seed").and_then(|seed| seed.parse().ok());
-        let result: Value = fs::read_to_string(run.join(RESULT))
-            .ok()
+        let result: Value = read_text(run, RESULT)?
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
-        let last = last_line(&run.join(METRICS));
+        let last = last_line(run);
         let state = match result["interrupted"].as_bool() {
             _ if is_running(run) => RunState::Running,
             Some(true) => RunState::Stopped,
@@ -130,12 +126,7 @@ impl RunOverview {
     /// # Errors
     /// Where the file cannot be read.
     pub fn result(&self) -> Result<Option<String>> {
-        let path = self.run.join(RESULT);
-        if !path.is_file() {
-            return Ok(None);
-        }
-        let text = read_regular_text(&path, LARGEST_RESULT);
-        Ok(Some(text.with_context(|| format!("cannot read `{}`", path.display()))?))
+        read_text(&self.run, RESULT)
     }
 
     /// Removes the files of the run, and its folder if nothing else is in it. Returns what is left, if anything is.
@@ -229,9 +220,9 @@ fn text(value: &toml::Value) -> String {
 }
 
 /// The last line of a call in the metrics, or null.
-fn last_line(path: &Path) -> Value {
+fn last_line(run: &Path) -> Value {
     let tail = || {
-        let mut file = File::open(path).ok()?;
+        let mut file = open(run, METRICS, u64::MAX).ok()?;
         let length = file.metadata().ok()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
         let mut bytes = Vec::new();
@@ -244,7 +235,7 @@ fn last_line(path: &Path) -> Value {
 }
 
 /// True if a process trains the run: it has the lock of the metrics.
-fn is_running(run: &Path) -> bool {
-    let file = File::open(run.join(METRICS));
+pub(super) fn is_running(run: &Path) -> bool {
+    let file = open(run, METRICS, u64::MAX);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

@@ -1,16 +1,16 @@
 //! What a report says of a run beside its [`RunOverview`].
 
-use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
 
 use anyhow::{Context, Result};
-use podracer_plugins::read_regular_text;
 use sha2::{Digest, Sha256};
 use toml::Table;
 
+use super::reading::{cannot_read, open_if_there, read_text};
 use super::{CONFIG, MESSAGES, Message, RunOverview};
 
-/// Most bytes of messages that are read.
-const LARGEST: u64 = 64 << 20;
+/// The end of `messages.jsonl` that is read, in bytes.
+const TAIL: u64 = 4 << 20;
 
 impl RunOverview {
     /// The run's configuration, as TOML: an experiment.
@@ -18,8 +18,7 @@ impl RunOverview {
     /// # Errors
     /// Where the file cannot be read.
     pub fn config(&self) -> Result<String> {
-        let path = self.run.join(CONFIG);
-        fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))
+        read_text(&self.run, CONFIG)?.with_context(|| cannot_read(&self.run, CONFIG))
     }
 
     /// The table `[recorded]` of the configuration: devices and versions, for readers.
@@ -47,12 +46,19 @@ impl RunOverview {
     /// # Errors
     /// Where the file is there and cannot be read.
     pub(crate) fn messages(&self, most: usize) -> Result<Vec<Message>> {
-        let path = self.run.join(MESSAGES);
-        if !path.exists() {
+        let Some(mut file) = open_if_there(&self.run, MESSAGES, u64::MAX)? else {
             return Ok(Vec::new());
-        }
-        let text = read_regular_text(&path, LARGEST)?;
-        let last = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+        };
+        let mut read = || {
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+            let mut tail = Vec::new();
+            (&mut file).take(TAIL).read_to_end(&mut tail)?;
+            Ok::<_, io::Error>(tail)
+        };
+        let tail = read().with_context(|| cannot_read(&self.run, MESSAGES))?;
+        let lines = tail.rsplit(|byte| *byte == b'\n');
+        let last = lines.filter_map(|line| serde_json::from_slice(line).ok());
         let mut messages: Vec<Message> = last.take(most).collect();
         messages.reverse();
         Ok(messages)

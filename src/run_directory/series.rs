@@ -1,14 +1,14 @@
 //! Metrics of a run, read back from `metrics.jsonl`: for charts.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
 use super::METRICS;
+use super::reading::{cannot_read, next_line, open};
 
 /// A value of a metric.
 #[cfg(feature = "plots")]
@@ -35,14 +35,11 @@ impl Series {
     /// # Errors
     /// Where the file cannot be read.
     pub fn read(run: &Path) -> Result<Self> {
-        let path = run.join(METRICS);
-        let cannot = || format!("cannot read `{}`", path.display());
-        let file = File::open(&path).with_context(cannot)?;
-        let (mut lines, mut timed) = (Vec::new(), Timed::default());
-        for line in BufReader::new(file).lines() {
-            let Ok(Value::Object(line)) = serde_json::from_str(&line.with_context(cannot)?) else {
-                continue;
-            };
+        let cannot = || cannot_read(run, METRICS);
+        let mut file = BufReader::new(open(run, METRICS, u64::MAX).with_context(cannot)?);
+        let (mut line, mut lines, mut timed) = (Vec::new(), Vec::new(), Timed::default());
+        while next_line(&mut file, &mut line).with_context(cannot)? > 0 {
+            let Ok(Value::Object(line)) = serde_json::from_slice(&line) else { continue };
             let seconds = line.get("seconds").and_then(Value::as_f64);
             lines.extend(timed.add(line, seconds));
         }

@@ -418,7 +418,7 @@ fn files_of_a_run_are_regular_ones_of_a_bounded_size() {
     let result = path.join("result.json");
     fs::remove_file(&result).unwrap();
     symlink("/dev/zero", &result).unwrap();
-    assert!(problem().contains("result.json`: it is a device"), "{}", problem());
+    assert!(problem().contains("result.json`: it is a link"), "{}", problem());
     let file = path.join("parameters.safetensors");
     fs::remove_file(&file).unwrap();
     symlink("/dev/zero", &file).unwrap();
@@ -426,8 +426,8 @@ fn files_of_a_run_are_regular_ones_of_a_bounded_size() {
     let metrics = path.join("metrics.jsonl");
     fs::remove_file(&metrics).unwrap();
     symlink("/dev/zero", &metrics).unwrap();
-    let said = format!("{:#}", super::metrics::points(&metrics).unwrap_err());
-    assert!(said.contains("metrics.jsonl`: it is a device"), "{said}");
+    let said = format!("{:#}", super::metrics::points(path).unwrap_err());
+    assert!(said.contains("metrics.jsonl`: it is a link"), "{said}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use parquet::schema::types::Type;
 
 use super::columns::Columns;
 use super::{Exported, Written};
+use crate::files::{Unfinished, cannot_write};
 
 /// Writes a row for each line of the runs' metrics, a group of rows for each run. What a line lacks is null.
 ///
@@ -20,8 +21,8 @@ use super::{Exported, Written};
 /// A folder without a run, and files that cannot be read or written.
 pub(crate) fn write(runs: &[PathBuf], path: &Path) -> Result<Vec<Written>> {
     let columns = Columns::of(runs)?;
-    let cannot = || format!("cannot write `{}`", path.display());
-    let file = File::create(path).with_context(cannot)?;
+    let cannot = || cannot_write(path);
+    let (file, unfinished) = Unfinished::create(path).with_context(cannot)?;
     let properties = Arc::new(WriterProperties::builder().build());
     let mut writer =
         SerializedFileWriter::new(file, schema(&columns)?, properties).with_context(cannot)?;
@@ -32,6 +33,7 @@ pub(crate) fn write(runs: &[PathBuf], path: &Path) -> Result<Vec<Written>> {
         group.close().with_context(cannot)?;
     }
     writer.close().with_context(cannot)?;
+    unfinished.finish().with_context(cannot)?;
     Ok(vec![Written { path: path.to_owned(), advice: None }])
 }
 

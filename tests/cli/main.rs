@@ -4,6 +4,7 @@ mod browser;
 mod check;
 mod evaluations;
 mod events;
+mod hostile;
 mod learned;
 mod learning;
 mod matches;

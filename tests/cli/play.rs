@@ -153,6 +153,15 @@ fn mistakes_of_play_say_what_to_do() {
     let nowhere = ["play", "catch", "--random", "--gif", "/nowhere/catch.gif"];
     let output = podracer(&nowhere).assert().code(1).get_output().clone();
     assert!(text(&output.stderr).contains("cannot write `/nowhere/catch.gif`"));
+
+    // An environment without text empties no file of the user.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keep.txt");
+    std::fs::write(&file, "kept").expect("a file");
+    let refused = ["play", "cartpole", "--random", "--output", file.to_str().expect("UTF-8")];
+    podracer(&refused).assert().code(1);
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "kept");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
 #[test]

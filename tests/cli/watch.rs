@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::browser::Browser;
@@ -14,21 +15,21 @@ use super::skip::skip;
 use super::{command, podracer, text};
 
 /// A server of a page, which ends with it.
-struct Page {
-    server: Child,
+pub struct Page {
+    pub server: Child,
     /// Such as `127.0.0.1:41234`.
-    address: String,
+    pub address: String,
     /// The end of the address, which may have a token.
     query: String,
 }
 
 impl Page {
-    fn of(folder: &Path, more: &[&str]) -> Page {
+    pub fn of(folder: &Path, more: &[&str]) -> Page {
         Page::of_command(folder, &[&["watch"], more].concat())
     }
 
     /// The page that a command serves.
-    fn of_command(folder: &Path, arguments: &[&str]) -> Page {
+    pub fn of_command(folder: &Path, arguments: &[&str]) -> Page {
         let mut server = command(arguments);
         let mut server =
             server.current_dir(folder).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -38,26 +39,38 @@ impl Page {
         // What it says later is read as well: nobody waits for a full pipe.
         std::thread::spawn(move || said.for_each(drop));
         let (address, query) = url.split_once('/').expect("a path");
-        Page { server, address: address.to_owned(), query: query.to_owned() }
+        // A page for other machines is at this machine's name.
+        let port = address.rsplit(':').next().expect("a port");
+        Page { server, address: format!("127.0.0.1:{port}"), query: query.to_owned() }
     }
 
     /// The code and the bytes that an address gives to a host of this name.
     fn get_as(&self, host: &str, method: &str, path: &str) -> (u16, Vec<u8>) {
+        self.answer(&format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n\r\n"))
+    }
+
+    /// A connection on which this much of a request was written.
+    pub fn connect(&self, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        write!(stream, "{method} {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("it is read");
+        stream.write_all(request.as_bytes()).expect("it is read");
+        stream
+    }
+
+    /// The code and the bytes that a request gives.
+    pub fn answer(&self, request: &str) -> (u16, Vec<u8>) {
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("an answer");
+        self.connect(request).read_to_end(&mut answer).expect("an answer");
         let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
         let head = text(&answer[..end]);
         let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a code");
         (code, answer[end + 4..].to_vec())
     }
 
-    fn get(&self, path: &str) -> (u16, Vec<u8>) {
+    pub fn get(&self, path: &str) -> (u16, Vec<u8>) {
         self.get_as(&self.address, "GET", path)
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub fn json(&self, path: &str) -> Value {
         let (code, bytes) = self.get(path);
         assert_eq!(code, 200, "{path}: {}", text(&bytes));
         serde_json::from_slice(&bytes).expect("JSON")
@@ -73,7 +86,7 @@ impl Drop for Page {
 }
 
 /// Trains into a folder of this name.
-fn train(folder: &Path, run: &str, more: &[&str]) {
+pub fn train(folder: &Path, run: &str, more: &[&str]) {
     let small = ["train", "cartpole-ppo", "--set=anakin.unroll=32", "--set=agent.minibatches=2"];
     let short = ["--set=anakin.iterations_per_call=2", "--steps=512", "--run-dir", run];
     let arguments = [&small[..], &short, more].concat();
@@ -128,9 +141,12 @@ fn a_page_has_the_runs_of_its_folders() {
 
     let details = page.json("/api/run?run=runs%2Fa");
     assert!(details["config"].as_str().is_some_and(|text| text.contains("[agent]")), "{details}");
-    let (code, film) = page.get("/api/play?run=runs%2Fa&seed=3");
-    assert_eq!(code, 200, "{}", String::from_utf8_lossy(&film));
+    let (code, zipped) = page.get_as(&page.address, "POST", "/api/play?run=runs%2Fa&seed=3");
+    assert_eq!(code, 200, "{}", String::from_utf8_lossy(&zipped));
+    let mut film = Vec::new();
+    GzDecoder::new(&zipped[..]).read_to_end(&mut film).expect("gzip");
     assert!(film.starts_with(b"YUV4MPEG2 W"));
+    assert!(zipped.len() * 10 < film.len(), "{} of {} bytes", zipped.len(), film.len());
     // What begins while the page is there, and what is gone.
     train(folder, "runs/d", &[]);
     fs::remove_dir_all(folder.join("runs/b")).expect("it was there");
@@ -164,8 +180,9 @@ fn a_training_shows_itself() {
         steps.dedup();
         steps.len() >= 3
     });
-    assert_eq!(states[0], "compiling", "{states:?}");
-    assert_eq!(states.last().map(String::as_str), Some("running"));
+    // A program that is in the cache compiles in no time.
+    states.dedup();
+    assert!(["compiling running", "running"].contains(&states.join(" ").as_str()), "{states:?}");
     assert!(steps.is_sorted(), "{steps:?}");
     let now = page.json("/api/now?run=run");
     assert_eq!(now["messages"][0]["kind"], "run", "{now}");
@@ -195,11 +212,9 @@ fn others_are_refused() {
     let said = text(&wrong.get_output().stderr);
     assert!(said.contains("there is no folder `nowhere`"), "{said}");
 
-    let mut open = Page::of(folder, &["--at", "0.0.0.0:0"]);
+    let open = Page::of(folder, &["--at", "0.0.0.0:0"]);
     let token = open.query.strip_prefix("?token=").expect("a token").to_owned();
     assert_eq!(token.len(), 32);
-    let near = open.address.replace("0.0.0.0", "127.0.0.1");
-    open.address = near;
     assert_eq!(open.get("/api/state").0, 403);
     assert_eq!(open.get("/api/state?token=guess").0, 403);
     assert_eq!(open.get(&format!("/api/state?token={token}")).0, 200);
@@ -230,10 +245,10 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.wait("#status", "2 runs, 1 going on");
 
     // The curve of the training grows.
-    let points = "curves.find(({ name }) => name.includes('sebulba'))?.points.length ?? 0";
+    let points = "curves.find(({ name }) => name.includes('sebulba'))?.points.at(-1)?.[0] ?? 0";
     let mut seen = Vec::new();
     wait_for("a curve that grows", || {
-        seen.extend(browser.value(points).as_u64());
+        seen.extend(browser.value(points).as_f64());
         seen.dedup();
         seen.len() >= 4
     });
@@ -269,7 +284,8 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.wait("#frame", "picture ");
     browser.click("#pause");
     let before = browser.value("film.now").as_u64().expect("a number");
-    let frames = browser.value("film.frames").as_u64().expect("a number");
+    wait_for("the whole episode", || browser.value("film.whole") == true);
+    let frames = browser.value("film.pictures.length").as_u64().expect("a number");
     browser.click("#step");
     assert_eq!(browser.value("film.now").as_u64(), Some((before + 1) % frames));
 
@@ -280,7 +296,8 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     wait_for("pictures with values", || {
         browser.value("film.width").as_u64().expect("a number") > width + 200
     });
-    assert_eq!(browser.value("film.frames").as_u64(), Some(frames));
+    wait_for("the whole episode", || browser.value("film.whole") == true);
+    assert_eq!(browser.value("film.pictures.length").as_u64(), Some(frames));
 
     // The episodes that were recorded in the training: the last one first, and each of the others.
     browser.wait("#when", "4 iterations");

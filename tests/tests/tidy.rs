@@ -57,6 +57,22 @@ const SHORTEST_OPENING: usize = 14;
 /// Greatest number of first lines of documentation that name nothing.
 const MOST_RIDDLES: usize = 0;
 
+/// Files of the facade that open others by themselves, and why.
+const OPENERS: &[(&str, &str)] = &[
+    ("src/run_directory/reading.rs", "it looks at their kind"),
+    (
+        "src/cli/opt.rs",
+        "a program that the user names may come from a pipe, of which a bound is read",
+    ),
+    ("src/cli/new.rs", "the manifest of the folder that the user is in"),
+    ("src/cli/memory.rs", "what XLA has just written into a folder of this process"),
+    ("src/cli/pages.rs", "a test"),
+    ("src/cli/signals.rs", "files of the system about this process"),
+    ("src/loading/sizes.rs", "files of the system about this process"),
+    ("src/machine.rs", "files of the system about the machine"),
+    ("src/sources.rs", "the user's own sources, of which lines are shown"),
+];
+
 fn files_with(extensions: &[&str]) -> Vec<(PathBuf, String)> {
     let fits = |file: &Path| {
         extensions
@@ -216,6 +232,31 @@ fn files_are_short() {
                 "{} has {lines} lines: it need not be listed as long",
                 file.display()
             ));
+        }
+    }
+    check_all(&complaints);
+}
+
+/// A file of a run directory may be a pipe, a device, a link to a secret or gigabytes of one line: `run_directory::reading` opens it.
+#[test]
+fn files_are_opened_by_the_functions_that_look_at_their_kind() {
+    let mut complaints = Vec::new();
+    for (file, text) in files_with(&["rs"]) {
+        let tests = file.ends_with("tests.rs") || !file.starts_with("src");
+        if tests || OPENERS.iter().any(|(opener, _)| file == Path::new(opener)) {
+            continue;
+        }
+        let program = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for (number, line) in (1..).zip(program.lines()) {
+            if ["File::open(", "fs::read(", "fs::read_to_string("]
+                .iter()
+                .any(|read| line.contains(read))
+            {
+                complaints.push(format!(
+                    "{}:{number}: open a run's file by `run_directory::reading`, and another one by `read_regular`",
+                    file.display()
+                ));
+            }
         }
     }
     check_all(&complaints);

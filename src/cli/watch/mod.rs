@@ -4,27 +4,34 @@
 //! - Nothing of a run is changed. Files are read when the page asks, and for a moment at a time, so that a training beside it has the machine.
 //! - What a run is kept as has a bound, however long its metrics are.
 //! - Who asks from elsewhere than this machine names a token.
+//! - The page of a training is a process of its own: nothing that happens to the page reaches the training.
 
+mod episode;
 mod server;
 mod store;
 mod thin;
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio, id};
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
 use super::{Console, signals};
-use crate::machine::random_name;
+use crate::machine::{host, random_name};
 use crate::settings::UsageError;
-use server::Server;
+use signals::ENDS_WITH;
 use store::Store;
 
 /// The address of a page unless another one is named.
 pub(super) const HERE: &str = "127.0.0.1:7280";
+/// The environment variable with the token of a page that serves at standard input; empty for a page without a token.
+const TOKEN: &str = "PODRACER_PAGE_TOKEN";
 
 #[derive(Args, Debug)]
 pub(super) struct WatchArguments {
@@ -34,6 +41,9 @@ pub(super) struct WatchArguments {
     /// The address of the page; one that other machines reach asks for a token
     #[arg(long, value_name = "HOST:PORT", default_value = HERE)]
     at: String,
+    /// Serve at the listener that is standard input: for the page of a training
+    #[arg(long, hide = true)]
+    inherited: bool,
 }
 
 pub(super) fn watch(
@@ -48,16 +58,24 @@ pub(super) fn watch(
         );
         return Err(UsageError::new(problem).into());
     }
-    let page = Page::at(&args.at)?;
-    console.say(&page.url);
+    let (listener, token) = if args.inherited {
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+        (TcpListener::from(io::stdin().as_fd().try_clone_to_owned()?), token)
+    } else {
+        let page = Page::at(&args.at)?;
+        console.say(&page.url);
+        (page.listener, page.token)
+    };
     let _heeding = signals::heed();
-    page.server.serve(Store::new(args.runs.clone()), interrupt)?;
+    server::serve(listener, token, Store::new(args.runs.clone()), interrupt)?;
     Ok(0)
 }
 
 /// A page that is served.
 pub(super) struct Page {
-    server: Server,
+    listener: TcpListener,
+    /// The token that a request has to name; `None` on this machine alone.
+    token: Option<String>,
     url: String,
 }
 
@@ -70,25 +88,36 @@ impl Page {
         let address = address(text)?;
         let token = (!address.ip().is_loopback()).then(random_name);
         let query = token.as_ref().map_or_else(String::new, |token| format!("?token={token}"));
-        let server = Server::at(address, token)?;
-        Ok(Page { url: format!("http://{}/{query}", server.address()), server })
+        let listener = TcpListener::bind(address).and_then(|listener| {
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        });
+        let (listener, address) = listener.map_err(|error| {
+            UsageError::new(format!(
+                "cannot listen at {address}: {error}; name another port, or 0 for one that is free"
+            ))
+        })?;
+        // No machine can be asked at 0.0.0.0: other machines know this machine by its name.
+        let name = match address.ip().is_unspecified() {
+            true => format!("{}:{}", host(), address.port()),
+            false => address.to_string(),
+        };
+        Ok(Page { listener, token, url: format!("http://{name}/{query}") })
     }
 
-    /// Shows a run that this process trains, until it ends.
+    /// Shows a run that this process trains, in a child process that ends with its parent.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Where no process can be started.
     pub(super) fn follow(self, run: &Path, console: &mut Console<'_>) -> Result<()> {
+        let mut page = Command::new(std::env::current_exe()?);
+        page.args(["watch", "--inherited"]).arg("--").arg(run);
+        page.env(TOKEN, self.token.as_deref().unwrap_or("")).env(ENDS_WITH, id().to_string());
+        page.stdin(OwnedFd::from(self.listener)).stdout(Stdio::null());
+        // Ctrl-C is for the training, which the page shows to its end.
+        page.process_group(0);
+        page.spawn().context("cannot start the page of --watch")?;
         console.say(&self.url);
-        let Page { server, .. } = self;
-        let store = Store::new(vec![run.to_owned()]);
-        let serve = move || {
-            if let Err(error) = server.serve(store, &AtomicBool::new(false)) {
-                tracing::error!("the page of --watch has ended: {error:?}");
-            }
-        };
-        let page = thread::Builder::new().name("page".to_owned()).spawn(serve);
-        page.context("cannot start the page of --watch")?;
         Ok(())
     }
 }

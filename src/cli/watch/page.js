@@ -20,9 +20,9 @@ function remember() {
   history.replaceState(null, "", `${location.pathname}${location.search}#${new URLSearchParams(now)}`);
 }
 
-async function ask(path, parameters = {}) {
+async function ask(path, parameters = {}, options = {}) {
   const query = new URLSearchParams({ ...parameters, ...(token ? { token } : {}) });
-  const answer = await fetch(`${path}?${query}`);
+  const answer = await fetch(`${path}?${query}`, options);
   if (!answer.ok) throw new Error(await answer.text());
   return answer;
 }
@@ -293,36 +293,55 @@ function drawThreads(threads) {
   );
 }
 
-// An episode: YUV4MPEG2 with a brightness and two differences of colour for every pixel.
+// An episode: YUV4MPEG2 with a brightness and two differences of colour for every pixel. It is shown while it is received.
 let film = null;
 
-function pictures(buffer) {
-  const bytes = new Uint8Array(buffer);
-  const head = new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(10)));
-  const number = (letter) => +head.match(new RegExp(` ${letter}(\\d+)`))[1];
-  const [width, height] = [number("W"), number("H")];
-  const [start, size, mark] = [bytes.indexOf(10) + 1, width * height, "FRAME\n".length];
-  const frames = Math.floor((bytes.length - start) / (3 * size + mark));
-  const rgb = (i) => {
-    const begin = start + i * (3 * size + mark) + mark;
-    const image = new ImageData(width, height);
-    for (let p = 0; p < size; p++) {
-      const light = 1.164383 * (bytes[begin + p] - 16);
-      const [u, v] = [bytes[begin + size + p] - 128, bytes[begin + 2 * size + p] - 128];
-      image.data.set([light + 1.596027 * v, light - 0.391762 * u - 0.812968 * v, light + 2.017232 * u, 255], 4 * p);
+// Splits what is received into a head and pictures, and calls `begin` with the head and `add` with each picture.
+async function receive(stream, begin, add) {
+  let [bytes, head, size] = [new Uint8Array(0), null, 0];
+  const mark = "FRAME\n".length;
+  for (const reader = stream.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const joined = new Uint8Array(bytes.length + value.length);
+    joined.set(bytes);
+    joined.set(value, bytes.length);
+    bytes = joined;
+    if (!head && bytes.includes(10)) {
+      head = new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(10)));
+      const number = (letter) => +head.match(new RegExp(` ${letter}(\\d+)`))[1];
+      const [width, height] = [number("W"), number("H")];
+      size = 3 * width * height;
+      bytes = bytes.subarray(bytes.indexOf(10) + 1);
+      begin(width, height);
     }
-    return image;
-  };
-  return { width, height, frames, rgb, now: 0, timer: null };
+    while (head && bytes.length >= mark + size) {
+      add(bytes.slice(mark, mark + size));
+      bytes = bytes.subarray(mark + size);
+    }
+  }
+}
+
+function image({ width, height }, planes) {
+  const image = new ImageData(width, height);
+  const size = width * height;
+  for (let p = 0; p < size; p++) {
+    const light = 1.164383 * (planes[p] - 16);
+    const [u, v] = [planes[size + p] - 128, planes[2 * size + p] - 128];
+    image.data.set([light + 1.596027 * v, light - 0.391762 * u - 0.812968 * v, light + 2.017232 * u, 255], 4 * p);
+  }
+  return image;
 }
 
 function show() {
-  at("picture").getContext("2d").putImageData(film.rgb(film.now), 0, 0);
-  at("frame").textContent = `picture ${film.now + 1} of ${film.frames}`;
+  at("picture").getContext("2d").putImageData(image(film, film.pictures[film.now]), 0, 0);
+  at("frame").textContent = `picture ${film.now + 1} of ${film.pictures.length}${film.whole ? "" : " so far"}`;
 }
 
 function step() {
-  film.now = (film.now + 1) % film.frames;
+  const next = film.now + 1;
+  // The last picture stays until the next one is there.
+  if (next < film.pictures.length || film.whole) film.now = next % film.pictures.length;
   show();
 }
 
@@ -337,22 +356,34 @@ function goOn() {
   at("pause").textContent = "Pause";
 }
 
+// The request for an episode, which ends with another one.
+let request = null;
+
 async function play() {
   stop();
+  request?.abort();
+  const mine = (request = new AbortController());
   at("frame").textContent = "playing";
-  at("play").disabled = true;
   try {
-    const answer = await ask("api/play", { run: chosen, seed: at("seed").value, values: at("values").checked });
-    film = pictures(await answer.arrayBuffer());
-    const canvas = at("picture");
-    [canvas.width, canvas.height, canvas.hidden] = [film.width, film.height, false];
-    [at("pause").disabled, at("step").disabled] = [false, false];
-    show();
-    goOn();
+    const wanted = { run: chosen, seed: at("seed").value, values: at("values").checked };
+    const answer = await ask("api/play", wanted, { method: "POST", signal: mine.signal });
+    const now = { pictures: [], now: 0, timer: null, whole: false };
+    const begin = (width, height) => {
+      film = Object.assign(now, { width, height });
+      const canvas = at("picture");
+      [canvas.width, canvas.height, canvas.hidden] = [width, height, false];
+      [at("pause").disabled, at("step").disabled] = [false, false];
+    };
+    const add = (picture) => {
+      now.pictures.push(picture);
+      if (now.pictures.length > 1) return;
+      show();
+      goOn();
+    };
+    await receive(answer.body, begin, add);
+    now.whole = true;
   } catch (error) {
-    at("frame").textContent = error.message;
-  } finally {
-    at("play").disabled = false;
+    if (mine === request) at("frame").textContent = error.message;
   }
 }
 at("play").addEventListener("click", play);

@@ -103,7 +103,7 @@ impl Store {
         for (path, run) in &mut self.runs {
             let going = run.overview.state == RunState::Running;
             run.memory = if going { memory_of_holder(&path.join(METRICS)) } else { None };
-            if let Err(error) = run.metrics.read(&path.join(METRICS), until) {
+            if let Err(error) = run.metrics.read(path, until) {
                 self.problems.insert(path.clone(), format!("{error:#}"));
             }
         }
@@ -165,10 +165,8 @@ impl Store {
         let until = Instant::now() + AT_ONCE;
         let points = |member: &usize| -> Curve {
             let (path, Watched { metrics, .. }) = runs[*member];
-            let file = path.join(METRICS);
-            let closer = part.and_then(|ends| {
-                metrics.closer(&file, metric, (along, ends), until).ok().flatten()
-            });
+            let closer = part
+                .and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
             let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();
             let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
             points.map(|point| (at(point), f64::from(point.value))).collect()

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::cli::curves::Along;
-use crate::run_directory::{Timed, is_metric};
+use crate::run_directory::{METRICS, Timed, is_metric, next_line, open, open_if_there};
 
 /// Most points of a metric: where there are more, neighbours become one.
 const POINTS: usize = 1024;
@@ -133,11 +132,8 @@ pub(super) struct Metrics {
 
 impl Metrics {
     /// Reads what is new, until a time. A file that became shorter is another one, and read from its beginning.
-    pub(super) fn read(&mut self, path: &Path, until: Instant) -> Result<()> {
-        let mut file = match File::open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            file => file?,
-        };
+    pub(super) fn read(&mut self, run: &Path, until: Instant) -> Result<()> {
+        let Some(mut file) = open_if_there(run, METRICS, u64::MAX)? else { return Ok(()) };
         self.length = file.metadata()?.len();
         if self.length < self.offset {
             *self = Metrics { length: self.length, ..Metrics::default() };
@@ -149,13 +145,12 @@ impl Metrics {
         let mut reader = BufReader::with_capacity(1 << 18, file);
         let mut line = Vec::new();
         while Instant::now() < until {
-            line.clear();
-            let bytes = reader.read_until(b'\n', &mut line)?;
-            if bytes == 0 || line.last() != Some(&b'\n') {
-                // The rest of a line that is being written comes later.
+            let bytes = next_line(&mut reader, &mut line)?;
+            // The rest of a line that is being written comes later. A line that is too long is empty, and is passed over.
+            if bytes == 0 || line.last().is_some_and(|last| *last != b'\n') {
                 break;
             }
-            self.offset += bytes as u64;
+            self.offset += bytes;
             let Ok(Line(numbers)) = serde_json::from_slice(&line) else { continue };
             let steps = number(&numbers, "env_steps").unwrap_or(0.0);
             let ends_call = number(&numbers, "seconds").is_some();
@@ -175,7 +170,7 @@ impl Metrics {
     /// Where the file cannot be read.
     pub(super) fn closer(
         &self,
-        path: &Path,
+        run: &Path,
         name: &str,
         (along, [from, to]): (Along, [f64; 2]),
         until: Instant,
@@ -188,7 +183,7 @@ impl Metrics {
         if self.metric(name).is_none_or(|thin| thin.size == 1) || end - first.offset > CLOSE {
             return Ok(None);
         }
-        let mut file = File::open(path)?;
+        let mut file = open(run, METRICS, u64::MAX)?;
         file.seek(SeekFrom::Start(first.offset))?;
         let mut part = Metrics::default();
         part.timed.until = first.seconds;
@@ -346,7 +341,7 @@ impl<'de> Deserialize<'de> for Number {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
     use std::io::Write;
     use std::time::Duration;
 
@@ -361,7 +356,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         let mut metrics = Metrics::default();
-        metrics.read(&path, later()).unwrap();
+        metrics.read(folder.path(), later()).unwrap();
         let mut file = File::create(&path).unwrap();
         writeln!(file, r#"{{"iteration":1,"env_steps":10,"loss":4.0,"name":"x","none":null}}"#)
             .unwrap();
@@ -371,22 +366,22 @@ mod tests {
         )
         .unwrap();
         write!(file, r#"{{"iteration":3,"env_steps":30,"#).unwrap();
-        metrics.read(&path, later()).unwrap();
+        metrics.read(folder.path(), later()).unwrap();
         let loss = [(10.0, 1.5, 4.0), (20.0, 3.0, 2.0)];
         let loss = loss.map(|(steps, seconds, value)| Point { steps, seconds, value });
         assert_eq!(metrics.points("loss"), loss);
         assert_eq!(metrics.names().collect::<Vec<_>>(), ["loss", "mean_return"]);
         writeln!(file, r#""loss":1.0,"seconds":1.0}}"#).unwrap();
-        metrics.read(&path, later()).unwrap();
+        metrics.read(folder.path(), later()).unwrap();
         assert_eq!(metrics.points("loss").last().unwrap().seconds, 4.0);
         let (read, length) = metrics.progress();
         assert!(read == length && metrics.seconds() == 4.0);
         // A run that began anew.
         fs::write(&path, "{\"env_steps\":5,\"loss\":9.0,\"seconds\":1.0}\n").unwrap();
-        metrics.read(&path, later()).unwrap();
+        metrics.read(folder.path(), later()).unwrap();
         assert_eq!(metrics.points("loss").len(), 1);
         let mut other = Metrics::default();
-        other.read(&path, Instant::now()).unwrap();
+        other.read(folder.path(), Instant::now()).unwrap();
         assert_eq!(other.progress().0, 0, "there was no time");
     }
 
@@ -401,7 +396,7 @@ mod tests {
         };
         fs::write(&path, (0..100_000).map(line).collect::<String>()).unwrap();
         let mut metrics = Metrics::default();
-        metrics.read(&path, later()).unwrap();
+        metrics.read(folder.path(), later()).unwrap();
         assert!(metrics.marks.marks.len() <= POINTS);
         for (along, ends) in
             [(Along::Steps, [500_000.0, 501_000.0]), (Along::Seconds, [25_000.0, 25_050.0])]
@@ -411,7 +406,7 @@ mod tests {
             });
             assert!(coarse.count() < 3);
             let part = (along, ends);
-            let close = metrics.closer(&path, "loss", part, later()).unwrap().unwrap();
+            let close = metrics.closer(folder.path(), "loss", part, later()).unwrap().unwrap();
             let inside: Vec<&Point> = close
                 .iter()
                 .filter(|point| {
@@ -427,10 +422,18 @@ mod tests {
         }
         let all = (Along::Steps, [0.0, 1e6]);
         let mut small = Metrics::default();
-        assert_eq!(small.closer(&path, "loss", all, later()).unwrap(), None, "nothing is read");
+        assert_eq!(
+            small.closer(folder.path(), "loss", all, later()).unwrap(),
+            None,
+            "nothing is read"
+        );
         fs::write(&path, line(3)).unwrap();
-        small.read(&path, later()).unwrap();
-        assert_eq!(small.closer(&path, "loss", all, later()).unwrap(), None, "all is there");
+        small.read(folder.path(), later()).unwrap();
+        assert_eq!(
+            small.closer(folder.path(), "loss", all, later()).unwrap(),
+            None,
+            "all is there"
+        );
     }
 
     #[test]

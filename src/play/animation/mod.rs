@@ -31,11 +31,14 @@ pub enum Format {
 
 impl Format {
     /// The endings of files, for the user.
-    pub const ENDINGS: &str = ".gif, .png, .y4m or .txt";
+    pub const ENDINGS: &str = ".gif, .png, .y4m or .txt, or be `-`";
 
-    /// The format of a file by the ending of its name; `None` for another ending.
+    /// The format of a file by the ending of its name; `None` for another ending. It is YUV4MPEG2 for `-`, standard output.
     #[must_use]
     pub fn of(path: &Path) -> Option<Format> {
+        if path == Path::new("-") {
+            return Some(Format::Y4m);
+        }
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "gif" => Some(Format::Gif),
             "png" => Some(Format::Png),
