@@ -29,7 +29,7 @@ fn pages() -> Vec<(PathBuf, String)> {
 }
 
 /// The path that a link from a page leads to, from the root; `None` where it leaves the repository.
-fn resolved(page: &Path, target: &str) -> Option<PathBuf> {
+pub(super) fn resolved(page: &Path, target: &str) -> Option<PathBuf> {
     let mut path = page.parent().map(Path::to_path_buf).unwrap_or_default();
     for part in Path::new(target).components() {
         match part {
