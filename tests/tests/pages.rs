@@ -6,6 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use podracer_tests::pages::{anchors, below, links, parts};
 use podracer_tests::{check_all, workspace};
 
+mod speeds;
+
 /// Pages for readers outside of `docs/`.
 const OUTSIDE: [&str; 5] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/README.md"];
