@@ -113,9 +113,14 @@ pub(super) fn launch(
         .into());
     };
     if train.seeds.is_some() {
-        return Err(
-            UsageError::new("--seeds trains in one process, and a job is of several").into()
-        );
+        return Err(UsageError::new(
+            "--seeds has no --resume, by which a restarted job continues: write a job that runs `train --seeds` in several processes yourself",
+        )
+        .into());
+    }
+    let engine = args.engine();
+    if let Engine::Kubernetes = engine {
+        check_in_container(run, args.volume.is_some())?;
     }
     // Mistakes are told now, and not when the job runs.
     let settings = train::settings(train, program)?;
@@ -127,7 +132,6 @@ pub(super) fn launch(
         directory: &directory,
         run,
     };
-    let engine = args.engine();
     let ending = match engine {
         Engine::Slurm => "sbatch",
         Engine::Kubernetes => "yaml",
@@ -150,6 +154,24 @@ pub(super) fn launch(
         Engine::Mpirun => &["sh"],
     };
     submitted(&path, submits, args.submit, console)
+}
+
+/// Checks the run directory of a job of Kubernetes: a container has a working folder of its own.
+fn check_in_container(run: &Path, has_volume: bool) -> Result<(), UsageError> {
+    if !run.is_absolute() {
+        return Err(UsageError::new(format!(
+            "--run-dir {} is a relative path, and a container has another working folder: give --kubernetes an absolute path",
+            run.display()
+        )));
+    }
+    let has_parent = run.parent().is_some_and(|folder| folder != Path::new("/"));
+    if has_volume && !has_parent {
+        return Err(UsageError::new(format!(
+            "--volume cannot be mounted at `/`, the parent folder of --run-dir {}: name a run directory in another folder",
+            run.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Submits a job's file by a command, or says how, and prints its path.
@@ -389,6 +411,20 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_is_mounted_at_an_empty_path() {
+        let job = ["launch", "--kubernetes", "--processes=2", "--image=i", "--volume=runs"];
+        for (run, expected) in [
+            ("--run-dir=catch", "--run-dir catch is a relative path"),
+            ("--run-dir=runs/catch", "--run-dir runs/catch is a relative path"),
+            ("--run-dir=/catch", "cannot be mounted at `/`"),
+        ] {
+            let printed = podracer(&[&job[..], &["catch-ppo", run]].concat());
+            assert_eq!(printed.code, 2, "{}", printed.err);
+            assert!(printed.err.contains(expected), "{}", printed.err);
+        }
+    }
+
+    #[test]
     fn mistakes_are_told_before_anything_is_written() {
         for (arguments, expected) in [
             (
@@ -397,6 +433,10 @@ mod tests {
             ),
             (&["--slurm", "--processes=2", "catch-pp", "--run-dir=x"], "no experiment `catch-pp`"),
             (&["--slurm", "--processes=2", "catch-ppo", "--speed"], "'--speed'"),
+            (
+                &["--mpirun", "--processes=2", "catch-ppo", "--run-dir=x", "--seeds=4"],
+                "--seeds has no --resume",
+            ),
             (&["--processes=2", "catch-ppo", "--run-dir=x"], "--slurm"),
             (&["--kubernetes", "--processes=2", "catch-ppo", "--run-dir=x"], "--image"),
             (&["--mpirun", "--processes=0", "catch-ppo", "--run-dir=x"], "at least 1"),

@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Most bytes of the file with a command's arguments.
 const LARGEST: u64 = 1 << 20;
 /// The file with the arguments that the runs of a folder are of.
-const ARGUMENTS: &str = "arguments.json";
+pub(super) const ARGUMENTS: &str = "arguments.json";
 /// The script of an array job.
 const SCRIPT: &str = "sweep.sbatch";
 

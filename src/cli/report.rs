@@ -1,7 +1,8 @@
 //! `podracer report`: what runs are, reached and need, as one page of HTML that needs nothing else.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use base64::Engine;
@@ -11,6 +12,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
+use super::one_by_one::ARGUMENTS;
 use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
 use crate::chart;
@@ -274,14 +276,18 @@ fn runs(curves: &Curves) -> Result<Markup> {
 /// The configuration of each group, and the command that trains it.
 fn settings(curves: &Curves, ranked: &[&Group]) -> Result<Markup> {
     let mut all = Vec::new();
+    let mut repeats = false;
     for group in ranked {
         let first = &curves.runs[group.members[0]];
         let seeds = group.members.iter().map(|&member| curves.runs[member].seed.to_string());
         let seeds = seeds.collect::<Vec<_>>().join(", ");
         let config = first.config()?;
+        let reason = members(curves, group).into_iter().find_map(unrepeatable);
+        repeats |= reason.is_none();
         all.push(html! {
             details {
                 summary { (group.name) ", " @if group.members.len() == 1 { "seed " } @else { "seeds " } (seeds) }
+                @if let Some(reason) = reason { p { (reason) } }
                 pre { (config) }
             }
         });
@@ -289,8 +295,84 @@ fn settings(curves: &Curves, ranked: &[&Group]) -> Result<Markup> {
     Ok(html! {
         p {
             "Each is an experiment: as a file, " code { (program_name()) " train FILE.toml --seed N" }
-            " trains it again. On one machine, with the same version and devices, the parameters have the same hash."
+            " trains it again."
+            @if repeats {
+                " On one machine, with the same version and devices, the parameters of a run that was trained by itself have the same hash"
+                " unless a note above its settings gives a reason."
+            }
         }
         @for details in all { (details) }
     })
+}
+
+/// Why a training with the settings of a run may end with other parameters; `None` for a run that repeats.
+fn unrepeatable(run: &RunOverview) -> Option<&'static str> {
+    if run.settings.keys().any(|key| key.starts_with("central.")) {
+        return Some(
+            "Time decides which steps an inference batch of [central] contains: another training may end with other parameters.",
+        );
+    }
+    if run.settings.get("sebulba.schedule").is_some_and(|schedule| schedule == "free-running") {
+        return Some(
+            "Time decides which parameters act with sebulba.schedule = \"free-running\": another training may end with other parameters.",
+        );
+    }
+    is_exploited(&run.run).then_some(
+        "The run is a member of a population with --exploit-every, and may have taken over the agent and the settings of another member: \
+         a training with these settings alone ends with other parameters.",
+    )
+}
+
+/// True for a run of a sweep with `--exploit-every`.
+fn is_exploited(run: &Path) -> bool {
+    let arguments = fs::canonicalize(run).ok().and_then(|run| {
+        let path = run.parent()?.join(ARGUMENTS);
+        fs::read_to_string(path).ok()
+    });
+    let words: Vec<String> =
+        arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    words.iter().any(|word| word.starts_with("--exploit-every"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::run_directory::RunState;
+
+    fn run(folder: &Path, settings: &[(&str, &str)]) -> RunOverview {
+        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        RunOverview {
+            run: folder.to_owned(),
+            experiment: "cartpole-ppo".to_owned(),
+            seed: 0,
+            env_steps: 0,
+            mean_return: None,
+            env_steps_per_second: None,
+            total_steps_per_second: None,
+            state: RunState::Finished,
+            settings: settings.collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    #[test]
+    fn the_hash_of_a_run_that_does_not_repeat_is_promised() {
+        let folder = tempfile::tempdir().unwrap();
+        let member = folder.path().join("seed-0");
+        fs::create_dir(&member).unwrap();
+        let reason = |settings: &[(&str, &str)]| unrepeatable(&run(&member, settings));
+        assert!(reason(&[("central.environments", "8")]).unwrap().contains("[central]"));
+        let free = reason(&[("sebulba.schedule", "free-running")]);
+        assert!(free.unwrap().contains("free-running"));
+        assert_eq!(reason(&[("sebulba.schedule", "deterministic")]), None);
+        assert_eq!(reason(&[("anakin.environments", "8")]), None);
+
+        let arguments = folder.path().join(ARGUMENTS);
+        fs::write(&arguments, r#"["sweep","cartpole-ppo","--seeds=2"]"#).unwrap();
+        assert_eq!(reason(&[]), None);
+        fs::write(&arguments, r#"["sweep","cartpole-ppo","--seeds=2","--exploit-every=200"]"#)
+            .unwrap();
+        assert!(reason(&[]).unwrap().contains("--exploit-every"));
+    }
 }

@@ -6,6 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use podracer_tests::pages::{anchors, below, links, parts};
 use podracer_tests::{check_all, workspace};
 
+mod speeds;
+
 /// Pages for readers outside of `docs/`.
 const OUTSIDE: [&str; 5] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/README.md"];
@@ -29,7 +31,7 @@ fn pages() -> Vec<(PathBuf, String)> {
 }
 
 /// The path that a link from a page leads to, from the root; `None` where it leaves the repository.
-fn resolved(page: &Path, target: &str) -> Option<PathBuf> {
+pub(super) fn resolved(page: &Path, target: &str) -> Option<PathBuf> {
     let mut path = page.parent().map(Path::to_path_buf).unwrap_or_default();
     for part in Path::new(target).components() {
         match part {

@@ -4,6 +4,8 @@ use podracer_tests::{check_all, workspace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+mod packages;
+
 /// The crates of the house and what each may depend on, of ours. The facade and the tests may use everything.
 const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-compiler", &[]),

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::page::Entry;
-use crate::program::{Output, Program};
+use crate::program::{Output, Program, set_arguments};
 use crate::record::{Evaluation, Record};
 use crate::rows::Row;
 
@@ -147,8 +147,7 @@ impl Driver {
         path: &str,
     ) -> Result<Result<Value, Ended>> {
         let Row { experiment, set, .. } = &entry.row;
-        let set: Vec<String> =
-            set.iter().map(|(key, value)| format!("--set={key}={value}")).collect();
+        let set = set_arguments(set);
         let begin = [&["train", experiment.as_str()], seeds, &["--run-dir", path, "--json"]];
         let set = set.iter().map(String::as_str);
         self.call(&begin.concat().into_iter().chain(set).collect::<Vec<_>>())
@@ -191,6 +190,10 @@ impl Driver {
             against: entry.row.against.clone(),
             processor: processor(Path::new(path))?,
             devices: number("devices")?,
+            program: entry.emitted(&self.program).unwrap_or_else(|error| {
+                eprintln!("{}: the record has no hash of its program: {error:#}", entry.row.name);
+                None
+            }),
             podracer: version(),
             params_sha256: result["params_sha256"].as_str().with_context(unexpected)?.to_owned(),
         })))

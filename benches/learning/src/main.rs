@@ -5,6 +5,7 @@
 //! - A training that has ended well is one record of `docs/learning.jsonl`, and is not repeated while the experiment's settings
 //!   stay as they were. One that was stopped goes on from its run directory.
 //! - The page shows no record of other settings than its experiment's without saying what the settings were.
+//! - The page marks a row if the program of its training is known to have changed since.
 //! - The returns are those that `podracer eval` prints, of episodes that were not trained on.
 //! - A row that cannot be trained, such as one whose Python packages or file are not there, is said to be skipped.
 #![forbid(unsafe_code)]
@@ -75,8 +76,11 @@ fn run(options: &Options) -> Result<ExitCode> {
         None => beside_this_program()?,
     });
     let mut records = Records::read(&options.docs.join("learning.jsonl"))?;
-    let entries: Vec<Entry> =
+    let mut entries: Vec<Entry> =
         all.into_iter().map(|row| Entry::new(row, &program)).collect::<Result<_>>()?;
+    for entry in &mut entries {
+        entry.compare(&records, &program)?;
+    }
     for mismatch in records.mismatches(&entries) {
         eprintln!("{mismatch}");
     }

@@ -20,6 +20,8 @@ pub struct Entry {
     pub described: Described,
     /// The settings that the row was trained with, where the experiment has changed since.
     pub earlier: Option<Described>,
+    /// Hash of the present program, for a row with records that have a hash of theirs.
+    pub program: Option<String>,
 }
 
 impl Entry {
@@ -35,7 +37,36 @@ impl Entry {
         } else {
             Some(described.with(&row.trained_with).with_context(problem)?)
         };
-        Ok(Entry { row, described, earlier })
+        Ok(Entry { row, described, earlier, program: None })
+    }
+
+    /// Hashes the present program, if a record on the page has a hash to compare it with.
+    ///
+    /// # Errors
+    /// A program that cannot be emitted.
+    pub fn compare(&mut self, records: &Records, program: &Program) -> Result<()> {
+        if records.shown(self).iter().any(|record| record.program.is_some()) {
+            self.program = self.emitted(program)?;
+        }
+        Ok(())
+    }
+
+    /// The hash of the row's present program; `None` for a row that needs packages or a file.
+    ///
+    /// # Errors
+    /// A program that cannot be emitted.
+    pub fn emitted(&self, program: &Program) -> Result<Option<String>> {
+        let Row { experiment, set, .. } = &self.row;
+        self.row.can_be_emitted().then(|| program.emitted(experiment, set)).transpose()
+    }
+
+    /// True if the present program is known to differ from the program that made the record.
+    fn has_changed_since(&self, record: &Record) -> bool {
+        match (&record.program, &self.program) {
+            (Some(then), Some(now)) => then != now,
+            (Some(_), None) => false,
+            (None, _) => !self.row.other_program.is_empty(),
+        }
     }
 
     /// True if its seeds are trained as one population: where the loop is one program, and a seed takes no more than some minutes. Seeds
@@ -61,8 +92,9 @@ counts as long as all settings of its experiment are as they were; `make learn` 
   reference was trained for another number of steps than the experiment.
 - **below** marks a mean whose whole interval is below the reference (below its interval, where it has one); *below, within noise* a mean that
   is below it, and whose interval reaches it. *2 of 3 seeds below* counts the seeds whose own return is below it, whatever the mean is. *Fewer
-  steps* and *more steps* are in comparison with the reference. *Trained with other settings* says that the experiment has changed since it was
-  trained, and what its settings were.
+  steps* and *more steps* are in comparison with the reference. *Trained with other settings* lists the settings that the experiment has
+  changed since its training, with their former values. *Trained by another program* says that the experiment's program, the StableHLO of its training, has
+  changed since: with the same settings and the same seed, a training may end with other parameters.
 - **Seconds** are of training, without compiling: the mean over the seeds, whatever else the machine did meanwhile; *for 5* says that so many
   seeds were trained together, as [one population](populations.md), in those seconds. They say how long one waits, and are no measure of speed
   ([benches/README.md](../benches/README.md) has those).
@@ -96,6 +128,9 @@ fn text(entries: &[Entry], records: &Records) -> String {
             if machines.len() > 1 { format!("{}: ", letter(index)) } else { String::new() };
         let _ = write!(text, "\n{letter}{machine}.\n");
     }
+    if let Some(unnamed) = unnamed(entries, records) {
+        text += &format!("\n{}", wrapped(&unnamed));
+    }
     text += "\n## Each seed\n\nThe return in bold of seed 0, seed 1 and so on.\n\n";
     for entry in entries {
         let Row { name, policy, .. } = &entry.row;
@@ -106,7 +141,7 @@ fn text(entries: &[Entry], records: &Records) -> String {
     }
     text += "\n## The references\n\n";
     for Entry { row, .. } in entries {
-        let Row { name, experiment, set, source, note, tried, .. } = row;
+        let Row { name, experiment, set, source, note, tried, other_program, .. } = row;
         let Row { episodes, seeds, packages, file, against, duration, .. } = row;
         let mut line = format!("- `{name}`: {source}");
         if let Some(reference) = reference(row) {
@@ -115,6 +150,9 @@ fn text(entries: &[Entry], records: &Records) -> String {
         let mut more = vec![note.clone()];
         if !tried.is_empty() {
             more.push(format!("**Tried**: {tried}"));
+        }
+        if !other_program.is_empty() {
+            more.push(format!("**Another program**: {other_program}"));
         }
         if !set.is_empty() {
             let set = set.iter().map(|(key, value)| format!("`{key}` {value}"));
@@ -145,6 +183,22 @@ fn text(entries: &[Entry], records: &Records) -> String {
         text += &wrapped(&line);
     }
     text
+}
+
+/// The rows with a record that has no hash of its program; `None` if all records have one.
+fn unnamed(entries: &[Entry], records: &Records) -> Option<String> {
+    let trained = entries.iter().filter(|entry| !records.shown(entry).is_empty());
+    let has_none = |entry: &Entry| records.shown(entry).iter().any(|one| one.program.is_none());
+    let (unnamed, named): (Vec<_>, Vec<_>) = trained.partition(|entry| has_none(entry));
+    let names = unnamed.iter().map(|entry| format!("`{}`", entry.row.name));
+    let rows = match (unnamed.is_empty(), named.is_empty()) {
+        (true, _) => return None,
+        (false, true) => "all rows".to_owned(),
+        (false, false) => names.collect::<Vec<_>>().join(", "),
+    };
+    Some(format!(
+        "- Records without a hash of their program, which may have changed since: {rows}."
+    ))
 }
 
 /// The mean return of each record.
@@ -181,6 +235,10 @@ fn cells(entry: &Entry, records: &[&Record], machines: &[&str]) -> Vec<String> {
         });
         let then = then.collect::<Vec<_>>().join(" and ");
         mark = format!("{mark}{comma}trained with other settings: {then}");
+    }
+    if records.iter().any(|record| entry.has_changed_since(record)) {
+        let comma = if mark.is_empty() { "" } else { ", " };
+        mark = format!("{mark}{comma}trained by another program");
     }
     let reference = reference(row).map_or("-".to_owned(), |reference| {
         let policy = row.policy.name();

@@ -146,6 +146,25 @@ impl Program {
         described(&json).with_context(problem)
     }
 
+    /// The beginning of the sha256 of the StableHLO of an experiment's training on one device.
+    ///
+    /// # Errors
+    /// A program that cannot be emitted.
+    pub fn emitted(&self, experiment: &str, set: &Changes) -> Result<String> {
+        let set = set_arguments(set);
+        let mut arguments = vec!["emit", experiment, "--stage", "stablehlo", "--devices", "1"];
+        arguments.extend(set.iter().map(String::as_str));
+        // Warnings about a single device are about no training.
+        let output = self.command(&arguments).stderr(Stdio::piped()).output();
+        let output = output.with_context(|| format!("cannot start `{}`", self.path.display()))?;
+        let line = arguments.join(" ");
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`podracer {line}` failed: {}", error.trim());
+        let mut hash = Sha256::new();
+        hash.update(&output.stdout);
+        Ok(beginning(hash))
+    }
+
     /// The state of a set of Python packages: `None` if it is installed, or else what is wrong.
     ///
     /// # Errors
@@ -160,6 +179,16 @@ impl Program {
             format!("it needs packages that are not ready ({line}): `podracer envs install {name}`")
         }))
     }
+}
+
+/// The arguments that change settings.
+pub fn set_arguments(set: &Changes) -> Vec<String> {
+    set.iter().map(|(key, value)| format!("--set={key}={value}")).collect()
+}
+
+/// The first 16 digits of a hash.
+fn beginning(hash: Sha256) -> String {
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The settings that `podracer describe --json` has printed.
@@ -202,7 +231,7 @@ impl Parts {
             environment: environment.into_iter().flatten().collect::<Vec<_>>().join(" "),
             steps: values.get("train.steps").and_then(Value::as_u64).context("no steps")?,
             one_program: chosen.contains_key("anakin"),
-            settings: hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
+            settings: beginning(hash),
             parts: self,
         })
     }

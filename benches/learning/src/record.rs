@@ -44,6 +44,10 @@ pub struct Record {
     pub processor: String,
     /// Devices of the training.
     pub devices: u64,
+    /// Hash of the program that was trained, see [`Program::emitted`](crate::program::Program::emitted); `None` in records of versions that
+    /// did not write it, and of rows that need packages or a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// Version of podracer, and the date of its last commit.
     pub podracer: String,
     /// Hash of the trained parameters: the same on the same machine, to the bit.
@@ -154,8 +158,8 @@ impl Records {
         })
     }
 
-    /// Reasons to keep records from the page: those of other settings or of another evaluation than their row has, and rows that say they
-    /// were trained with settings of which there is no record. A sentence for each row; empty where each record counts.
+    /// Mistakes in records and rows, a sentence for each row; empty if each record counts. Mistakes are records of other settings or of another
+    /// evaluation than their row has, rows with `trained_with` and no such record, and rows with `other_program` and a hash in each record.
     pub fn mismatches(&self, entries: &[Entry]) -> Vec<String> {
         let names: BTreeSet<&str> = self.all.iter().map(|one| one.experiment.as_str()).collect();
         let unknown = names.iter().filter(|name| entries.iter().all(|one| one.row.name != **name));
@@ -172,6 +176,10 @@ impl Records {
                 ))
             } else if earlier == Some(0) {
                 Some(format!("{name}: no record has the settings of `trained_with`"))
+            } else if !entry.row.other_program.is_empty()
+                && self.shown(entry).iter().all(|record| record.program.is_some())
+            {
+                Some(format!("{name}: each record has a hash of its program: remove `other_program`"))
             } else {
                 None
             }

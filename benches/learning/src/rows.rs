@@ -25,6 +25,10 @@ pub struct Row {
     /// the records are of the present settings.
     #[serde(default)]
     pub trained_with: Changes,
+    /// Change of the experiment's program since the row's records were made, for records without a hash of their program; empty if none is
+    /// known.
+    #[serde(default)]
+    pub other_program: String,
     /// Number of seeds, which are 0, 1, ..
     #[serde(default = "five")]
     pub seeds: u64,
@@ -136,6 +140,11 @@ impl Row {
             ensure!(!twice, "{name} has two rows");
         }
         Ok(rows)
+    }
+
+    /// True if the row's program can be emitted on every machine: the row needs no Python packages and no file.
+    pub fn can_be_emitted(&self) -> bool {
+        self.packages.is_empty() && self.file.is_empty()
     }
 
     /// The lower end of the reference's interval; the reference itself where its source gives no interval, and `None` where

@@ -33,6 +33,7 @@ case $1 in
       exit 1
     fi
     finish false "$5" 1.5 ;;
+  emit) echo "program of $2 $7" ;;
   resume) finish false "$2" 3.0 ;;
   eval)
     mean=1.0; [ "$6" = --sample ] && mean=0.5
@@ -63,7 +64,7 @@ impl Fake {
         };
         // Without the signals of the tests' process.
         let driver = Driver { program, runs: folder.path().join("runs"), signals: Arc::default() };
-        Fake { folder, driver, entry: Entry { row, described, earlier: None } }
+        Fake { folder, driver, entry: Entry { row, described, earlier: None, program: None } }
     }
 
     fn train(&self) -> Ended {
@@ -106,11 +107,11 @@ fn a_seed_is_trained_and_evaluated_with_both_policies() {
     assert_eq!(record.processor, "Abacus, 2 cores");
     assert_eq!(record.settings, fake.entry.described.settings);
     let (calls, commands) = fake.calls();
-    assert_eq!(commands, ["describe", "train", "eval", "eval"]);
+    assert_eq!(commands, ["describe", "train", "eval", "eval", "emit"]);
     assert!(calls.contains("train catch-ppo --seed=3 --run-dir"), "{calls}");
     // What is trained is not trained again: a row with other episodes is evaluated.
     fake.record();
-    assert_eq!(fake.calls().1[4..], ["eval", "eval"]);
+    assert_eq!(fake.calls().1[5..], ["eval", "eval", "emit"]);
 }
 
 /// One of them fails, with which the command ends with 1.
@@ -127,7 +128,8 @@ fn several_seeds_are_trained_as_one_population() {
     assert_eq!((last.greedy.seed, last.greedy.mean), (1_005, 1.0));
     assert!(problem.contains("-3-to-5"), "{problem}");
     let (calls, commands) = fake.calls();
-    assert_eq!(commands, ["describe", "train", "eval", "eval", "eval", "eval"]);
+    let each = ["eval", "eval", "emit"];
+    assert_eq!(commands, [&["describe", "train"], &each[..], &each].concat());
     assert!(calls.contains("train catch-ppo --seed=3 --seeds=3 --run-dir"), "{calls}");
 }
 
@@ -157,12 +159,25 @@ fn a_row_that_changes_settings_is_trained_with_them() {
 }
 
 #[test]
+fn a_record_has_the_hash_of_its_rows_program() {
+    let mut fake = Fake::new();
+    let program = fake.record().program.expect("it is emitted");
+    assert_eq!(program.len(), 16);
+    assert_eq!(fake.entry.emitted(&fake.driver.program).expect("again"), Some(program.clone()));
+    fake.entry.row.set = toml::from_str("'agent.clip' = 0.2").expect("it is a table");
+    assert_ne!(fake.record().program, Some(program));
+    assert!(fake.calls().0.contains("--devices 1 --set=agent.clip=0.2"));
+    fake.entry.row.packages = "gymnasium".to_owned();
+    assert_eq!(fake.record().program, None, "the page is written without the packages, too");
+}
+
+#[test]
 fn a_training_that_was_stopped_goes_on() {
     let fake = Fake::new();
     fake.says("stop");
     assert!(matches!(fake.train(), Ended::Interrupted));
     let record = fake.record();
-    assert_eq!(fake.calls().1, ["describe", "train", "resume", "eval", "eval"]);
+    assert_eq!(fake.calls().1, ["describe", "train", "resume", "eval", "eval", "emit"]);
     assert_eq!(record.seconds, 3.0, "of both processes");
 }
 
@@ -173,7 +188,7 @@ fn a_training_that_was_killed_before_its_first_checkpoint_begins_anew() {
     let run = fake.driver.runs.join(run);
     fs::create_dir_all(&run).expect("a folder");
     assert_eq!(fake.record().seconds, 1.5);
-    assert_eq!(fake.calls().1, ["describe", "train", "eval", "eval"]);
+    assert_eq!(fake.calls().1, ["describe", "train", "eval", "eval", "emit"]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn settings_of(steps: u64) -> Described {
 }
 
 fn entry(row: Row) -> Entry {
-    Entry { row, described: settings_of(1_000_000), earlier: None }
+    Entry { row, described: settings_of(1_000_000), earlier: None, program: None }
 }
 
 fn record(seed: u64, mean: f64, settings: &Described) -> Record {
@@ -51,6 +51,7 @@ fn record(seed: u64, mean: f64, settings: &Described) -> Record {
         against: String::new(),
         processor: "a processor".to_owned(),
         devices: 1,
+        program: None,
         podracer: "0.1.0".to_owned(),
         params_sha256: "00".to_owned(),
     }
@@ -158,6 +159,42 @@ fn records_of_other_settings_are_shown_with_what_they_were_or_not_at_all() {
     assert_eq!(records.mismatches(&[]), ["catch-ppo has records and no row"]);
 }
 
+#[test]
+fn a_row_whose_program_has_changed_is_marked_as_any_other() {
+    let now = settings_of(1_000_000);
+    let named =
+        |program: &str| Record { program: Some(program.to_owned()), ..record(0, 1.0, &now) };
+    let mark = "| trained by another program |";
+    let without =
+        "Records without a hash of their program, which may have changed since: all rows.";
+    for (written, row, present, expected) in [
+        (named("aa"), row(), Some("aa"), false),
+        (named("aa"), row(), Some("bb"), true),
+        (named("aa"), row(), None, false),
+        (record(0, 1.0, &now), row(), Some("bb"), false),
+        (
+            record(0, 1.0, &now),
+            Row { other_program: "Sums have another order.".to_owned(), ..row() },
+            None,
+            true,
+        ),
+    ] {
+        let unnamed = written.program.is_none();
+        let (_folder, records) = records(&[written]);
+        let entry = Entry { program: present.map(str::to_owned), ..entry(row) };
+        assert_eq!(records.mismatches(std::slice::from_ref(&entry)), [""; 0]);
+        let page = text(std::slice::from_ref(&entry), &records);
+        assert_eq!(line(&page).contains(mark), expected, "{page}");
+        assert_eq!(page.contains(without), unnamed, "{page}");
+        let reason = "**Another program**: Sums have another order.";
+        assert_eq!(page.contains(reason), expected && unnamed, "{page}");
+    }
+    let (_folder, records) = records(&[named("aa")]);
+    let listed = entry(Row { other_program: "Sums.".to_owned(), ..row() });
+    let expected = ["catch-ppo: each record has a hash of its program: remove `other_program`"];
+    assert_eq!(records.mismatches(&[listed]), expected);
+}
+
 /// The checked-in records and the checked-in page.
 fn checked_in() -> (Records, String) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -184,7 +221,10 @@ fn the_checked_in_page_is_of_the_present_settings_or_says_of_which() {
     let rows = Row::all().expect("the table reads");
     let entries: Result<Vec<Entry>> =
         rows.into_iter().map(|row| Entry::new(row, &program)).collect();
-    let entries = entries.expect("rows and experiments fit");
+    let mut entries = entries.expect("rows and experiments fit");
+    for entry in &mut entries {
+        entry.compare(&records, &program).expect("its program is emitted");
+    }
     assert_eq!(records.mismatches(&entries), [""; 0], "docs/learning.jsonl on the left");
     for (written, expected) in page.lines().zip(text(&entries, &records).lines()) {
         assert_eq!(written, expected, "docs/learning.md is another page: `make learn ARGS=--page`");
