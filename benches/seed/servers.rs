@@ -93,7 +93,7 @@ fn infer(mut workers: Box<dyn Workers>, batch: usize, bytes: usize, stop: &Atomi
     let mut until = Instant::now() + TIMEOUT;
     while !stop.load(Ordering::Relaxed) {
         match workers.next(until) {
-            Ok(Some(WorkerEvent::Joined { worker, environments })) => {
+            Ok(Some(WorkerEvent::Joined { worker, environments, .. })) => {
                 workers.admit(worker, lanes, 0);
                 lanes += environments;
             }

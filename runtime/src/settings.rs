@@ -170,6 +170,11 @@ settings! {
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e30))]
         #[schemars(extend("x-resume" = true))]
         reward_bound: Option<f64> = None,
+        /// Greatest magnitude of an element of an observation that a worker elsewhere may send, where the space has no bound: one that sends
+        /// a greater one is sent away. None: a million.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e38))]
+        #[schemars(extend("x-resume" = true))]
+        observation_bound: Option<f64> = None,
         ..host: HostLoopSettings, set by ConfigureHostLoop by host_loop_settings,
     }
 }

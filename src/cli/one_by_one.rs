@@ -30,7 +30,7 @@ use crate::settings::UsageError;
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(50);
 /// Most bytes of the file with a command's arguments.
-const LARGEST: u64 = 1 << 20;
+pub(super) const LARGEST: u64 = 1 << 20;
 /// The file with the arguments that the runs of a folder are of.
 pub(super) const ARGUMENTS: &str = "arguments.json";
 /// The script of an array job.

@@ -9,10 +9,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
-use super::one_by_one::ARGUMENTS;
+use super::one_by_one::{self, ARGUMENTS};
 use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
 use crate::chart;
@@ -327,7 +328,7 @@ fn unrepeatable(run: &RunOverview) -> Option<&'static str> {
 fn is_exploited(run: &Path) -> bool {
     let arguments = fs::canonicalize(run).ok().and_then(|run| {
         let path = run.parent()?.join(ARGUMENTS);
-        fs::read_to_string(path).ok()
+        read_regular_text(&path, one_by_one::LARGEST).ok()
     });
     let words: Vec<String> =
         arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();

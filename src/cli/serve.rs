@@ -183,10 +183,15 @@ fn listening(ready: &Ready, options: &ServerOptions, id: String) -> Result<(Addr
     let (lanes, threads) = serves(ready)?.lanes();
     let run = description(settings, lanes, id)?;
     let mut options = options.clone();
-    if let TrainingLoop::Central(CentralSettings { reward_bound: Some(bound), .. }) =
+    if let TrainingLoop::Central(CentralSettings { reward_bound, observation_bound, .. }) =
         &settings.training_loop
     {
-        options.limits.reward = *bound as f32;
+        let limits = &mut options.limits;
+        for (limit, bound) in
+            [(&mut limits.reward, reward_bound), (&mut limits.observation, observation_bound)]
+        {
+            *limit = bound.map_or(*limit, |bound| bound as f32);
+        }
     }
     let (server, workers) = Server::start(&options, run, threads)?;
     let address = server.address().from_elsewhere();

@@ -47,7 +47,7 @@ impl LocalWorkers {
             let worker = WorkerId(number);
             let n = environments.spec().environments;
             // Nobody has dropped the other end.
-            let _ = sender.send(Ok(WorkerEvent::Joined { worker, environments: n }));
+            let _ = sender.send(Ok(WorkerEvent::Joined { worker, environments: n, origin: None }));
             let (commands, received) = bounded(2);
             let (sender, restarts) = (sender.clone(), Arc::clone(restarts));
             let thread = thread::Builder::new().name(format!("worker {number}"));
@@ -178,7 +178,7 @@ mod tests {
         let mut workers = LocalWorkers::new(pools(2), 5, &Arc::default()).unwrap();
         for number in [5, 6] {
             let event = workers.next(soon()).unwrap().unwrap();
-            let WorkerEvent::Joined { worker, environments: 3 } = event else { panic!() };
+            let WorkerEvent::Joined { worker, environments: 3, .. } = event else { panic!() };
             assert_eq!(worker, WorkerId(number));
         }
         assert!(workers.next(Instant::now()).unwrap().is_none(), "nobody was admitted");

@@ -1,5 +1,6 @@
 //! Workers: processes or threads elsewhere that step environments and know no model.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -71,6 +72,8 @@ pub enum WorkerEvent {
         worker: WorkerId,
         /// Number of its environments, at least 1.
         environments: usize,
+        /// The host or the certificate that it comes from; `None` for a worker of this process.
+        origin: Option<Arc<str>>,
     },
     /// All environments of a worker have stepped, or have begun (sequence 0: rewards zero, no ends).
     Stepped {

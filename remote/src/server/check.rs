@@ -5,6 +5,7 @@ use podracer_envs::host::{HostSpec, WorkerStep};
 use podracer_envs::{Bounds, Space};
 
 use super::ended;
+use super::limits::Limits;
 use crate::packed::{unpack_flags, unpack_rewards};
 use crate::proto;
 
@@ -17,19 +18,24 @@ pub(super) struct StepCheck {
     bounds: Vec<(f32, f32)>,
     /// Greatest magnitude of a reward.
     reward_bound: f32,
+    /// Greatest magnitude of an element of an observation where its space has no bound.
+    observation_bound: f32,
     /// True if rewards and flags come [packed](crate::packed).
     packed: bool,
 }
 
 /// Part of a bound by which a value may be beyond it: what sums and casts of f32 round off.
 const ROUNDING: f64 = 1e-5;
+/// Magnitude from which a bound is none: spaces of Gymnasium write the greatest f32 for what has no bound.
+const NO_BOUND: f32 = 1e30;
 
 impl StepCheck {
     /// Checks for a worker of `spec.environments` environments.
-    pub(super) fn new(spec: HostSpec, reward_bound: f32) -> Self {
+    pub(super) fn new(spec: HostSpec, limits: &Limits) -> Self {
         let size = spec.observation.ty().bytes();
-        let bounds = bounds(&spec.observation);
-        StepCheck { spec, size, bounds, reward_bound, packed: false }
+        let &Limits { reward: reward_bound, observation: observation_bound, .. } = limits;
+        let bounds = bounds(&spec.observation, observation_bound);
+        StepCheck { spec, size, bounds, reward_bound, observation_bound, packed: false }
     }
 
     /// Checks for a worker whose rewards and flags come packed, or not.
@@ -208,11 +214,18 @@ impl StepCheck {
                 check(&|i, bytes| {
                     let bounds = self.bounds[if self.bounds.len() == 1 { 0 } else { i }];
                     let value = f32::from_le_bytes(bytes);
+                    let expected = |bound: f64, most: f32| match bound.abs() < f64::from(NO_BOUND) {
+                        true => (bound, ""),
+                        false => (f64::from(most), " (central.observation_bound)"),
+                    };
                     let (low, high) = self.spec.observation.bounds(i);
+                    let (low, of_low) = expected(low, -self.observation_bound);
+                    let (high, of_high) = expected(high, self.observation_bound);
                     (!inside(&bytes, bounds)).then(|| match value.is_finite() {
                         false => format!("element {i} is {value}: expected a finite number"),
                         true => format!(
-                            "element {i} is {value}: expected a number from {low} to {high}"
+                            "element {i} is {value}: expected a number from {low} to {high}{}",
+                            if value < 0.0 { of_low } else { of_high }
                         ),
                     })
                 })
@@ -223,17 +236,21 @@ impl StepCheck {
     }
 }
 
-/// The bounds of each element of a box, or one for all.
-fn bounds(space: &Space) -> Vec<(f32, f32)> {
+/// The bounds of each element of an observation of f32, or one for all: those of its space, and `most` on each side on which it has none.
+fn bounds(space: &Space, most: f32) -> Vec<(f32, f32)> {
     let wider = |(low, high): (f64, f64)| {
         let room = |bound: f64| ROUNDING * (1.0 + bound.abs());
-        ((low - room(low)) as f32, (high + room(high)) as f32)
+        let [low, high] = [low - room(low), high + room(high)].map(|bound| bound as f32);
+        let finite = |bound: f32, other: f32| if bound.abs() < NO_BOUND { bound } else { other };
+        (finite(low, -most), finite(high, most))
     };
     match space {
         Space::Box { low: Bounds::Shared(_), high: Bounds::Shared(_), .. } => {
             vec![wider(space.bounds(0))]
         }
-        Space::Box { .. } => (0..space.elements()).map(|i| wider(space.bounds(i))).collect(),
+        Space::Box { .. } | Space::Dict { .. } => {
+            (0..space.elements()).map(|i| wider(space.bounds(i))).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -278,7 +295,7 @@ mod tests {
 
     #[test]
     fn an_environment_that_ended_shows_its_last_observation() {
-        let read = StepCheck::new(spec(), 1e6).step(step(), 3).expect("it is right");
+        let read = StepCheck::new(spec(), &Limits::default()).step(step(), 3).expect("it is right");
         assert_eq!(read.observation, floats(&[1.0, 2.0]));
         assert_eq!(read.next_observation, Some(floats(&[1.0, 7.0])));
     }
@@ -291,7 +308,7 @@ mod tests {
             ..step()
         };
         let sent = quiet.observation.as_ptr();
-        let read = StepCheck::new(spec(), 1e6).step(quiet, 3).expect("it is right");
+        let read = StepCheck::new(spec(), &Limits::default()).step(quiet, 3).expect("it is right");
         assert_eq!(read.observation.as_ptr(), sent);
         assert_eq!(read.next_observation.map(|next| next.as_ptr()), Some(sent));
     }
@@ -308,15 +325,15 @@ mod tests {
                 final_observations: Bytes::new(),
                 ..step()
             };
-            StepCheck::new(spec, 1e6).step(step, 3).map(drop)
+            StepCheck::new(spec, &Limits::default()).step(step, 3).map(drop)
         };
         let any = Space::unbounded([1]);
         let shared = Space::bounded([2], -1.0, 1.0);
         let each = Space::bounded([2], [-1.0, 0.0], [1.0, f64::INFINITY]);
         for (space, shown) in [
-            (&any, &[f32::MAX, f32::MIN][..]),
+            (&any, &[1e6, -1e6][..]),
             (&shared, &[-1.0, 1.0, 1.000_001, 0.0]),
-            (&each, &[1.0, 0.0, -1.0, f32::MAX]),
+            (&each, &[1.0, 0.0, -1.0, 1e6]),
         ] {
             assert_eq!(said(space, shown, [1e6, -1e6]), Ok(()), "{shown:?}");
         }
@@ -335,7 +352,7 @@ mod tests {
             (
                 &each,
                 &[0.0, -0.5, 0.0, 0.0],
-                "row 0: element 1 is -0.5: expected a number from 0 to inf",
+                "row 0: element 1 is -0.5: expected a number from 0 to 1000000",
             ),
             (
                 &each,
@@ -357,7 +374,7 @@ mod tests {
         let spec = HostSpec { action: Space::multi_discrete([2, 1]), masks: true, ..spec() };
         let read = |bits: &'static [u8]| {
             let step = proto::Step { legal_actions: Bytes::from_static(bits), ..step() };
-            let read = StepCheck::new(spec.clone(), 1e6).step(step, 3);
+            let read = StepCheck::new(spec.clone(), &Limits::default()).step(step, 3);
             read.map(|step| step.legal_actions.unwrap_or_default().to_vec())
         };
         assert_eq!(read(&[0b11_0110]), Ok(vec![0, 1, 1, 0, 1, 1]));
@@ -376,9 +393,36 @@ mod tests {
             assert_eq!(read(bits), Err(format!("step 3: {expected}")));
         }
         let unasked = proto::Step { legal_actions: Bytes::from_static(&[1]), ..step() };
-        let told = StepCheck::new(HostSpec { masks: false, ..spec.clone() }, 1e6).step(unasked, 3);
+        let told = StepCheck::new(HostSpec { masks: false, ..spec.clone() }, &Limits::default())
+            .step(unasked, 3);
         let expected = "step 3: `legal_actions` come, and `Spaces.masks` is false";
         assert_eq!(told, Err(expected.to_owned()));
+    }
+
+    /// ReLU's networks have no finite values for finite observations of 1e37, and their gradients ended the run of every worker.
+    #[test]
+    fn a_finite_observation_that_would_end_the_run_is_refused() {
+        let told = |space: Space, value: f32| {
+            let spec = HostSpec { observation: space, ..spec() };
+            let observation = floats(&[0.0, value]);
+            StepCheck::new(spec, &Limits::default())
+                .step(proto::Step { observation, ..step() }, 3)
+                .map_err(|problem| problem.replace("step 3: `observation`, row 1: ", ""))
+                .map(drop)
+        };
+        let any = Space::unbounded([]);
+        assert_eq!(told(any.clone(), 1e6), Ok(()));
+        let bound = "expected a number from -1000000 to 1000000 (central.observation_bound)";
+        assert_eq!(
+            told(any.clone(), 1e37),
+            Err(format!("element 0 is 1e37: {bound}").replace("1e37", &1e37_f32.to_string()))
+        );
+        assert_eq!(told(any, -2e6), Err(format!("element 0 is -2000000: {bound}")));
+        // As Gymnasium's CartPole has it.
+        let greatest = f64::from(f32::MAX);
+        let gymnasium = Space::bounded([], -greatest, greatest);
+        assert_eq!(told(gymnasium, 2e6), Err(format!("element 0 is 2000000: {bound}")));
+        assert_eq!(told(Space::bounded([], -1e7, 1e7), 2e6), Ok(()), "the space says so");
     }
 
     #[test]
@@ -388,7 +432,7 @@ mod tests {
             change(&mut step);
             let sequence = if expected.starts_with("step 0") { 0 } else { 3 };
             assert_eq!(
-                StepCheck::new(spec, 1e6).step(step, sequence).map(drop),
+                StepCheck::new(spec, &Limits::default()).step(step, sequence).map(drop),
                 Err(expected.to_owned())
             );
         };

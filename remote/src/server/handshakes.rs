@@ -1,5 +1,7 @@
 //! TLS handshakes under way: so few at once that those who never finish theirs keep nobody out.
 
+use std::collections::HashMap;
+
 use tokio::task::AbortHandle;
 
 use super::limits::HANDSHAKES;
@@ -13,15 +15,21 @@ impl Handshakes {
     pub(super) fn add(&mut self, host: &str, task: AbortHandle) {
         self.0.retain(|(_, task)| !task.is_finished());
         if self.0.len() >= HANDSHAKES {
-            let count = |host: &String| self.0.iter().filter(|(other, _)| other == host).count();
-            // The last of several that are greatest: positions are counted from the end.
-            let oldest = (0..self.0.len()).rev().max_by_key(|&i| count(&self.0[i].0));
-            if let Some(oldest) = oldest {
+            let hosts: Vec<&str> = self.0.iter().map(|(host, _)| &**host).collect();
+            if let Some(oldest) = oldest_of_most(&hosts) {
                 self.0.remove(oldest).1.abort();
             }
         }
         self.0.push((host.to_owned(), task));
     }
+}
+
+/// The position of the first entry of the host that has the most; `None` if there are no entries.
+pub(super) fn oldest_of_most(hosts: &[&str]) -> Option<usize> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    hosts.iter().for_each(|host| *counts.entry(host).or_default() += 1);
+    // The last of several that are greatest: positions are counted from the end.
+    (0..hosts.len()).rev().max_by_key(|&i| counts[hosts[i]])
 }
 
 #[cfg(test)]

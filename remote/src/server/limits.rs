@@ -11,6 +11,8 @@ pub struct Limits {
     pub lanes: usize,
     /// Greatest magnitude of a reward. Default: a million.
     pub reward: f32,
+    /// Greatest magnitude of an element of an observation on each side on which its space has no bound. Default: a million.
+    pub observation: f32,
     /// Time of a TLS handshake, before which a connection takes no place. Default: 2 s.
     pub tls: Duration,
     /// Time from a connection's first byte to its `Hello`. Default: 10 s.
@@ -31,6 +33,7 @@ impl Default for Limits {
             connections: 1024,
             lanes: 1 << 16,
             reward: 1e6,
+            observation: 1e6,
             tls: Duration::from_secs(2),
             handshake: Duration::from_secs(10),
             begin: Duration::from_secs(120),

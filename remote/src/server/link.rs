@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -24,6 +24,8 @@ use crate::unix::UnixStream;
 pub(super) struct Link {
     /// Who is at the other end, for messages.
     pub(super) peer: String,
+    /// The host at the other end, or the process for a Unix socket.
+    pub(super) origin: Arc<str>,
     totals: Arc<Totals>,
     state: Mutex<State>,
 }
@@ -39,6 +41,8 @@ struct State {
     /// The streams, each with the time until which its worker must have done something.
     streams: BTreeMap<u64, Option<Instant>>,
     problem: Option<String>,
+    /// Wakes the task that reads from the connection.
+    reader: Option<Waker>,
 }
 
 impl Link {
@@ -51,8 +55,10 @@ impl Link {
             idle_until: now + limits.handshake,
             streams: BTreeMap::new(),
             problem: None,
+            reader: None,
         };
-        Link { peer, totals, state: Mutex::new(state) }
+        let origin = peer.rsplit_once(':').map_or(&*peer, |(host, _)| host).into();
+        Link { peer, origin, totals, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -90,6 +96,29 @@ impl Link {
             state.credit = state.credit.min(state.most);
         }
         state.idle_until = Instant::now() + LINGER;
+    }
+
+    /// Tells a problem with the connection.
+    pub(super) fn complain(&self, problem: &str) {
+        self.totals.complain(|| format!("{}: {problem}", self.peer));
+    }
+
+    /// Counts the connection as refused.
+    pub(super) fn refuse(&self) {
+        self.totals.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// True for a connection on which no worker was taken in yet.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.streams.is_empty() && state.most == FIRST_CREDIT
+    }
+
+    /// Ends an idle connection.
+    pub(super) fn give_way(&self) {
+        let mut state = self.state();
+        state.idle_until = Instant::now();
+        state.reader.take().into_iter().for_each(Waker::wake);
     }
 
     /// The reason why the connection was cut off, if it was.
@@ -209,6 +238,11 @@ impl Guarded {
         Guarded { socket, link, alarm: Alarm::new(), begins_plain, place: None }
     }
 
+    /// The state that the connection shares with its streams.
+    pub(super) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
     /// Gives the connection a place, which it has as long as it is open.
     pub(super) fn admit(&mut self, place: OwnedSemaphorePermit) {
         self.place = Some(place);
@@ -246,6 +280,12 @@ impl AsyncRead for Guarded {
         let due = self.link.due();
         if self.alarm.poll(due, cx) {
             return Poll::Ready(Err(self.link.late()));
+        }
+        {
+            let reader = &mut self.link.state().reader;
+            if !reader.as_ref().is_some_and(|reader| reader.will_wake(cx.waker())) {
+                *reader = Some(cx.waker().clone());
+            }
         }
         let before = buffer.filled().len();
         ready!(each!(&mut self.socket, socket => socket.poll_read(cx, buffer)))?;
@@ -310,6 +350,16 @@ impl Connected for Connection {
         match self {
             Connection::Plain(socket) => socket.link.clone(),
             Connection::Tls(stream) => stream.get_ref().0.link.clone(),
+        }
+    }
+}
+
+impl Connection {
+    /// The socket.
+    pub(super) fn guarded(&mut self) -> &mut Guarded {
+        match self {
+            Connection::Plain(socket) => socket,
+            Connection::Tls(stream) => stream.get_mut().0,
         }
     }
 }

@@ -6,7 +6,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::fs::{Mode, fchmod};
@@ -15,13 +14,15 @@ use rustix::net::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::Totals;
 use super::handshakes::Handshakes;
 use super::limits::Limits;
 use super::link::{Connection, Guarded, Socket};
+use super::places::Places;
 use crate::unix::UnixStream;
 use crate::{Address, tls};
 
@@ -106,11 +107,8 @@ impl Listener {
         (limits, totals): (Limits, Arc<Totals>),
         ready: mpsc::Sender<io::Result<Connection>>,
     ) {
-        let places = Arc::new(Semaphore::new(limits.connections));
+        let places = Arc::new(Places::new(limits.connections));
         let mut handshakes = Handshakes::default();
-        let turned_away = |peer: &str, totals: &Totals, most: usize| {
-            totals.complain(|| format!("{peer}: turned away: there are {most} connections"));
-        };
         loop {
             let accepted = tokio::select! {
                 accepted = self.accept() => accepted,
@@ -126,53 +124,61 @@ impl Listener {
                 }
             };
             let bounds = (&limits, totals.clone());
-            let mut guarded = Guarded::new(socket, peer.clone(), bounds, acceptor.is_none());
-            let (places, most) = (places.clone(), limits.connections);
-            match acceptor.clone() {
-                None => match places.try_acquire_owned() {
-                    Ok(place) => {
-                        guarded.admit(place);
-                        let _ = ready.send(Ok(Connection::Plain(guarded))).await;
-                    }
-                    Err(_) => turned_away(&peer, &totals, most),
-                },
-                Some(acceptor) => {
-                    let host =
-                        peer.rsplit_once(':').map_or(peer.clone(), |(host, _)| host.to_owned());
-                    let (ready, totals, patience) = (ready.clone(), totals.clone(), limits.tls);
-                    let handshake = async move {
-                        let accepted = acceptor.accept(guarded).into_fallible();
-                        let Ok(accepted) = tokio::time::timeout(patience, accepted).await else {
-                            totals.complain(|| {
-                                format!("{peer}: no TLS handshake within {patience:?}")
-                            });
-                            return;
-                        };
-                        match accepted {
-                            // Only who has shown a certificate takes a place.
-                            Ok(mut stream) => match places.try_acquire_owned() {
-                                Ok(place) => {
-                                    stream.get_mut().0.admit(place);
-                                    let _ = ready.send(Ok(Connection::Tls(Box::new(stream)))).await;
-                                }
-                                Err(_) => turned_away(&peer, &totals, most),
-                            },
-                            Err((error, guarded)) => {
-                                totals.refused.fetch_add(1, Ordering::Relaxed);
-                                totals.complain(|| match tls::is_no_tls(&error) {
-                                    true => format!(
-                                        "{peer}: what it sends is not TLS, which this learner was started with: a worker needs \
-                                         --certificates FOLDER in place of --insecure"
-                                    ),
-                                    false => format!("{peer}: no TLS connection: {error}"),
-                                });
-                                part(guarded).await;
-                            }
-                        }
-                    };
-                    handshakes.add(&host, tokio::spawn(handshake).abort_handle());
+            let guarded = Guarded::new(socket, peer, bounds, acceptor.is_none());
+            let link = Arc::clone(guarded.link());
+            let (places, most, ready) = (places.clone(), limits.connections, ready.clone());
+            let admitted = Arc::clone(&link);
+            let admit = move |place: Option<_>, mut connection: Connection| async move {
+                let Some(place) = place else {
+                    return admitted
+                        .complain(&format!("turned away: there are {most} connections"));
+                };
+                connection.guarded().admit(place);
+                let _ = ready.send(Ok(connection)).await;
+            };
+            let Some(acceptor) = acceptor.clone() else {
+                tokio::spawn(async move {
+                    admit(places.take(&link).await, Connection::Plain(guarded)).await;
+                });
+                continue;
+            };
+            let (patience, origin) = (limits.tls, Arc::clone(&link.origin));
+            let handshake = async move {
+                // Only who has shown a certificate takes a place.
+                if let Some(stream) = shaken(guarded, acceptor, patience).await {
+                    admit(places.take(&link).await, Connection::Tls(Box::new(stream))).await;
                 }
-            }
+            };
+            handshakes.add(&origin, tokio::spawn(handshake).abort_handle());
+        }
+    }
+}
+
+/// The connection after its TLS handshake; `None` for one that fails, which is told.
+async fn shaken(
+    guarded: Guarded,
+    acceptor: TlsAcceptor,
+    patience: Duration,
+) -> Option<TlsStream<Guarded>> {
+    let link = Arc::clone(guarded.link());
+    let complain = |problem: String| link.complain(&problem);
+    let accepted = tokio::time::timeout(patience, acceptor.accept(guarded).into_fallible()).await;
+    match accepted {
+        Ok(Ok(stream)) => Some(stream),
+        Ok(Err((error, guarded))) => {
+            link.refuse();
+            complain(match tls::is_no_tls(&error) {
+                true => "what it sends is not TLS, which this learner was started with: a worker needs --certificates FOLDER in \
+                         place of --insecure"
+                    .to_owned(),
+                false => format!("no TLS connection: {error}"),
+            });
+            part(guarded).await;
+            None
+        }
+        Err(_) => {
+            complain(format!("no TLS handshake within {patience:?}"));
+            None
         }
     }
 }

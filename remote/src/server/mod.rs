@@ -6,6 +6,7 @@ mod handshakes;
 mod limits;
 mod link;
 mod listen;
+mod places;
 mod stream;
 mod totals;
 mod workers;
@@ -176,7 +177,7 @@ impl Server {
         assert!(inference_threads > 0, "somebody has to answer");
         let (limits, listen) = (options.limits.clone(), &options.listen);
         let tls = options.acceptor()?;
-        let bytes = check::StepCheck::new(run.spec.clone(), limits.reward).most_bytes();
+        let bytes = check::StepCheck::new(run.spec.clone(), &limits).most_bytes();
         if bytes > MOST_STEP_BYTES {
             return Err(ServerError::TooLong { environments: run.spec.environments, bytes });
         }

@@ -158,12 +158,14 @@ impl WorkStream {
         }
         let (answers, replies) = mpsc::channel(REPLIES);
         let of_worker = HostSpec { environments: n, ..run.spec.clone() };
-        let check = StepCheck::new(of_worker, shared.limits.reward);
+        let check = StepCheck::new(of_worker, &shared.limits);
         let check = check.packed(hello.protocol >= PACKED);
         self.link.greeted(self.worker.0, check.most_bytes() as i64);
         shared.totals.workers.fetch_add(1, Ordering::Relaxed);
         shared.streams().insert(self.worker, answers.downgrade());
-        let joined = Event::Joined { worker: self.worker, environments: n, replies: answers };
+        let origin = Arc::clone(&self.link.origin);
+        let joined =
+            Event::Joined { worker: self.worker, environments: n, origin, replies: answers };
         let sent = events.send(joined);
         self.member = Some(Member { environments: n, check, replies, events });
         self.phase = Phase::Joined;

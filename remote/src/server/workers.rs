@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 /// A message from a stream to the learner.
 pub(super) enum Event {
-    Joined { worker: WorkerId, environments: usize, replies: mpsc::Sender<Reply> },
+    Joined { worker: WorkerId, environments: usize, origin: Arc<str>, replies: mpsc::Sender<Reply> },
     Stepped { worker: WorkerId, sequence: u64, step: WorkerStep },
     Left { worker: WorkerId, reason: String },
 }
@@ -121,9 +121,9 @@ impl Workers for RemoteWorkers {
             }
         };
         Ok(Some(match event {
-            Event::Joined { worker, environments, replies } => {
+            Event::Joined { worker, environments, origin, replies } => {
                 self.replies.insert(worker, replies);
-                WorkerEvent::Joined { worker, environments }
+                WorkerEvent::Joined { worker, environments, origin: Some(origin) }
             }
             Event::Stepped { worker, sequence, step } => {
                 WorkerEvent::Stepped { worker, sequence, step }
@@ -171,7 +171,8 @@ mod tests {
             if room {
                 let worker = WorkerId(worker);
                 let replies = mpsc::channel(REPLIES).0;
-                assert!(streams.send(Event::Joined { worker, environments: 1, replies }));
+                let origin = Arc::from("a host");
+                assert!(streams.send(Event::Joined { worker, environments: 1, origin, replies }));
                 assert!(streams.send(Event::Left { worker, reason: "it said goodbye".to_owned() }));
             }
             room

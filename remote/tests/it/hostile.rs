@@ -170,7 +170,9 @@ fn connections_beyond_the_limit_are_turned_away() {
     let learner = Learner::start(&options, cartpole_run(), zeros, false);
     let good = Working::start(vec![place.address()], 2, 1);
     good.wait_for_steps(5);
-    let (first, second) = (dial(&place), dial(&place));
+    let [mut first, mut second] = [Client::open(&place), Client::open(&place)];
+    first.greet(2);
+    second.greet(2);
     wait_for_connections(&learner, 3);
     let mut third = dial(&place);
     wait_for_close(&mut third);
@@ -178,6 +180,36 @@ fn connections_beyond_the_limit_are_turned_away() {
     wait_for_connections(&learner, 1);
     Client::open(&place).greet(2);
     good.wait_for_steps(good.status.steps() + 5);
+}
+
+/// Without TLS a connection has a place at once, and kept it for ten seconds before its `Hello`.
+#[test]
+fn idle_connections_keep_no_worker_out() {
+    let place = Place::new();
+    let options = place.options_with(|limits| limits.connections = 40);
+    let learner = Learner::start(&options, cartpole_run(), zeros, false);
+    let first = Working::start(vec![place.address()], 2, 1);
+    first.wait_for_steps(5);
+    let idle: Vec<UnixStream> = (0..60)
+        .map(|number| {
+            let mut socket = dial(&place);
+            if number % 2 == 0 {
+                let _ = socket.write_all(PREFACE);
+            }
+            socket
+        })
+        .collect();
+    let began = Instant::now();
+    let worker = |_| {
+        let mut worker = Client::open(&place);
+        worker.greet(2);
+        worker
+    };
+    let workers: Vec<Client> = (0..20).map(worker).collect();
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    first.wait_for_steps(first.status.steps() + 5);
+    assert_eq!(learner.server().totals().status().workers, 21);
+    drop((workers, idle));
 }
 
 #[test]

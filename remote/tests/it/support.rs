@@ -171,7 +171,7 @@ fn serve(
         };
         let mut seen = seen.lock().expect("no thread panicked");
         match event {
-            WorkerEvent::Joined { worker, environments } => {
+            WorkerEvent::Joined { worker, environments, .. } => {
                 // The first gap that is wide enough.
                 let mut first = 0;
                 for (&at, &n) in &taken {

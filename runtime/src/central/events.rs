@@ -1,5 +1,6 @@
 //! An inference thread: what its workers do, and who of them is late.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use podracer_envs::host::{HostSpec, WorkerEvent, WorkerId};
@@ -24,8 +25,8 @@ impl Inference {
         event: WorkerEvent,
     ) -> Result<(), ThreadFailure> {
         match event {
-            WorkerEvent::Joined { worker, environments } => {
-                self.admit(working, worker, environments)?;
+            WorkerEvent::Joined { worker, environments, origin } => {
+                self.admit(working, worker, environments, origin)?;
             }
             WorkerEvent::Stepped { worker, sequence, step } => {
                 let arrived = Instant::now();
@@ -65,6 +66,12 @@ impl Inference {
         if now < working.look_for_missed {
             return;
         }
+        for origin in working.lanes.take_given_up() {
+            tracing::warn!(
+                "inference thread {}: new workers from {origin} are late or leave, again and again: batches do not wait for the next ones",
+                self.index
+            );
+        }
         working.look_for_missed = now + MISSED / 5;
         for (worker, environments, silence) in working.lanes.newly_missed(now, MISSED) {
             tracing::warn!(
@@ -96,8 +103,9 @@ impl Inference {
         working: &mut Working,
         worker: WorkerId,
         n: usize,
+        origin: Option<Arc<str>>,
     ) -> Result<(), ThreadFailure> {
-        let Some((lanes, used)) = working.lanes.admit(worker, n) else {
+        let Some((lanes, used)) = working.lanes.admit(worker, n, origin, Instant::now()) else {
             let (all, taken) = (self.spec.environments, working.lanes.taken());
             let problem = format!(
                 "it has {n} environments, and of the {all} lanes of inference thread {} {taken} are taken: start it with at most {} \

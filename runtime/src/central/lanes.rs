@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use podracer_envs::host::{WorkerId, WorkerStep};
 
-use super::pace::{Expected, Pace, Turn};
+use super::newcomers::{Newcomers, is_new};
+use super::pace::{Expected, FIRST, Pace, Turn};
 use crate::sebulba::Episode;
 
 /// The lanes of an inference device.
@@ -14,6 +16,7 @@ pub(super) struct Lanes {
     lanes: Vec<Lane>,
     workers: BTreeMap<WorkerId, Held>,
     expected: Expected,
+    newcomers: Newcomers,
     /// Workers that are late.
     late: usize,
 }
@@ -59,6 +62,10 @@ struct Held {
     /// The time at which it joined, was last answered, or last stepped.
     since: Instant,
     pace: Pace,
+    /// Address that it comes from; `None` for a worker of this process.
+    origin: Option<Arc<str>>,
+    /// True if it was late while it was new.
+    failed: bool,
     /// True if it was said that its step does not come.
     missed: bool,
 }
@@ -77,12 +84,24 @@ impl Lanes {
     /// Lanes that nobody has. `used` is true for those of a run that goes on from a checkpoint.
     pub(super) fn new(lanes: usize, used: bool) -> Self {
         let lanes = vec![Lane { used, ..Lane::default() }; lanes];
-        Lanes { lanes, workers: BTreeMap::new(), expected: Expected::default(), late: 0 }
+        Lanes {
+            lanes,
+            workers: BTreeMap::new(),
+            expected: Expected::default(),
+            newcomers: Newcomers::default(),
+            late: 0,
+        }
     }
 
     /// Gives a worker the first lanes that are free and contiguous, and says if one of them was used before. `None` if there are no
     /// such lanes.
-    pub(super) fn admit(&mut self, worker: WorkerId, n: usize) -> Option<(Range<usize>, bool)> {
+    pub(super) fn admit(
+        &mut self,
+        worker: WorkerId,
+        n: usize,
+        origin: Option<Arc<str>>,
+        now: Instant,
+    ) -> Option<(Range<usize>, bool)> {
         if n == 0 || self.workers.contains_key(&worker) {
             return None;
         }
@@ -91,13 +110,15 @@ impl Lanes {
             (0..=self.lanes.len().checked_sub(n)?).map(|first| first..first + n).find(free)?;
         let used = self.lanes[range.clone()].iter().any(|lane| lane.used);
         self.lanes[range.clone()].fill(Lane { taken: true, used: true, ..Lane::default() });
-        let now = Instant::now();
+        let patience = self.newcomers.patience(origin.as_ref(), FIRST);
         let held = Held {
             lanes: range.clone(),
             next: 0,
-            turn: self.expected.expect_first(worker, now),
+            turn: self.expected.expect(worker, now + patience),
             since: now,
             pace: Pace::default(),
+            origin,
+            failed: false,
             missed: false,
         };
         self.workers.insert(worker, held);
@@ -106,7 +127,10 @@ impl Lanes {
 
     /// Frees the lanes of a worker; `None` if it has none. Gives the number of its unfinished unrolls.
     pub(super) fn free(&mut self, worker: WorkerId) -> Option<usize> {
-        let Held { lanes, turn, .. } = self.workers.remove(&worker)?;
+        let Held { lanes, turn, next, origin, failed, .. } = self.workers.remove(&worker)?;
+        if is_new(next) && !failed {
+            self.newcomers.failed(origin.as_ref());
+        }
         self.expected.forget(worker, turn);
         self.late -= usize::from(turn == Turn::Late);
         let freed = &mut self.lanes[lanes];
@@ -146,13 +170,18 @@ impl Lanes {
         self.late -= usize::from(held.turn == Turn::Late);
         let missed = std::mem::take(&mut held.missed);
         (held.next, held.turn, held.since) = (sequence + 1, Turn::Stepped, now);
+        self.newcomers.stepped(held.origin.as_ref(), held.next);
         Ok(Stepped { environments: held.lanes.len(), took, missed })
     }
 
     /// Takes note of an answer to a worker.
     pub(super) fn answered(&mut self, worker: WorkerId, now: Instant) {
         if let Some(held) = self.workers.get_mut(&worker) {
-            (held.turn, held.since) = (self.expected.expect(worker, &held.pace, now), now);
+            let patience = match held.pace.patience() {
+                usual if is_new(held.next) => self.newcomers.patience(held.origin.as_ref(), usual),
+                usual => usual,
+            };
+            (held.turn, held.since) = (self.expected.expect(worker, now + patience), now);
         }
     }
 
@@ -160,10 +189,19 @@ impl Lanes {
     pub(super) fn note_late(&mut self, now: Instant) -> usize {
         let before = self.late;
         while let Some(worker) = self.expected.pop_late(now) {
-            self.workers.get_mut(&worker).expect("who is expected is there").turn = Turn::Late;
+            let held = self.workers.get_mut(&worker).expect("who is expected is there");
+            held.turn = Turn::Late;
             self.late += 1;
+            if is_new(held.next) && !std::mem::replace(&mut held.failed, true) {
+                self.newcomers.failed(held.origin.as_ref());
+            }
         }
         self.late - before
+    }
+
+    /// The addresses for whose new workers batches have stopped waiting since the last call.
+    pub(super) fn take_given_up(&mut self) -> Vec<Arc<str>> {
+        self.newcomers.take_given_up()
     }
 
     /// The time until which a step is expected of anybody; `None` if none is.

@@ -76,7 +76,7 @@ mod tests {
         let nobody = say(&lanes, &kept, false).expect("nobody is there");
         assert_eq!(nobody, "no worker is there, and all 6 lanes wait for some");
         for (worker, n) in [(0, 1), (1, 2), (2, 3)] {
-            lanes.admit(WorkerId(worker), n).expect("there is room");
+            lanes.admit(WorkerId(worker), n, None, now).expect("there is room");
             assert!(lanes.stepped(WorkerId(worker), 0, now).is_ok());
         }
         (0..6).filter(|lane| *lane != 4).for_each(|lane| {

@@ -22,6 +22,7 @@ mod inference;
 mod lanes;
 mod measure;
 mod missing;
+mod newcomers;
 mod pace;
 mod prefetch;
 mod programs;

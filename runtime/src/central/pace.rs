@@ -13,7 +13,7 @@ use podracer_envs::host::{Latencies, WorkerId};
 const LEAST: Duration = Duration::from_millis(50);
 /// The time waited for a worker's first step: one of several that begin together is not left behind, and a simulator that takes long to
 /// start keeps nobody waiting.
-const FIRST: Duration = Duration::from_secs(1);
+pub(super) const FIRST: Duration = Duration::from_secs(1);
 /// The time waited for a worker, in times that nine of ten of its steps do not exceed. Its rare steps of another kind, such as resets,
 /// do not count.
 const STEPS: f64 = 4.0;
@@ -33,7 +33,7 @@ impl Pace {
     }
 
     /// The time after an answer in which the next step is expected.
-    fn patience(&self) -> Duration {
+    pub(super) fn patience(&self) -> Duration {
         let slow = self.0.percentile(0.9).unwrap_or(0.0);
         LEAST.max(Duration::from_secs_f64(STEPS * slow))
     }
@@ -55,17 +55,8 @@ pub(super) enum Turn {
 pub(super) struct Expected(BTreeSet<(Instant, WorkerId)>);
 
 impl Expected {
-    /// Expects the step of a worker with this pace, after an answer at this time.
-    pub(super) fn expect(&mut self, worker: WorkerId, pace: &Pace, answered: Instant) -> Turn {
-        self.until(worker, answered + pace.patience())
-    }
-
-    /// Expects the first step of a worker that joined at this time.
-    pub(super) fn expect_first(&mut self, worker: WorkerId, joined: Instant) -> Turn {
-        self.until(worker, joined + FIRST)
-    }
-
-    fn until(&mut self, worker: WorkerId, until: Instant) -> Turn {
+    /// Expects the step of a worker until this time.
+    pub(super) fn expect(&mut self, worker: WorkerId, until: Instant) -> Turn {
         self.0.insert((until, worker));
         Turn::Expected(until)
     }
@@ -120,8 +111,8 @@ mod tests {
         let (mut expected, now) = (Expected::default(), Instant::now());
         let mut slow = Pace::default();
         slow.add(Duration::from_secs(1));
-        let turn = expected.expect(WorkerId(1), &slow, now);
-        expected.expect(WorkerId(2), &Pace::default(), now);
+        let turn = expected.expect(WorkerId(1), now + slow.patience());
+        expected.expect(WorkerId(2), now + Pace::default().patience());
         assert_eq!(Turn::Expected(expected.last().expect("two are expected")), turn);
         assert_eq!(expected.pop_late(now), None);
         let later = now + LEAST;

@@ -106,7 +106,7 @@ impl Changing {
         let worker = WorkerId(self.next);
         self.next += 1;
         self.workers.insert(worker, environments);
-        self.events.push_back(WorkerEvent::Joined { worker, environments });
+        self.events.push_back(WorkerEvent::Joined { worker, environments, origin: None });
     }
 
     fn step(&mut self, worker: WorkerId, sequence: u64) {

@@ -165,7 +165,7 @@ impl Scripted {
         let worker = WorkerId(self.next);
         self.next += 1;
         self.asking.insert(worker, environments);
-        self.events.push_back(WorkerEvent::Joined { worker, environments });
+        self.events.push_back(WorkerEvent::Joined { worker, environments, origin: None });
     }
 
     fn leave(&mut self) {

@@ -1,5 +1,6 @@
 //! Workers that do not step for a while, or never: the others do not wait for them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -101,4 +102,75 @@ fn a_worker_that_only_joins_does_not_keep_the_others_waiting() {
     others_go_on(&mut run);
     let measures = run.measures();
     assert_eq!((measures.workers, measures.by_timeout), (3, 0));
+}
+
+/// Workers in the process, and one from elsewhere that joins, is silent for nine tenths of a second, leaves, and comes again.
+struct Churning {
+    inner: Box<dyn Workers>,
+    events: VecDeque<WorkerEvent>,
+    next: u64,
+    leaves: Instant,
+}
+
+impl Churning {
+    fn new(inner: Box<dyn Workers>) -> Self {
+        Churning { inner, events: VecDeque::new(), next: 1000, leaves: Instant::now() }
+    }
+
+    /// The present worker leaves, if it is time, and the next comes.
+    fn churn(&mut self) {
+        if Instant::now() < self.leaves {
+            return;
+        }
+        let worker = WorkerId(self.next);
+        if self.next > 1000 {
+            let before = WorkerId(self.next - 1);
+            let reason = "it said goodbye".to_owned();
+            self.events.push_back(WorkerEvent::Left { worker: before, reason });
+        }
+        let origin = Some(Arc::from("10.0.0.1"));
+        self.events.push_back(WorkerEvent::Joined { worker, environments: EACH, origin });
+        self.next += 1;
+        self.leaves = Instant::now() + Duration::from_millis(900);
+    }
+}
+
+impl Workers for Churning {
+    fn next(&mut self, until: Instant) -> Result<Option<WorkerEvent>, WorkersClosed> {
+        self.churn();
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some(event));
+        }
+        let event = self.inner.next(until.min(self.leaves))?;
+        self.churn();
+        Ok(event.or_else(|| self.events.pop_front()))
+    }
+    fn are_elsewhere(&self) -> bool {
+        true
+    }
+    fn admit(&mut self, worker: WorkerId, first_lane: usize, seed: u64) {
+        if worker.0 < 1000 {
+            self.inner.admit(worker, first_lane, seed);
+        }
+    }
+    fn answer(&mut self, answers: Vec<Answer>) {
+        self.inner.answer(answers);
+    }
+    fn dismiss(&mut self, worker: WorkerId, reason: &str) {
+        self.inner.dismiss(worker, reason);
+    }
+}
+
+#[test]
+fn a_worker_that_comes_and_goes_does_not_keep_the_others_waiting() {
+    let batch = |n: usize| Pool::new(&NativeCartPole::new(20), n);
+    let agent = loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1));
+    let central = quick(CentralInference::new(agent)).unroll(6).lag(0).capacity(Some(LANES + EACH));
+    let central = central.timeout_ms(Some(60_000.0));
+    let batches = (0..3).map(|_| Box::new(batch(EACH)) as Box<dyn HostEnvironment>).collect();
+    let workers = Churning::new(local(vec![batches]).unwrap().remove(0));
+    let spec = batch(LANES + EACH).spec().clone();
+    let workers: Vec<Box<dyn Workers>> = vec![Box::new(workers)];
+    let run = central.start(&loops::client(2), &spec, Origin::Seed(1), workers);
+    others_go_on(&mut run.expect("the run starts"));
 }
