@@ -355,7 +355,7 @@ impl Connected for Connection {
 }
 
 impl Connection {
-    /// The socket.
+    /// The socket under the encryption, if there is any.
     pub(super) fn guarded(&mut self) -> &mut Guarded {
         match self {
             Connection::Plain(socket) => socket,

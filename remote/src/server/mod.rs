@@ -6,6 +6,7 @@ mod handshakes;
 mod limits;
 mod link;
 mod listen;
+mod observations;
 mod places;
 mod stream;
 mod totals;
