@@ -24,6 +24,7 @@ mod agent_loop;
 mod any_agent;
 mod bootstrapped;
 mod composed;
+mod counters;
 mod disco;
 mod distributions;
 mod dqn;
