@@ -114,7 +114,8 @@ impl Tensor {
             let message = format!("expected floats, at least one along axis {axis}, got {ty}");
             return fail("quantile", message, &[self], ty);
         }
-        let values = self.move_axis(axis as isize, 0);
+        // In f16 the place would be exact below 2048 only.
+        let (values, q) = (self.move_axis(axis as isize, 0).accumulator(), q.accumulator());
         let last = ty.shape[axis] as i32 - 1;
         let place = q * last;
         let (low, high) = (place.floor(), place.ceil());

@@ -28,6 +28,7 @@ mod counters;
 mod disco;
 mod distributions;
 mod dqn;
+mod edges;
 mod exploration;
 mod frames;
 mod games_for_two;

@@ -1,0 +1,62 @@
+//! Values at the edges of number formats: infinities, NaN, zeros, overflow and rounding.
+
+use crate::helpers::{close, f32s, run, run_on};
+use podracer_dsl::prelude::*;
+
+const INF: f64 = f64::INFINITY;
+
+/// A reduction of elements that are all `value`, in this type.
+#[track_caller]
+fn of_equal(ty: TensorType, value: f64, f: impl FnOnce(Tensor) -> Tensor) -> Vec<f64> {
+    let x = Array::floats(ty.dtype, &ty.shape[..], &vec![value; ty.elements()]);
+    let result = &run_on(ty.clone(), &[x], f)[0];
+    assert_eq!(result.ty().dtype, ty.dtype);
+    result.to_f64()
+}
+
+#[test]
+fn mean_of_f16_overflowed_in_its_sum() {
+    let many = TensorType::new(F16, [70_000]);
+    assert_eq!(of_equal(many.clone(), 1.0, |x| x.mean()), [1.0]);
+    assert_eq!(of_equal(many.clone(), 1.0, |x| x.mean_axis(0)), [1.0]);
+    assert_eq!(of_equal(many, 300.0, |x| x.std()), [0.0]);
+    let power = TensorType::new(F16, [1 << 16]);
+    assert_eq!(of_equal(power.clone(), 1.0, |x| x.softmax(0).sum()), [1.0]);
+    assert_eq!(of_equal(power, 1.0, |x| x.median()), [1.0]);
+    let row = TensorType::new(F16, [2, 400]);
+    assert_eq!(of_equal(row.clone(), 300.0, |x| x.mean_axis(-1)), [300.0, 300.0]);
+    assert_eq!(of_equal(row.clone(), 300.0, |x| x.var_axis(-1)), [0.0, 0.0]);
+    // 300 squared is more than f16 has, and the root of the sum is not.
+    assert_eq!(of_equal(row.clone(), 300.0, |x| x.vector_norm(2.0, -1)), [6000.0, 6000.0]);
+    assert_eq!(of_equal(row, 300.0, |x| x.flatten().norm()), [8488.0]);
+    let image = TensorType::new(F16, [16, 32, 1]);
+    let pooled = |x| avg_pool(x, [16, 32], [1, 1], Padding::Valid, true);
+    assert_eq!(of_equal(image, 300.0, pooled), [300.0]);
+}
+
+#[test]
+fn sums_of_narrow_floats_were_rounded_at_every_step() {
+    let image = TensorType::new(BF16, [4, 4, 1]);
+    let traced = trace(image, |x| {
+        let flat = x.flatten();
+        let pooled = avg_pool(x, [2, 2], [2, 2], Padding::Same, false);
+        let scalars = [flat.sum(), flat.prod(), flat.mean(), flat.std(), flat.norm()];
+        (scalars, flat.softmax(0), flat.log_softmax(0), flat.logsumexp(0), pooled)
+    });
+    let text = traced.expect("it traces").to_string();
+    let narrow = |line: &&str| {
+        let folds = ["reduce_sum", "reduce_prod", "reduce_window"];
+        folds.iter().any(|fold| line.contains(fold)) && line.contains("bf16")
+    };
+    assert_eq!(text.lines().find(narrow), None, "{text}");
+}
+
+#[test]
+fn wide_floats_are_not_converted() {
+    let traced = trace(f32([6]), |x| (x.mean(), x.std(), x.norm(), x.softmax(0), x.median()));
+    let text = traced.expect("it traces").to_string();
+    assert!(
+        !text.lines().any(|line| line.contains("convert") && line.contains("f32[6]")),
+        "{text}"
+    );
+}
