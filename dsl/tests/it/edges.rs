@@ -60,3 +60,14 @@ fn wide_floats_are_not_converted() {
         "{text}"
     );
 }
+
+#[test]
+fn cbrt_had_no_slope_at_zero() {
+    let slopes = run(|| {
+        let of = |x: Tensor| grad(x, |x| x.cbrt());
+        (of(scalar(0.0)), of(scalar(-0.0)), of(scalar(8.0)), of(scalar(-8.0)))
+    });
+    let slopes: Vec<f64> = slopes.iter().map(|slope| slope.to_f64()[0]).collect();
+    assert_eq!(slopes[..2], [INF, INF]);
+    assert!(slopes[2..].iter().all(|slope| (slope - 1.0 / 12.0).abs() < 1e-6), "{slopes:?}");
+}
