@@ -135,8 +135,9 @@ impl Tensor {
             let at = |place| sorted.take(smallest(place), 0);
             (at(low), at(high))
         };
-        let value = below * (1 - share) + above * share;
-        select(values.is_nan().any_axis(0), f64::NAN, value)
+        // Where the place is whole, an infinite neighbour times 0 would be NaN.
+        let value = select(share.eq(0), below, below * (1 - share) + above * share);
+        select(values.is_nan().any_axis(0), f64::NAN, value).astype(ty.dtype)
     }
 
     /// The place of each element of a vector `[n]` in ascending order, from 0. Equal elements are in their order. i32 `[n]`

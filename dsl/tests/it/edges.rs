@@ -62,6 +62,32 @@ fn wide_floats_are_not_converted() {
 }
 
 #[test]
+fn median_beside_an_infinity_was_nan() {
+    let cases: [(&[f64], f64); 6] = [
+        (&[INF, INF, INF], INF),
+        (&[5.0, INF, INF], INF),
+        (&[-INF, -INF, 3.0], -INF),
+        (&[INF], INF),
+        (&[-INF, 1.0, INF], 1.0),
+        (&[INF, INF, INF, INF], INF),
+    ];
+    for (values, expected) in cases {
+        let x = f32s(&[values.len()], values);
+        let ty = x.ty().clone();
+        // The last one is long enough to be sorted.
+        let got = run_on(ty, &[x], |x| {
+            let long = stack(&vec![x; 300], 1);
+            (x.median(), x.expand_dims(1).median_axis(0).index(0), long.median())
+        });
+        for result in got {
+            assert_eq!(result.to_f64(), [expected], "{values:?}");
+        }
+    }
+    let opposite = run(|| constant([-INF, INF]).median());
+    assert!(opposite[0].to_f64()[0].is_nan());
+}
+
+#[test]
 fn cbrt_had_no_slope_at_zero() {
     let slopes = run(|| {
         let of = |x: Tensor| grad(x, |x| x.cbrt());
