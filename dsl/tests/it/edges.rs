@@ -97,3 +97,10 @@ fn cbrt_had_no_slope_at_zero() {
     assert_eq!(slopes[..2], [INF, INF]);
     assert!(slopes[2..].iter().all(|slope| (slope - 1.0 / 12.0).abs() < 1e-6), "{slopes:?}");
 }
+
+#[test]
+fn top_k_of_a_negative_nan_was_last() {
+    let got = run(|| constant([3.0, -1.0, 2.0]).log().top_k(2));
+    assert!(got[0].to_f64()[0].is_nan());
+    assert_eq!(got[1].to_f64(), [1.0, 0.0]);
+}
