@@ -88,6 +88,26 @@ fn median_beside_an_infinity_was_nan() {
 }
 
 #[test]
+fn uniform_range_gave_its_upper_bound() {
+    let got = run(|| {
+        let key = Key::new(0);
+        let [constant_key, tensor_key, empty_key] = key.split_into();
+        let high = constant([1.0e6 + 1.0]);
+        (
+            constant_key.uniform_range([4000], 1.0e6, 1.0e6 + 1.0),
+            tensor_key.uniform_range([4000], 1.0e6, high),
+            empty_key.uniform_range([4], 2.0, 2.0),
+        )
+    });
+    for draws in &got[..2] {
+        let draws = draws.to_f64();
+        assert!(draws.iter().all(|&x| (1.0e6..1.0e6 + 1.0).contains(&x)));
+        assert!(draws.iter().any(|&x| x > 1.0e6 + 0.9));
+    }
+    assert_eq!(got[2].to_f64(), [2.0; 4]);
+}
+
+#[test]
 fn cbrt_had_no_slope_at_zero() {
     let slopes = run(|| {
         let of = |x: Tensor| grad(x, |x| x.cbrt());
