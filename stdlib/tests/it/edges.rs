@@ -10,6 +10,32 @@ use podracer_rl::nn::{LayerNorm, RmsNorm};
 use podracer_rl::optim::*;
 
 #[test]
+fn clipping_to_a_norm_of_zero_or_infinity_was_nan() {
+    let clipped = |max_norm: Number, grads: [f64; 2]| {
+        let grads = constant(grads);
+        clip_by_global_norm(max_norm).update(grads, (), &grads).0
+    };
+    let cases = [
+        (0.0, [0.0, 0.0], [0.0, 0.0]),
+        (0.0, [3.0, 4.0], [0.0, 0.0]),
+        (f64::INFINITY, [3.0, 4.0], [3.0, 4.0]),
+        (f64::INFINITY, [0.0, 0.0], [0.0, 0.0]),
+        (2.5, [3.0, 4.0], [1.5, 2.0]),
+        (10.0, [3.0, 4.0], [3.0, 4.0]),
+    ];
+    for (max_norm, grads, expected) in cases {
+        let results = run((), &[], |()| {
+            let traced = scalar(max_norm);
+            (clipped(max_norm.into(), grads), clipped(traced.into(), grads))
+        });
+        assert_eq!(results[0].to_f64(), expected, "{grads:?} to {max_norm}");
+        assert_eq!(results[1].to_f64(), expected, "{grads:?} to {max_norm}, traced");
+    }
+    let nan = run((), &[], |()| clipped(1.0.into(), [f64::NAN, 4.0]));
+    assert!(nan[0].to_f64().iter().all(|x| x.is_nan()));
+}
+
+#[test]
 fn the_norm_of_f16_gradients_overflowed() {
     let results = run((), &[], |()| global_norm(&constant([300.0, 400.0]).astype(F16)));
     assert_eq!(results[0].to_f64(), [500.0]);
