@@ -42,6 +42,17 @@ fn the_norm_of_f16_gradients_overflowed() {
 }
 
 #[test]
+fn a_setting_that_is_0_or_infinite_in_f32_was_accepted() {
+    let parse = |text: &str| serde_json::from_str::<AdamSettings>(text).map(|_| ());
+    let error = parse(r#"{"max_gradient_norm": 1e-46}"#).expect_err("it is 0 in f32").to_string();
+    assert!(error.contains("1e-46") && error.contains("0 in f32"), "{error}");
+    let error = parse(r#"{"learning_rate": -1e39}"#).expect_err("it is infinite").to_string();
+    assert!(error.contains("-1e39") && error.contains("infinite in f32"), "{error}");
+    parse(r#"{"max_gradient_norm": 1e-38, "adam_epsilon": 0, "learning_rate": 3e38}"#)
+        .expect("f32");
+}
+
+#[test]
 fn layers_of_f16_normalised_with_infinite_moments() {
     let results = run((), &[], |()| {
         let narrow = |x: Tensor| x.astype(F16);
