@@ -53,6 +53,27 @@ fn a_setting_that_is_0_or_infinite_in_f32_was_accepted() {
 }
 
 #[test]
+fn an_action_that_does_not_exist_had_probability_1() {
+    let impossible = f64::NEG_INFINITY;
+    let results = run((), &[], |()| {
+        let one = Categorical::new(constant([[0.0, 0.0, 0.0]; 4]));
+        let several = MultiCategorical::new(constant([0.0; 5]), &[2, 3]);
+        let values = constant([[0, 2], [1, 3], [2, 0], [-1, 0]]);
+        let slope = grad(constant([0.0, 1.0]), |logits| {
+            select(constant(true), 1.0, Categorical::new(logits).log_prob(scalar(2)).sum())
+        });
+        (one.log_prob(constant([2, 3, -1, 0])), vmap(values, |v| several.log_prob(v)), slope)
+    });
+    let third = results[0].to_f64()[0];
+    assert!((third + 3.0f64.ln()).abs() < 1e-6);
+    assert_eq!(results[0].to_f64(), [third, impossible, impossible, third]);
+    let joint = results[1].to_f64();
+    assert!((joint[0] + 6.0f64.ln()).abs() < 1e-6);
+    assert_eq!(joint[1..], [impossible; 3]);
+    assert_eq!(results[2].to_f64(), [0.0, 0.0]);
+}
+
+#[test]
 fn layers_of_f16_normalised_with_infinite_moments() {
     let results = run((), &[], |()| {
         let narrow = |x: Tensor| x.astype(F16);
