@@ -74,6 +74,17 @@ fn an_action_that_does_not_exist_had_probability_1() {
 }
 
 #[test]
+fn the_cross_entropy_of_a_label_that_does_not_exist_was_finite() {
+    let results = run((), &[], |()| {
+        let logits = constant([[1.0, 2.0, 3.0]; 4]);
+        softmax_cross_entropy_with_integer_labels(logits, constant([2, 3, -1, 0]))
+    });
+    let losses = results[0].to_f64();
+    assert!(losses[1].is_nan() && losses[2].is_nan(), "{losses:?}");
+    assert!((losses[0] - 0.40760596).abs() < 1e-6 && (losses[3] - 2.40760596).abs() < 1e-6);
+}
+
+#[test]
 fn layers_of_f16_normalised_with_infinite_moments() {
     let results = run((), &[], |()| {
         let narrow = |x: Tensor| x.astype(F16);
