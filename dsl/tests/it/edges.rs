@@ -88,6 +88,16 @@ fn median_beside_an_infinity_was_nan() {
 }
 
 #[test]
+fn interp_of_nan_between_equal_points_was_a_number() {
+    let got = run(|| constant([f64::NAN, 0.5]).interp([0.0, 1.0, 1.0], [0.0, 5.0, 10.0]));
+    close(&got[0], &[f64::NAN, 2.5], 0.0);
+    let one = run(|| constant([f64::NAN]).interp([1.0], [10.0]));
+    close(&one[0], &[f64::NAN], 0.0);
+    let infinite = run(|| constant([0.5, 1.0]).interp([0.0, 1.0], [INF, INF]));
+    close(&infinite[0], &[INF, INF], 0.0);
+}
+
+#[test]
 fn uniform_range_gave_its_upper_bound() {
     let got = run(|| {
         let key = Key::new(0);
