@@ -98,6 +98,22 @@ fn interp_of_nan_between_equal_points_was_a_number() {
 }
 
 #[test]
+fn det_of_an_empty_matrix_was_an_error_inside() {
+    let got = run(|| {
+        let empty = zeros(F32, [0, 0]);
+        let (sign, log) = empty.slogdet();
+        let batch = zeros(F32, [3, 0, 0]).det();
+        (empty.det(), sign, log, batch, empty.inv(), empty.solve(zeros(F32, [0, 2])))
+    });
+    assert_eq!(got[0].to_f64(), [1.0]);
+    assert_eq!(got[1].to_f64(), [1.0]);
+    assert_eq!(got[2].to_f64(), [0.0]);
+    assert_eq!(got[3].to_f64(), [1.0; 3]);
+    assert_eq!(got[4].ty().shape[..], [0, 0]);
+    assert_eq!(got[5].ty().shape[..], [0, 2]);
+}
+
+#[test]
 fn uniform_range_gave_its_upper_bound() {
     let got = run(|| {
         let key = Key::new(0);
