@@ -1,4 +1,4 @@
-//! Counters of runs that last for days: i32 numbers that never wrap to negative ones.
+//! i32 counters of runs that last for days: they never wrap to negative numbers.
 
 use podracer_dsl::prelude::*;
 

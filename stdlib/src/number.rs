@@ -196,17 +196,19 @@ impl Visitor<'_> for AnyNumber {
     }
 }
 
-/// The constant that a setting names. Programs compute with f32: a number whose f32 is another kind of number is an error.
+/// The constant that a setting names. Programs compute with f32: a number that becomes 0 or infinite there is an error.
 fn in_f32<E: Error>(value: f64) -> Result<Number, E> {
     let single = value as f32;
     if value != 0.0 && single == 0.0 {
         let least = f32::from_bits(1);
-        return Err(E::custom(format!("{value:e} is 0 in f32, whose least number is {least:e}")));
+        return Err(E::custom(format!(
+            "{value:e} is 0 in f32: the least positive number is {least:e}"
+        )));
     }
     if value.is_finite() && single.is_infinite() {
         let most = f32::MAX;
         return Err(E::custom(format!(
-            "{value:e} is infinite in f32, whose greatest number is {most:e}"
+            "{value:e} is infinite in f32: the greatest number is {most:e}"
         )));
     }
     Ok(Number::Constant(value))

@@ -49,8 +49,8 @@ impl Key {
     /// Draws from the uniform distribution over `[low, high)`, in f32; the bounds are numbers or tensors that broadcast
     /// to the shape. `low` if the range is empty.
     ///
-    /// Numbers in the range may be few: there are 16 f32 numbers in `[1e6, 1e6 + 1)`. Draws that round up to `high` give
-    /// `low`, to which only half as many round as to each number between them.
+    /// Numbers in the range may be few: there are 16 f32 numbers in `[1e6, 1e6 + 1)`. A draw that rounds up to `high`
+    /// gives `low` instead: half as many draws round to each bound as to a number between them.
     #[track_caller]
     pub fn uniform_range(
         self,

@@ -138,7 +138,7 @@ impl Tensor {
             let at = |place| sorted.take(smallest(place), 0);
             (at(low), at(high))
         };
-        // Where the place is whole, an infinite neighbour times 0 would be NaN.
+        // For a whole place, an infinite neighbour times 0 would be NaN.
         let value = select(share.eq(0), below, below * (1 - share) + above * share);
         select(values.is_nan().any_axis(0), f64::NAN, value).astype(ty.dtype)
     }

@@ -151,7 +151,7 @@ cumulative! {
 
 /// Statistics and positions.
 impl Tensor {
-    /// This tensor in the type in which its sums are computed: f32 for f16 and bf16, else its own type, unchanged.
+    /// This tensor in the type of its sums: f32 for f16 and bf16, else its own type, unchanged.
     #[doc(hidden)]
     #[track_caller]
     pub fn accumulator(self) -> Tensor {

@@ -74,7 +74,7 @@ fn median_beside_an_infinity_was_nan() {
     for (values, expected) in cases {
         let x = f32s(&[values.len()], values);
         let ty = x.ty().clone();
-        // The last one is long enough to be sorted.
+        // `long` has enough elements to be sorted.
         let got = run_on(ty, &[x], |x| {
             let long = stack(&vec![x; 300], 1);
             (x.median(), x.expand_dims(1).median_axis(0).index(0), long.median())

@@ -1,4 +1,4 @@
-//! Counters at the end of i32: agents and optimizers go on learning after 2^31 gradient steps.
+//! Counters at the end of i32: agents and optimizers continue to learn after 2^31 gradient steps.
 
 use crate::agent_loop::{ppo, tape};
 use crate::golden::run;
@@ -7,7 +7,7 @@ use podracer_rl::agents::DescribesOptimizer;
 use podracer_rl::anakin::AgentLoop;
 use podracer_rl::optim::*;
 
-/// The updates of ten steps whose first one finds all counters, which are the i32 leaves, five below the end of i32.
+/// The updates of ten steps. Before the first step all counters, which are the i32 leaves, are `i32::MAX - 5`.
 #[track_caller]
 fn ten_updates<O: Optimizer>(name: &str, optimizer: O) -> Vec<f64> {
     let results = run((), &[], |()| {
@@ -46,7 +46,7 @@ fn optimizers_stopped_learning_after_2_to_the_31_updates() {
     learns("ema", ten_updates("ema", ema(0.5)));
     learns("lion", ten_updates("lion", lion(0.1)));
     learns("rmsprop", ten_updates("rmsprop", rmsprop(0.1)));
-    // Also the number of gradients in a mean is late here, and makes the first one small.
+    // The number of gradients in a mean is late too, and makes the first mean small.
     learns("multi_steps", ten_updates("multi_steps", multi_steps(adam(0.1), 1)));
     // The last rate of a schedule stays, and does not begin anew.
     let decay = Schedule::linear(50.0, 0.1, 1000);

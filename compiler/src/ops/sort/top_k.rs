@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 
 op_struct! {
     /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
-    /// the first comes first. NaN counts as greatest, whatever its sign, and 0 as greater than -0.
+    /// the first comes first. NaN of either sign counts as greatest, and 0 as greater than -0.
     TopK = "top_k" {
         /// The number of elements to take.
         k: usize,
@@ -92,7 +92,7 @@ impl Op for TopK {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
-        // XLA compares in IEEE 754's total order, in which a NaN with a sign, such as the log of -1, is the least.
+        // XLA compares in IEEE 754's total order. A NaN with a sign, such as the log of -1, is the least there.
         let x = one_nan(hlo, inputs[0]);
         hlo.op(HloOp::new("chlo.top_k", &[x], results).attributes(attributes))
     }
