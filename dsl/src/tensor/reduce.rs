@@ -111,13 +111,14 @@ macro_rules! reductions {
     };
 }
 
+// rustc prints these lines to a user who calls `x.sum(0)` or `x.max(0.0)`.
 reductions! {
-    sum, sum_axis: accumulate ReduceSum, "The sum";
-    prod, prod_axis: accumulate ReduceProd, "The product";
-    max, max_axis: reduce ReduceMax, "The greatest element (NaN if there is a NaN; -inf or the least integer of an empty axis)";
-    min, min_axis: reduce ReduceMin, "The least element (NaN if there is a NaN; inf or the greatest integer of an empty axis)";
-    all, all_axis: reduce ReduceAnd, "The logical and of the elements (bitwise for integers)";
-    any, any_axis: reduce ReduceOr, "The logical or of the elements (bitwise for integers)";
+    sum, sum_axis /* along axes */: accumulate ReduceSum, "The sum";
+    prod, prod_axis /* along axes */: accumulate ReduceProd, "The product";
+    max, max_axis /* along axes; of two tensors: `maximum` */: reduce ReduceMax, "The greatest element (NaN if there is a NaN; -inf or the least integer of an empty axis)";
+    min, min_axis /* along axes; of two tensors: `minimum` */: reduce ReduceMin, "The least element (NaN if there is a NaN; inf or the greatest integer of an empty axis)";
+    all, all_axis /* along axes */: reduce ReduceAnd, "The logical and of the elements (bitwise for integers)";
+    any, any_axis /* along axes */: reduce ReduceOr, "The logical or of the elements (bitwise for integers)";
 }
 
 macro_rules! cumulative {
