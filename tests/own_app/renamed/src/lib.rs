@@ -2,7 +2,7 @@
 
 use rl::prelude::*;
 
-/// A line.
+/// A straight line: a slope and a value at 0.
 #[derive(Tree, Clone)]
 pub struct Line {
     /// Slope of the line. f32 `[]`
