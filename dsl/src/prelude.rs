@@ -19,6 +19,7 @@ pub use crate::placed::Placed;
 pub use crate::tensor::create::{
     arange, constant, constant_of, eye, full, iota, linspace, one_hot, ones, scalar, zeros,
 };
+pub use crate::tensor::hints::NamesOfOthers as _;
 pub use crate::tensor::{
     IntoTensor, MatrixNorm, Padding, Side, Tensor, atan2, avg_pool, clamp, concatenate,
     conv_general_dilated, conv_transpose, conv1d, conv2d, dot, dot_general, dynamic_slice,

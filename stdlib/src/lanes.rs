@@ -1,6 +1,7 @@
 //! Parts that the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
 
 use crate::agents::{Axes, Cx, Input, Iterated, Learn, checked_metrics};
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// Number of keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the
@@ -56,7 +57,8 @@ impl<S: Tree> Learner<S> {
         let agent = expect_types("learn(..).state", agent, &before.0);
         let store = expect_types("learn(..).store", store, &before.1);
         let metrics = checked_metrics(metrics);
-        (Learner { agent, key, iteration: self.iteration + 1 }, store, metrics, with)
+        let iteration = next_count(self.iteration);
+        (Learner { agent, key, iteration }, store, metrics, with)
     }
 }
 

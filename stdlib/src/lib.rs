@@ -10,6 +10,7 @@
 pub mod agents;
 pub mod anakin;
 pub mod central;
+mod counter;
 pub mod distributions;
 mod expect;
 pub mod host_loop;

@@ -179,13 +179,13 @@ impl Visitor<'_> for AnyNumber {
         f.write_str("f64")
     }
     fn visit_f64<E: Error>(self, value: f64) -> Result<Number, E> {
-        Ok(Number::Constant(value))
+        in_f32(value)
     }
     fn visit_i64<E: Error>(self, value: i64) -> Result<Number, E> {
-        Ok(Number::Constant(value as f64))
+        in_f32(value as f64)
     }
     fn visit_u64<E: Error>(self, value: u64) -> Result<Number, E> {
-        Ok(Number::Constant(value as f64))
+        in_f32(value as f64)
     }
     fn visit_str<E: Error>(self, text: &str) -> Result<Number, E> {
         let index = text.strip_prefix(COLUMN).and_then(|index| index.parse::<i32>().ok());
@@ -194,6 +194,24 @@ impl Visitor<'_> for AnyNumber {
             _ => Err(E::invalid_type(Unexpected::Str(text), &self)),
         }
     }
+}
+
+/// The constant that a setting names. Programs compute with f32: a number that becomes 0 or infinite there is an error.
+fn in_f32<E: Error>(value: f64) -> Result<Number, E> {
+    let single = value as f32;
+    if value != 0.0 && single == 0.0 {
+        let least = f32::from_bits(1);
+        return Err(E::custom(format!(
+            "{value:e} is 0 in f32: the least positive number is {least:e}"
+        )));
+    }
+    if value.is_finite() && single.is_infinite() {
+        let most = f32::MAX;
+        return Err(E::custom(format!(
+            "{value:e} is infinite in f32: the greatest number is {most:e}"
+        )));
+    }
+    Ok(Number::Constant(value))
 }
 
 impl JsonSchema for Number {

@@ -76,10 +76,11 @@ functions! {
     }), POSITIVE, 1e-6;
 
     /// The cube root; that of a negative number is negative.
-    Cbrt = "cbrt", |x| libm::cbrt(x), Some(|b, x, y, t| {
+    Cbrt = "cbrt", |x| libm::cbrt(x), Some(|b, _, y, t| {
+        // 1 / (3 y^2), where y / (3 x) would be NaN at 0 and at infinity.
         let third = b.full_like(y, 1.0 / 3.0);
-        let slope = b.div(y, x);
-        let slope = b.mul(third, slope);
+        let square = b.mul(y, y);
+        let slope = b.div(third, square);
         b.mul(t, slope)
     }), ANY, 1e-6;
 

@@ -1,7 +1,8 @@
 //! The impls that the derive writes.
 
 use crate::fields::{Form, Part, Variant, variants};
-use proc_macro2::TokenStream;
+use proc_macro_crate::{FoundCrate, crate_name};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use std::collections::BTreeSet;
 use syn::ext::IdentExt;
@@ -18,29 +19,38 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     Ok(at_home(quote! { #of #tree }))
 }
 
-/// The code with the crate `podracer_dsl` named as the user's crate knows it: as `podracer::dsl` where the manifest
-/// mentions only the facade.
+/// The code with the crate `podracer_dsl` under the name that it has in the user's crate. A crate that depends only on the
+/// facade `podracer` finds it as the facade's module `dsl`. Dependencies may be renamed.
 fn at_home(code: TokenStream) -> TokenStream {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
-        .map(|folder| std::path::Path::new(&folder).join("Cargo.toml"))
-        .and_then(|path| std::fs::read_to_string(path).ok())
-        .unwrap_or_default();
-    let facade_only = manifest.contains("podracer") && !manifest.contains("podracer-dsl");
-    if facade_only { through_facade(code) } else { code }
+    if let Ok(found) = crate_name("podracer-dsl") {
+        return match found {
+            FoundCrate::Itself => code,
+            FoundCrate::Name(name) => renamed(code, &path_of(&name, false)),
+        };
+    }
+    match crate_name("podracer") {
+        Ok(FoundCrate::Itself) => renamed(code, &path_of("podracer", true)),
+        Ok(FoundCrate::Name(name)) => renamed(code, &path_of(&name, true)),
+        // rustc then says that `podracer_dsl` is missing.
+        Err(_) => code,
+    }
 }
 
-fn through_facade(code: TokenStream) -> TokenStream {
-    use proc_macro2::{Group, TokenTree};
+/// The path, after `::`, of a crate or of its module `dsl`.
+fn path_of(name: &str, facade: bool) -> TokenStream {
+    let name = Ident::new(name, Span::call_site());
+    if facade { quote!(#name::dsl) } else { quote!(#name) }
+}
+
+fn renamed(code: TokenStream, home: &TokenStream) -> TokenStream {
     let mut result = TokenStream::new();
     for token in code {
         match token {
-            TokenTree::Ident(ident) if ident == "podracer_dsl" => {
-                result.extend(quote!(podracer::dsl))
+            TokenTree::Ident(ident) if ident == "podracer_dsl" => result.extend(home.clone()),
+            TokenTree::Group(group) => {
+                let inner = renamed(group.stream(), home);
+                result.extend([TokenTree::Group(Group::new(group.delimiter(), inner))]);
             }
-            TokenTree::Group(group) => result.extend([TokenTree::Group(Group::new(
-                group.delimiter(),
-                through_facade(group.stream()),
-            ))]),
             other => result.extend([other]),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Key;
 use super::discrete::bits_of;
-use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum};
+use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum, select};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 
 /// The layout of a float type.
@@ -47,7 +47,10 @@ impl Key {
     }
 
     /// Draws from the uniform distribution over `[low, high)`, in f32; the bounds are numbers or tensors that broadcast
-    /// to the shape.
+    /// to the shape. `low` if the range is empty.
+    ///
+    /// Numbers in the range may be few: there are 16 f32 numbers in `[1e6, 1e6 + 1)`. A draw that rounds up to `high`
+    /// gives `low` instead: half as many draws round to each bound as to a number between them.
     #[track_caller]
     pub fn uniform_range(
         self,
@@ -58,8 +61,9 @@ impl Key {
         let shape = shape.into_shape();
         let [low, high] = float_bounds("uniform", low, high);
         let unit = self.uniform_of(low.dtype(), &shape);
-        // Rounding may push the product below the bound.
-        maximum(low, unit * (high - low) + low)
+        // Rounding may push the product to the upper bound, or below the lower one.
+        let drawn = unit * (high - low) + low;
+        maximum(low, select(drawn.ge(high), low, drawn))
     }
 
     /// Draws from the normal distribution with mean 0 and variance 1, in f32.

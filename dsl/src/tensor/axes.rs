@@ -7,7 +7,8 @@ use std::fmt;
 /// A shape written as an array, a slice, a `Vec`, or one extent.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
-    label = "expected `[usize; N]`, `&[usize]`, `Vec<usize>` or one `usize`"
+    label = "expected `[usize; N]`, `&[usize]`, `Vec<usize>` or one `usize`",
+    note = "every extent is given, and none is -1: `x.flatten()` gives one axis of all elements"
 )]
 pub trait Shape {
     /// The extent of each axis.

@@ -187,11 +187,13 @@ pub fn avg_pool(
 ) -> Tensor {
     let (window, strides) = (window.into_shape(), strides.into_shape());
     let sum = |x| pool("avg_pool", x, &window, &strides, &padding, ReduceWindowSum::new);
-    if count_include_pad {
-        sum(x) / window.iter().product::<usize>() as f64
+    let wide = x.accumulator();
+    let mean = if count_include_pad {
+        sum(wide) / window.iter().product::<usize>() as f64
     } else {
-        sum(x) / sum(x.ones_like())
-    }
+        sum(wide) / sum(wide.ones_like())
+    };
+    mean.astype(x.dtype())
 }
 
 #[track_caller]

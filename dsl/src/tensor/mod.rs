@@ -14,6 +14,7 @@ mod diagonal;
 mod einsum;
 mod elementwise;
 pub(crate) mod handle;
+pub(crate) mod hints;
 mod indexing;
 mod linalg;
 mod literal;

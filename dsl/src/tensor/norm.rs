@@ -20,7 +20,7 @@ impl Tensor {
     /// The Euclidean norm over all axes.
     #[track_caller]
     pub fn norm(self) -> Tensor {
-        self.square().sum().sqrt()
+        self.accumulator().square().sum().sqrt().astype(self.dtype())
     }
 
     /// The norm of order `order` over some axes, which disappear unless in [`keepdims`](super::keepdims):
@@ -34,15 +34,16 @@ impl Tensor {
             return fail("vector_norm", message, &[self], ty);
         }
         let (axes, stay) = axes.into_reduced();
+        let wide = self.accumulator();
         let norm = match order {
-            0.0 => self.ne(0).astype(ty.dtype).sum_axis(axes.clone()),
-            1.0 => self.abs().sum_axis(axes.clone()),
-            2.0 => self.square().sum_axis(axes.clone()).sqrt(),
-            f64::INFINITY => self.abs().max_axis(axes.clone()),
-            f64::NEG_INFINITY => self.abs().min_axis(axes.clone()),
-            order => self.abs().pow(order).sum_axis(axes.clone()).pow(1.0 / order),
+            0.0 => wide.ne(0).astype(wide.dtype()).sum_axis(axes.clone()),
+            1.0 => wide.abs().sum_axis(axes.clone()),
+            2.0 => wide.square().sum_axis(axes.clone()).sqrt(),
+            f64::INFINITY => wide.abs().max_axis(axes.clone()),
+            f64::NEG_INFINITY => wide.abs().min_axis(axes.clone()),
+            order => wide.abs().pow(order).sum_axis(axes.clone()).pow(1.0 / order),
         };
-        restored(norm, self, &axes, stay)
+        restored(norm, self, &axes, stay).astype(ty.dtype)
     }
 
     /// The norm of each matrix in the last two axes. The spectral and nuclear norms need singular values, which are not

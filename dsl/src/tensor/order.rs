@@ -62,7 +62,7 @@ impl Tensor {
     }
 
     /// Linear interpolation at `self` between the points `(points, values)`, both `[n]`, with `points` rising; the first
-    /// and the last value beyond them. The shape of `self`. NumPy's `interp`.
+    /// and the last value beyond them, and NaN at NaN. The shape of `self`. NumPy's `interp`.
     #[track_caller]
     pub fn interp(self, points: impl IntoTensor, values: impl IntoTensor) -> Tensor {
         let _scope = scope("interp");
@@ -88,9 +88,12 @@ impl Tensor {
         let width = points.take(above, 0) - x0;
         let rise = values.take(above, 0) - y0;
         let same = width.eq(0);
-        let between = select(same, y0, y0 + (self - x0) / select(same, 1, width) * rise);
+        // The difference of equal infinities is NaN.
+        let flat = same | (rise.is_nan() & y0.is_inf() & y0.eq(values.take(above, 0)));
+        let between = select(flat, y0, y0 + (self - x0) / select(same, 1, width) * rise);
         let from_below = select(self.lt(points.index(0)), values.index(0), between);
-        select(self.gt(points.index(-1)), values.index(-1), from_below)
+        let inside = select(self.gt(points.index(-1)), values.index(-1), from_below);
+        select(self.is_nan(), self, inside)
     }
 
     /// The quantiles `q`, in [0, 1], of all elements, with linear interpolation between the two nearest. The shape of
@@ -114,7 +117,8 @@ impl Tensor {
             let message = format!("expected floats, at least one along axis {axis}, got {ty}");
             return fail("quantile", message, &[self], ty);
         }
-        let values = self.move_axis(axis as isize, 0);
+        // In f16 the place would be exact below 2048 only.
+        let (values, q) = (self.move_axis(axis as isize, 0).accumulator(), q.accumulator());
         let last = ty.shape[axis] as i32 - 1;
         let place = q * last;
         let (low, high) = (place.floor(), place.ceil());
@@ -134,8 +138,9 @@ impl Tensor {
             let at = |place| sorted.take(smallest(place), 0);
             (at(low), at(high))
         };
-        let value = below * (1 - share) + above * share;
-        select(values.is_nan().any_axis(0), f64::NAN, value)
+        // For a whole place, an infinite neighbour times 0 would be NaN.
+        let value = select(share.eq(0), below, below * (1 - share) + above * share);
+        select(values.is_nan().any_axis(0), f64::NAN, value).astype(ty.dtype)
     }
 
     /// The place of each element of a vector `[n]` in ascending order, from 0. Equal elements are in their order. i32 `[n]`

@@ -1,5 +1,8 @@
 //! Reductions and scans along axes. Without `_axis` they reduce all axes to a scalar; `_axis` takes axes, which
 //! disappear, or `keepdims(axes)`, which stay with extent 1.
+//!
+//! Sums, products and statistics of f16 and bf16 are computed in f32 and rounded once, as in `jax.numpy`. Running
+//! reductions are computed in the tensor's own type.
 
 use super::{Axes, Tensor, emit1, poison, resolve_axes, resolve_axis, unary};
 use podracer_compiler::{DType, Op, TensorType, ops};
@@ -70,26 +73,37 @@ fn reduce<O: Op>(
     emit1(op(axes), &[x], guess)
 }
 
+/// [`reduce`] in the dtype of [`Tensor::accumulator`], rounded once at the end.
+#[track_caller]
+fn accumulate<O: Op>(
+    name: &str,
+    x: Tensor,
+    axes: Vec<isize>,
+    op: impl FnOnce(Vec<usize>) -> O,
+) -> Tensor {
+    reduce(name, x.accumulator(), axes, op).astype(x.dtype())
+}
+
 fn all(x: Tensor) -> Vec<isize> {
     (0..x.rank() as isize).collect()
 }
 
 macro_rules! reductions {
-    ($($all:ident, $axis:ident: $op:ident, $doc:literal;)*) => {
+    ($($all:ident, $axis:ident: $reduce:ident $op:ident, $doc:literal;)*) => {
         /// Reductions of axes by one op.
         impl Tensor {
             $(
                 #[doc = concat!($doc, " over all axes.")]
                 #[track_caller]
                 pub fn $all(self) -> Tensor {
-                    reduce(stringify!($all), self, all(self), ops::$op::new)
+                    $reduce(stringify!($all), self, all(self), ops::$op::new)
                 }
 
                 #[doc = concat!($doc, " over some axes, which disappear unless in [`keepdims`].")]
                 #[track_caller]
                 pub fn $axis(self, axes: impl ReducedAxes) -> Tensor {
                     let (axes, stay) = axes.into_reduced();
-                    let reduced = reduce(stringify!($axis), self, axes.clone(), ops::$op::new);
+                    let reduced = $reduce(stringify!($axis), self, axes.clone(), ops::$op::new);
                     restored(reduced, self, &axes, stay)
                 }
             )*
@@ -97,13 +111,14 @@ macro_rules! reductions {
     };
 }
 
+// rustc prints these lines to a user who calls `x.sum(0)` or `x.max(0.0)`.
 reductions! {
-    sum, sum_axis: ReduceSum, "The sum";
-    prod, prod_axis: ReduceProd, "The product";
-    max, max_axis: ReduceMax, "The greatest element (NaN if there is a NaN; -inf or the least integer of an empty axis)";
-    min, min_axis: ReduceMin, "The least element (NaN if there is a NaN; inf or the greatest integer of an empty axis)";
-    all, all_axis: ReduceAnd, "The logical and of the elements (bitwise for integers)";
-    any, any_axis: ReduceOr, "The logical or of the elements (bitwise for integers)";
+    sum, sum_axis /* along axes */: accumulate ReduceSum, "The sum";
+    prod, prod_axis /* along axes */: accumulate ReduceProd, "The product";
+    max, max_axis /* along axes; of two tensors: `maximum` */: reduce ReduceMax, "The greatest element (NaN if there is a NaN; -inf or the least integer of an empty axis)";
+    min, min_axis /* along axes; of two tensors: `minimum` */: reduce ReduceMin, "The least element (NaN if there is a NaN; inf or the greatest integer of an empty axis)";
+    all, all_axis /* along axes */: reduce ReduceAnd, "The logical and of the elements (bitwise for integers)";
+    any, any_axis /* along axes */: reduce ReduceOr, "The logical or of the elements (bitwise for integers)";
 }
 
 macro_rules! cumulative {
@@ -137,6 +152,16 @@ cumulative! {
 
 /// Statistics and positions.
 impl Tensor {
+    /// This tensor in the type of its sums: f32 for f16 and bf16, else its own type, unchanged.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn accumulator(self) -> Tensor {
+        match self.dtype() {
+            DType::F16 | DType::BF16 => self.astype(DType::F32),
+            _ => self,
+        }
+    }
+
     /// The mean over all axes.
     #[track_caller]
     pub fn mean(self) -> Tensor {
@@ -148,14 +173,14 @@ impl Tensor {
     pub fn mean_axis(self, axes: impl ReducedAxes) -> Tensor {
         let ty = self.ty();
         let (axes, stay) = axes.into_reduced();
-        let sum = reduce("mean", self, axes.clone(), ops::ReduceSum::new);
+        let sum = reduce("mean", self.accumulator(), axes.clone(), ops::ReduceSum::new);
         let sum = restored(sum, self, &axes, stay);
         let count = (ty.elements() / sum.elements().max(1)).max(1);
         if !ty.dtype.is_float() {
             let message = format!("expected floats, got {ty}: cast with `.astype(F32)`");
             return super::fail("mean", message, &[sum], sum.ty());
         }
-        sum / count as f64
+        (sum / count as f64).astype(ty.dtype)
     }
 
     /// The variance over all axes: the mean of the squared differences from the mean.
@@ -168,21 +193,22 @@ impl Tensor {
     #[track_caller]
     pub fn var_axis(self, axes: impl ReducedAxes) -> Tensor {
         let (axes, stay) = axes.into_reduced();
-        let centered = self - self.mean_axis(keepdims(axes.clone()));
+        let wide = self.accumulator();
+        let centered = wide - wide.mean_axis(keepdims(axes.clone()));
         let variance = centered.square().mean_axis(axes.clone());
-        restored(variance, self, &axes, stay)
+        restored(variance, self, &axes, stay).astype(self.dtype())
     }
 
     /// The standard deviation over all axes.
     #[track_caller]
     pub fn std(self) -> Tensor {
-        self.var().sqrt()
+        self.accumulator().var().sqrt().astype(self.dtype())
     }
 
     /// The standard deviation over some axes, which disappear unless in [`keepdims`].
     #[track_caller]
     pub fn std_axis(self, axes: impl ReducedAxes) -> Tensor {
-        self.var_axis(axes).sqrt()
+        self.accumulator().var_axis(axes).sqrt().astype(self.dtype())
     }
 
     /// The position of the greatest element along an axis, which disappears; the first of several. i32
@@ -201,12 +227,13 @@ impl Tensor {
     #[track_caller]
     pub fn logsumexp(self, axes: impl ReducedAxes) -> Tensor {
         let (axes, stay) = axes.into_reduced();
-        let max = crate::stop_gradient(self.max_axis(axes.clone()));
+        let wide = self.accumulator();
+        let max = crate::stop_gradient(wide.max_axis(axes.clone()));
         // An infinite maximum must not make inf - inf.
         let max = super::select(max.is_finite(), max, max.zeros_like());
-        let shifted = self - keep_axes(max, self, &axes);
+        let shifted = wide - keep_axes(max, wide, &axes);
         let log = shifted.exp().sum_axis(axes.clone()).log() + max;
-        restored(log, self, &axes, stay)
+        restored(log, self, &axes, stay).astype(self.dtype())
     }
 
     /// The softmax along an axis: probabilities proportional to exp(x).
@@ -215,9 +242,11 @@ impl Tensor {
         if resolve_axis("softmax", axis, self.rank()).is_none() {
             return poison(self.ty());
         }
-        let max = crate::stop_gradient(self.max_axis(axis));
-        let weights = (self - keep_axes(max, self, &[axis])).exp();
-        weights / keep_axes(weights.sum_axis(axis), weights, &[axis])
+        let wide = self.accumulator();
+        let max = crate::stop_gradient(wide.max_axis(axis));
+        let weights = (wide - keep_axes(max, wide, &[axis])).exp();
+        let shares = weights / keep_axes(weights.sum_axis(axis), weights, &[axis]);
+        shares.astype(self.dtype())
     }
 
     /// The logarithm of [`Tensor::softmax`], exact for small probabilities.
@@ -226,9 +255,11 @@ impl Tensor {
         if resolve_axis("log_softmax", axis, self.rank()).is_none() {
             return poison(self.ty());
         }
-        let max = crate::stop_gradient(self.max_axis(axis));
-        let shifted = self - keep_axes(max, self, &[axis]);
-        shifted - keep_axes(shifted.exp().sum_axis(axis).log(), shifted, &[axis])
+        let wide = self.accumulator();
+        let max = crate::stop_gradient(wide.max_axis(axis));
+        let shifted = wide - keep_axes(max, wide, &[axis]);
+        let logs = shifted - keep_axes(shifted.exp().sum_axis(axis).log(), shifted, &[axis]);
+        logs.astype(self.dtype())
     }
 }
 

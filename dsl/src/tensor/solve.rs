@@ -3,7 +3,7 @@
 //! Householder's method is backward stable without pivoting, and every step of it has a derivative. Its loop has a step
 //! for each column, which is for matrices of tens of rows, such as those of a filter or a Gaussian.
 
-use super::create::eye;
+use super::create::{self, eye};
 use super::linalg::householder;
 use super::{Tensor, dot, fail, poison, select, triangular_solve};
 use crate::control::vmap;
@@ -43,6 +43,9 @@ impl Tensor {
         if !batch.is_empty() {
             return vmap((self, b), |(a, b)| a.solve(b));
         }
+        if n == 0 {
+            return b;
+        }
         let columns = if b_ty.rank() == 1 { b.expand_dims(1) } else { b };
         let (q, r) = self.qr();
         let x = triangular_solve(r, dot(q.transpose(), columns), TriangularSolve::upper());
@@ -64,7 +67,7 @@ impl Tensor {
         }
     }
 
-    /// The determinant of each matrix.
+    /// The determinant of each matrix; 1 of an empty matrix `[0, 0]`.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -123,6 +126,9 @@ fn scalars(ty: &TensorType) -> TensorType {
 #[track_caller]
 fn triangle(x: Tensor) -> (Tensor, Tensor) {
     let ty = x.ty();
+    if ty.shape[0] == 0 {
+        return (create::ones(ty.dtype, []), create::zeros(ty.dtype, [0]));
+    }
     let (r, (vectors, _)) = householder(x);
     let turned = vectors.ne(0).any_axis(1);
     let signs = select(turned, -1, 1).astype(ty.dtype);

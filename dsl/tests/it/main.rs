@@ -7,6 +7,7 @@ mod combinators;
 mod debug;
 mod derivatives;
 mod division;
+mod edges;
 mod enums;
 mod functions;
 mod golden;

@@ -88,6 +88,8 @@ impl<S: ActorCriticSettings, O: Optimizer> ActorCriticAgent<S, O> {
     #[track_caller]
     pub(super) fn last_learning_rate(&self, iteration: Tensor) -> Tensor {
         let steps = self.settings.gradient_steps() as i32;
+        // The product stays below 2^31.
+        let iteration = iteration.minimum((i32::MAX - (steps - 1)) / steps.max(1));
         rate(&self.settings, self.iterations).value(iteration * steps + (steps - 1))
     }
 

@@ -14,6 +14,7 @@ use super::{
     Step, Task, View, Window, Windows, epsilon_greedy, epsilon_ladder, no_frames, stack_frame,
     stacked_space,
 };
+use crate::counter::{next_count, next_of_period};
 use crate::optim::{Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -153,7 +154,7 @@ impl Dqn {
                 let loss = loss(&network, &target);
                 (loss.loss, loss)
             });
-        let steps = steps + 1;
+        let steps = next_of_period(steps, self.settings.target_period);
         let due = steps.rem(self.settings.target_period as i32).eq(0);
         let moved = incremental_update(&online.params, &target, self.settings.target_tau);
         let target = tree_select(due, &moved, &target);
@@ -238,6 +239,6 @@ impl LearnFromReplay for Dqn {
     }
 
     fn next_iteration(&self, state: DqnState, _: Tensor, cx: &Cx) -> DqnState {
-        DqnState { epsilon: self.scheduled(cx.iteration + 1), ..state }
+        DqnState { epsilon: self.scheduled(next_count(cx.iteration)), ..state }
     }
 }

@@ -6,6 +6,7 @@
 use super::any::typed;
 use super::replayed::{Batch, KeptStep, Outcome, Rate, Replayed, ReplayedMetrics, ReplayedState};
 use super::{Axes, Cx, LearnFromReplay, RolloutOf, RolloutShape, Windows};
+use crate::counter::later;
 use crate::replay::{Replay, Stored};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
@@ -241,7 +242,7 @@ impl<A: LearnFromReplay> Replayed<A> {
         key: Key,
         cx: &Cx,
     ) -> Draws {
-        let later = cx.iteration + AHEAD as i32;
+        let later = later(cx.iteration, AHEAD as i32);
         let ((), (indices, weights, ages)) = scan((), 0..sizes.gradient_steps, |(), step| {
             let cx = Cx { key: key.fold_in(step), iteration: later, axes: cx.axes.clone() };
             let sample = replay.sample(stored, self.settings.batch, cx.key.again(), &cx);

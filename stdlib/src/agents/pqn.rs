@@ -17,6 +17,7 @@ use super::{
     Task, Torso, TorsoNet, View, epsilon_greedy, scan_mean, step_weights,
 };
 use crate::Number;
+use crate::counter::next_count;
 use crate::losses::{l2_loss, pick};
 use crate::nn::{Activation, Initializer, Mlp};
 use crate::optim::{Optimizer, RAdam, Schedule, radam};
@@ -371,6 +372,6 @@ impl<O: Optimizer> Learn for Pqn<O> {
             online.gradient_step(&self.optimizer, &axes, step)
         });
         let metrics = PqnMetrics { loss, action_value, epsilon };
-        (PqnState { online, epsilon: self.epsilon.value(iteration + 1) }, (), metrics)
+        (PqnState { online, epsilon: self.epsilon.value(next_count(iteration)) }, (), metrics)
     }
 }

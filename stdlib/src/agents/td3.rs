@@ -12,6 +12,7 @@ use super::{
     UnitBox, Window, Windows,
 };
 use crate::Number;
+use crate::counter::next_of_period;
 use crate::losses::{clipped_double_q_learning, target_policy_smoothing};
 use crate::nn::Ensemble;
 use crate::optim::{Adam, Flatten, Optimizer, incremental_update};
@@ -250,7 +251,7 @@ impl<O: Optimizer> LearnFromReplay for Td3<O> {
             batch.critic_step(critics, &self.critic_optimizer, axes, |critics| {
                 self.errors(critics, &targets, batch, key)
             });
-        let steps = steps + 1;
+        let steps = next_of_period(steps, policy_period);
         let stays = (actor.clone(), targets.clone());
         let turn = || {
             let (actor, loss) = actor.gradient_step(&self.actor_optimizer, axes, |actor| {

@@ -1,6 +1,7 @@
 //! The categorical distribution.
 
 use super::{Distribution, weighted};
+use crate::losses::is_index;
 use podracer_dsl::prelude::*;
 
 /// Distribution of one of `A` values, with probabilities softmax(logits). A logit of -inf is a value that never comes.
@@ -36,13 +37,14 @@ impl Distribution for Categorical {
         key.categorical(self.logits)
     }
 
-    /// The log-probability `f32[..]` of values `i32[..]`.
+    /// The log-probability `f32[..]` of values `i32[..]`; -inf for a value that is not one of the `A`.
     #[track_caller]
     fn log_prob(&self, value: Tensor) -> Tensor {
         let log_probs = self.log_probs();
         let chosen = iota(I32, log_probs.shape(), -1).eq(value.expand_dims(-1));
         // A select, not a product with a one-hot vector: 0 * -inf would be NaN.
-        select(chosen, log_probs, 0.0).sum_axis(-1)
+        let log_prob = select(chosen, log_probs, 0.0).sum_axis(-1);
+        select(is_index(value, log_probs), log_prob, f64::NEG_INFINITY)
     }
 
     /// The entropy in nats, `f32[..]`.

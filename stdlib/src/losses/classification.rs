@@ -1,6 +1,6 @@
 //! Cross entropies of classes, with optax's names.
 
-use super::pick;
+use super::{is_index, pick};
 use podracer_dsl::prelude::*;
 
 /// The cross entropy of logits `f32[.., A]` and soft labels, probabilities `f32[.., A]`: `-sum_a labels_a log softmax_a`,
@@ -11,11 +11,13 @@ pub fn softmax_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor {
     -(labels * logits.log_softmax(-1)).sum_axis(-1)
 }
 
-/// The cross entropy of logits `f32[.., A]` and the right class of each, `i32[..]`: `-log softmax_label`, `f32[..]`.
+/// The cross entropy of logits `f32[.., A]` and the right class of each, `i32[..]`: `-log softmax_label`, `f32[..]`. NaN for a
+/// class that does not exist, as in optax.
 #[track_caller]
 pub fn softmax_cross_entropy_with_integer_labels(logits: Tensor, labels: Tensor) -> Tensor {
     let _scope = scope("softmax_cross_entropy_with_integer_labels");
-    logits.logsumexp(-1) - pick(logits, labels)
+    let loss = logits.logsumexp(-1) - pick(logits, labels);
+    select(is_index(labels, logits), loss, f64::NAN)
 }
 
 /// The cross entropy of yes-or-no questions, element by element: logits and labels, probabilities of yes, are of one

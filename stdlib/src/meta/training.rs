@@ -4,6 +4,7 @@ use super::{Arms, BanditSettings, LpgRule, LpgShape, UpdateRule};
 use crate::Number;
 use crate::agents::{Axes, Input, Learn, LearnedAgent, Networks, Optimized, Predictor, RolloutOf};
 use crate::anakin::{AgentLoop, Episodes, LoopState};
+use crate::counter::next_count;
 use crate::distributions::Distribution;
 use crate::optim::{Adam, Optimizer, adam};
 use podracer_dsl::prelude::*;
@@ -236,7 +237,7 @@ where
         });
         let metrics = tree_map(&metrics, |all| self.axes.mean(all.mean()));
         let episodes = tree_map(&episodes, |all| all.sum().reshape([1]));
-        let state = MetaState { rule, arms, iteration: iteration + 1 };
+        let state = MetaState { rule, arms, iteration: next_count(iteration) };
         (
             Placed { replicated: state, sharded: lives },
             Placed { replicated: metrics, sharded: episodes },

@@ -26,13 +26,15 @@ impl LayerNorm {
         LayerNorm { scale: ones(F32, [n]), bias: zeros(F32, [n]), epsilon: 1e-6 }
     }
 
-    /// Applies the layer: `f32[.., n]` to `f32[.., n]`.
+    /// Applies the layer: `f32[.., n]` to `f32[.., n]`. f16 and bf16 are computed in f32, and the result has the type of `x`.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let _scope = scope("LayerNorm::apply");
-        let centered = x - x.mean_axis(keepdims(-1));
+        let [wide, scale, bias] = [x, self.scale, self.bias].map(Tensor::accumulator);
+        let centered = wide - wide.mean_axis(keepdims(-1));
         let variance = centered.square().mean_axis(keepdims(-1));
-        centered * ((variance + self.epsilon).rsqrt() * self.scale) + self.bias
+        let y = centered * ((variance + self.epsilon).rsqrt() * scale) + bias;
+        y.astype(x.dtype())
     }
 }
 
@@ -58,11 +60,12 @@ impl RmsNorm {
         RmsNorm { scale: ones(F32, [n]), epsilon: 1e-6 }
     }
 
-    /// Applies the layer: `f32[.., n]` to `f32[.., n]`.
+    /// Applies the layer: `f32[.., n]` to `f32[.., n]`. f16 and bf16 are computed in f32, and the result has the type of `x`.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let _scope = scope("RmsNorm::apply");
-        let mean = x.square().mean_axis(keepdims(-1));
-        x * ((mean + self.epsilon).rsqrt() * self.scale)
+        let [wide, scale] = [x, self.scale].map(Tensor::accumulator);
+        let mean = wide.square().mean_axis(keepdims(-1));
+        (wide * ((mean + self.epsilon).rsqrt() * scale)).astype(x.dtype())
     }
 }

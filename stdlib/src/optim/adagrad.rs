@@ -2,6 +2,7 @@
 
 use super::{Optimizer, Schedule, no_updates, times};
 use crate::Number;
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// Adagrad: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization", 2011,
@@ -63,6 +64,6 @@ impl Optimizer for Adagrad {
             let root = (select(positive, sum, 1.0) + self.eps).rsqrt();
             times(-learning_rate, select(positive, root, 0.0) * g)
         });
-        (updates, AdagradState { count: state.count + 1, sum_of_squares })
+        (updates, AdagradState { count: next_count(state.count), sum_of_squares })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Optimizer, Schedule, bias_correction, no_updates, times, zeros_like};
 use crate::Number;
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// Adam: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1:
@@ -77,11 +78,12 @@ impl Adam {
         params: &P,
     ) -> (P, AdamState<P>) {
         let &Adam { b1, b2, eps, eps_root, weight_decay, nesterov, .. } = self;
-        let count = state.count + 1;
+        let count = next_count(state.count);
         let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b1) * g + b1 * mu);
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - b2) * g.square() + b2 * nu);
         let mean = if nesterov {
-            let (of_mu, of_g) = (bias_correction(b1, count + 1), bias_correction(b1, count));
+            let (of_mu, of_g) =
+                (bias_correction(b1, next_count(count)), bias_correction(b1, count));
             mu.zip_with(&grads, |mu, g| {
                 let (of_mu, of_g) = (of_mu.astype(mu.dtype()), of_g.astype(g.dtype()));
                 b1 * (mu / of_mu) + (1.0 - b1) * (g / of_g)

@@ -5,7 +5,8 @@ use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// Scales all gradients together so that their global norm is at most `max_norm`: Pascanu, Mikolov and Bengio, "On the
-/// difficulty of training recurrent neural networks", 2013, algorithm 1.
+/// difficulty of training recurrent neural networks", 2013, algorithm 1. A `max_norm` of 0 gives zeros, and an infinite one
+/// leaves finite gradients unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct ClipByGlobalNorm {
     /// The greatest norm that passes unchanged.
@@ -36,8 +37,10 @@ impl Optimizer for ClipByGlobalNorm {
 
     #[track_caller]
     fn update<P: Tree>(&self, grads: P, _state: (), _params: &P) -> (P, ()) {
-        // 1 where the norm is small enough, and then without a derivative.
-        let factor = self.max_norm / global_norm(&grads).maximum(self.max_norm);
+        let norm = global_norm(&grads);
+        // 1 if the norm is small enough, and then without a derivative. A quotient would be NaN for two zeros or infinities.
+        let within = norm.le(self.max_norm);
+        let factor = select(within, 1.0, self.max_norm / select(within, 1.0, norm));
         (tree_map(&grads, |g| times(factor, g)), ())
     }
 }

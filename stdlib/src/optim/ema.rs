@@ -2,6 +2,7 @@
 
 use super::{Optimizer, bias_correction, no_updates, zeros_like};
 use crate::Number;
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// The exponential average of what it is given, in its place: `optax.ema`.
@@ -46,7 +47,7 @@ impl Optimizer for Ema {
     #[track_caller]
     fn update<P: Tree>(&self, grads: P, state: EmaState<P>, _params: &P) -> (P, EmaState<P>) {
         let decay = self.decay;
-        let count = state.count + 1;
+        let count = next_count(state.count);
         let ema = grads.zip_with(&state.ema, |g, mean| (1.0 - decay) * g + decay * mean);
         let given = if self.debias {
             let correction = bias_correction(decay, count);

@@ -1,6 +1,7 @@
 //! Lion: steps by the sign of the gradients' mean.
 
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// Lion: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023, algorithm 2:
@@ -59,6 +60,6 @@ impl Optimizer for Lion {
             times(-learning_rate, direction + weight_decay * param)
         });
         let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b2) * g + b2 * mu);
-        (updates, LionState { count: state.count + 1, mu })
+        (updates, LionState { count: next_count(state.count), mu })
     }
 }

@@ -92,7 +92,10 @@ pub fn apply_updates<P: Tree>(params: P, updates: P) -> P {
 /// The Euclidean norm over all leaves, `f32[]`. Its derivative is 0 where all are 0.
 #[track_caller]
 pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
-    let squares = tree.leaves().into_iter().map(|leaf| leaf.square().sum().astype(F32));
+    let squares = tree.leaves().into_iter().map(|leaf| {
+        // Squares of f16 overflow at 256.
+        leaf.accumulator().square().sum().astype(F32)
+    });
     let square = squares.sum::<Tensor>();
     let none = square.eq(0.0);
     // The root of 0 has no derivative.

@@ -1,6 +1,7 @@
 //! Gradients gathered over several steps, for batches that do not fit at once.
 
 use super::{Optimizer, no_updates, zeros_like};
+use crate::counter::next_count;
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
@@ -72,7 +73,7 @@ impl<O: Optimizer> Optimizer for MultiSteps<O> {
                 let (updates, inner) = self.inner.update(cast, inner.clone(), params);
                 let state = MultiStepsState {
                     mini_step: no_updates(),
-                    gradient_step: gradient_step + 1,
+                    gradient_step: next_count(gradient_step),
                     inner,
                     mean: zeros_like(&mean),
                 };

@@ -2,6 +2,7 @@
 
 use super::{AdamState, Optimizer, Schedule, bias_correction, no_updates, times, zeros_like};
 use crate::Number;
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// Rectified Adam: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020, algorithm 2. While the second
@@ -57,7 +58,7 @@ impl Optimizer for RAdam {
     fn update<P: Tree>(&self, grads: P, state: AdamState<P>, _: &P) -> (P, AdamState<P>) {
         let &RAdam { b1, b2, eps, eps_root, threshold, .. } = self;
         let rate = self.learning_rate.value(state.count);
-        let count = state.count + 1;
+        let count = next_count(state.count);
         let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b1) * g + b1 * mu);
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - b2) * g.square() + b2 * nu);
         let (of_mu, of_nu) = (bias_correction(b1, count), bias_correction(b2, count));

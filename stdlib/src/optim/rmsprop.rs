@@ -3,6 +3,7 @@
 use super::sgd::follow;
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use crate::Number;
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// RMSProp: Tieleman and Hinton, "Lecture 6.5", 2012; `centered` as Graves, "Generating Sequences With Recurrent Neural
@@ -112,6 +113,6 @@ impl Optimizer for RmsProp {
             }
             None => (go, None),
         };
-        (go, RmsPropState { count: state.count + 1, nu, mu, trace })
+        (go, RmsPropState { count: next_count(state.count), nu, mu, trace })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use crate::Number;
+use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
 /// Gradient descent: `update_t = -learning_rate m_t` with `m_t = g_t + momentum m_{t-1}`, or Nesterov's `g_t + momentum m_t`:
@@ -70,6 +71,7 @@ impl Optimizer for Sgd {
             }
             None => (grads, None),
         };
-        (tree_map(&go, |go| times(-learning_rate, go)), SgdState { count: state.count + 1, trace })
+        let count = next_count(state.count);
+        (tree_map(&go, |go| times(-learning_rate, go)), SgdState { count, trace })
     }
 }

@@ -261,9 +261,18 @@ fn canonical(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
         return x;
     }
     let zero = hlo_splat(hlo, &ty, Scalar::zero(ty.dtype));
-    let nan = hlo_splat(hlo, &ty, Scalar::Float(f64::NAN));
     let is_zero = hlo_compare(hlo, "EQ", x, zero);
     let x = hlo_select(hlo, is_zero, zero, x);
+    one_nan(hlo, x)
+}
+
+/// Numbers with one NaN, which is positive.
+fn one_nan(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
+    let ty = hlo.ty(x);
+    if !ty.dtype.is_float() {
+        return x;
+    }
+    let nan = hlo_splat(hlo, &ty, Scalar::Float(f64::NAN));
     let is_nan = hlo_compare(hlo, "NE", x, x);
     hlo_select(hlo, is_nan, nan, x)
 }

@@ -1,6 +1,6 @@
 //! `top_k`: the greatest elements along the last axis.
 
-use super::{for_each_line, order, take_along};
+use super::{for_each_line, one_nan, order, take_along};
 use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloResults, HloValue};
@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 
 op_struct! {
     /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
-    /// the first comes first. NaN counts as greatest, and 0 as greater than -0.
+    /// the first comes first. NaN of either sign counts as greatest, and 0 as greater than -0.
     TopK = "top_k" {
         /// The number of elements to take.
         k: usize,
@@ -35,6 +35,8 @@ impl TopK {
             sample(2, ramp(DType::I32, [2, 3, 2])),
             sample(6, Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])),
             sample(8, Array::floats(DType::F32, [8], &peculiar)).not_differentiable(),
+            sample(8, Array::floats(DType::F32, [8], &peculiar.map(|x| -x))).not_differentiable(),
+            sample(1, Array::floats(DType::BF16, [2], &[1.0, -f64::NAN])).not_differentiable(),
             sample(1, ramp(DType::F64, [3])),
         ]
     }
@@ -90,7 +92,9 @@ impl Op for TopK {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
-        hlo.op(HloOp::new("chlo.top_k", inputs, results).attributes(attributes))
+        // XLA compares in IEEE 754's total order. A NaN with a sign, such as the log of -1, is the least there.
+        let x = one_nan(hlo, inputs[0]);
+        hlo.op(HloOp::new("chlo.top_k", &[x], results).attributes(attributes))
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
     epsilon_greedy, epsilon_ladder,
 };
 use crate::Number;
+use crate::counter::next_of_period;
 use crate::nn::{Activation, ConvNet, LstmState};
 use crate::optim::{Optimizer, adam, periodic_update};
 use crate::returns::TxPair;
@@ -328,8 +329,9 @@ impl<O: Optimizer> LearnFromReplay for R2d2<O> {
                 R2d2Metrics { loss, error: terms.errors.abs().mean(), value: terms.values.mean() };
             (loss, (metrics, terms.priority))
         });
-        let steps = done + 1;
-        let target = periodic_update(&online.params, &target, steps, self.settings.target_period);
+        let period = self.settings.target_period;
+        let steps = next_of_period(done, period);
+        let target = periodic_update(&online.params, &target, steps, period);
         (R2d2State { online, target, steps }, priorities, metrics)
     }
 }

@@ -14,6 +14,7 @@ use super::{
     Act, Agent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, OffPolicySettings, Optimized,
     Rollout, Step, TorsoMlp, Transition, UnitBox, View, Window, Windows, scan_mean,
 };
+use crate::counter::next_of_period;
 use crate::distributions::{Categorical, Distribution, TanhNormal};
 use crate::losses::{
     discrete_soft_actor_loss, discrete_soft_q_learning, pick, soft_actor_loss, soft_q_learning,
@@ -379,7 +380,7 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
             batch.critic_step(critics, &self.optimizers.critics, axes, |critics| {
                 self.errors(critics, (&targets, &actor.params, now), batch, noise.index(0))
             });
-        let steps = steps + 1;
+        let steps = next_of_period(steps, policy_period);
         let policy = (actor, temperature);
         let (policy, [actor_loss, entropy]) = if policy_period <= 1 {
             self.policy_step(policy, &critics.params, batch, noise.index(1), axes)
