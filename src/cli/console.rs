@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 use std::mem::replace;
-use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::run_directory::{Message, MessageKind};
+use crate::run_directory::{Folder, Message, MessageKind};
 
 /// Greatest number of messages that wait for a run directory.
 const WAITING: usize = 100;
@@ -29,7 +28,7 @@ enum Recorded {
     /// There is no run yet: they wait for one.
     Waiting(Vec<Message>),
     /// They are added to the file of this run directory.
-    In(PathBuf),
+    In(Folder),
 }
 
 /// An error in writing to standard output.
@@ -73,20 +72,21 @@ impl Console<'_> {
         match &mut self.recorded {
             Recorded::Waiting(messages) if messages.len() < WAITING => messages.push(message),
             Recorded::Waiting(_) => {}
-            Recorded::In(run) => drop(message.add_to(run)),
+            Recorded::In(run) => drop(message.add_to(&run.inside())),
         }
     }
 
     /// Writes the messages so far, and those that follow, into a run directory.
-    pub(super) fn keep_in(&mut self, run: &Path) {
-        if let Recorded::Waiting(messages) = replace(&mut self.recorded, Recorded::In(run.into())) {
-            messages.iter().for_each(|message| drop(message.add_to(run)));
+    pub(super) fn keep_in(&mut self, run: &Folder) {
+        let recorded = replace(&mut self.recorded, Recorded::In(run.clone()));
+        if let Recorded::Waiting(messages) = recorded {
+            messages.iter().for_each(|message| drop(message.add_to(&run.inside())));
         }
     }
 
     /// Writes the messages of `f` into a run directory: that of one of several runs.
-    pub(super) fn of_run<R>(&mut self, run: &Path, f: impl FnOnce(&mut Self) -> R) -> R {
-        let before = replace(&mut self.recorded, Recorded::In(run.into()));
+    pub(super) fn of_run<R>(&mut self, run: &Folder, f: impl FnOnce(&mut Self) -> R) -> R {
+        let before = replace(&mut self.recorded, Recorded::In(run.clone()));
         let result = f(self);
         self.recorded = before;
         result

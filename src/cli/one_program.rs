@@ -192,7 +192,8 @@ impl OneProgram<'_> {
             let path = folder.join(&planned.folder);
             let directory = RunDirectory::create(Some(&path), &ready.settings, &ready.recorded)?;
             let session = Session::beginning(ready, directory, started);
-            console.of_run(&path, |console| session.tell_beginning(console));
+            let folder = session.directory.folder().clone();
+            console.of_run(&folder, |console| session.tell_beginning(console));
             let totals = RunTotals::new(started, Counters::default(), Vec::new());
             members.push(Some(Member { session, run, totals }));
         }
@@ -218,8 +219,8 @@ impl OneProgram<'_> {
                 let before = totals.counters.iterations;
                 totals.record(&call, (began, ended), &mut session.directory)?;
                 let at = (before, &mut *totals);
-                let path = session.directory.path().to_owned();
-                let stands = console.of_run(&path, |console| {
+                let folder = session.directory.folder().clone();
+                let stands = console.of_run(&folder, |console| {
                     let with = (&mut *console, interrupt);
                     let after = session.after_call(&mut **run, &call, at, &mut self.episodes, with);
                     after.map_err(|error| Failed::new(run_of, &error, console))
@@ -241,8 +242,8 @@ impl OneProgram<'_> {
         let mut ended = Vec::new();
         for ((position, planned), member) in part.zip(planned).zip(members) {
             let Some(Member { session, mut run, totals }) = member else { continue };
-            let path = session.directory.path().to_owned();
-            let concluded = console.of_run(&path, |console| {
+            let folder = session.directory.folder().clone();
+            let concluded = console.of_run(&folder, |console| {
                 let outcome = session.conclude(&mut *run, &totals, Vec::new(), None, console);
                 outcome.map_err(|error| Failed::new(planned, &error, console))
             });

@@ -152,7 +152,7 @@ impl Session {
 
     /// Trains to the end, or until `interrupt` is set. Returns the exit code.
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
-        console.keep_in(self.directory.path());
+        console.keep_in(self.directory.folder());
         let settings = &self.ready.settings;
         let plan = settings.plan();
         let total = plan.steps(settings.training_loop.iterations_per_call());

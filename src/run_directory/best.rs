@@ -31,8 +31,8 @@ impl RunDirectory {
             // No training goes on from here.
             files: Files::default(),
         })?;
-        Checkpoints::new(self.path.join(BEST), 1).save(&checkpoint)?;
-        Ok(())
+        let best = Checkpoints::new(self.folder.inside().join(BEST), 1);
+        self.folder.told(best.save(&checkpoint).map(drop).map_err(Into::into))
     }
 
     /// The checkpoint of the evaluation with the highest mean return of the run in a folder.

@@ -56,10 +56,10 @@ impl RunDirectory {
         env_steps: u64,
         gif: &[u8],
     ) -> Result<()> {
-        let folder = self.path.join(EPISODES);
+        let folder = self.folder.inside().join(EPISODES);
         let cannot = || format!("cannot make `{}`", folder.display());
-        fs::create_dir_all(&folder).with_context(cannot)?;
-        write_whole(&folder.join(name.file()), gif)?;
+        let made = fs::create_dir_all(&folder).with_context(cannot);
+        self.folder.told(made.and_then(|()| write_whole(&folder.join(name.file()), gif)))?;
         self.events.film(env_steps, if name.of_agent { "agent" } else { "episode" }, gif)
     }
 }

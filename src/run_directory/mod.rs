@@ -11,6 +11,7 @@
 mod best;
 mod events;
 mod films;
+mod folder;
 mod messages;
 mod metrics;
 mod overview;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use films::FilmName;
+pub(crate) use folder::Folder;
 use messages::MESSAGES;
 pub(crate) use messages::{Message, MessageKind};
 use overview::is_running;
@@ -71,7 +73,7 @@ const EPISODES: &str = "episodes";
 
 /// The folder of a run under way.
 pub struct RunDirectory {
-    path: PathBuf,
+    folder: Folder,
     thinning: Thinning,
     metrics: Metrics,
     events: Events,
@@ -116,14 +118,15 @@ impl RunDirectory {
             None => next_free(&format!("{}-{}", settings.experiment, settings.train.seed))?,
         };
         write_settings(&path, settings, recorded)?;
+        let folder = held(&path)?;
         Ok(Self {
             thinning: Thinning::new(settings.metrics.every),
             metrics: Metrics::create(&path.join(METRICS))?,
             events: Events::create(&path)?,
-            checkpoints: checkpoints(&path, settings),
+            checkpoints: checkpoints(&folder.inside(), settings),
             last: None,
             checkpointed: 0,
-            path,
+            folder,
         })
     }
 
@@ -141,7 +144,7 @@ impl RunDirectory {
     /// Names the file that cannot be read or written.
     #[cfg(feature = "central")]
     pub fn identity(&self) -> Result<String> {
-        identity_in(&self.path)
+        self.folder.told(identity_in(&self.folder.inside()))
     }
 
     /// The time at which the run in a folder began: that of its settings.
@@ -252,15 +255,16 @@ impl RunDirectory {
         // The lock comes first: nothing is changed where another process is at work.
         let opened = Metrics::open(&metrics, files.metrics)?;
         let points = metrics::points(path)?;
+        let folder = held(path)?;
         write_settings(path, settings, recorded)?;
         let directory = Self {
             thinning: Thinning::new(settings.metrics.every),
             metrics: opened,
             events: Events::open(path, &files.events_name, files.events)?,
-            checkpoints: checkpoints(path, settings),
+            checkpoints: checkpoints(&folder.inside(), settings),
             last: Some((found.path.clone(), found.checkpoint.iterations)),
             checkpointed: found.checkpoint.iterations,
-            path: path.to_owned(),
+            folder,
         };
         Ok((directory, points))
     }
@@ -278,6 +282,7 @@ impl RunDirectory {
     ) -> Result<()> {
         // A run that goes on from here makes the iterations after it again, and not those before.
         self.flush()?;
+        self.look()?;
         let progress = RunProgress {
             settings: serde_json::to_value(settings)?,
             recorded: recorded.clone(),
@@ -289,7 +294,7 @@ impl RunDirectory {
             },
         };
         checkpoint.about = serde_json::to_value(progress)?;
-        let path = self.checkpoints.save(&checkpoint)?;
+        let path = self.folder.told(self.checkpoints.save(&checkpoint).map_err(Into::into))?;
         self.checkpointed = counters.iterations;
         if !checkpoint.partial {
             self.last = Some((path, counters.iterations));
@@ -312,21 +317,26 @@ impl RunDirectory {
     /// The command that goes on from the last checkpoint, as a sentence for the user.
     #[must_use]
     pub fn way_back(&self) -> String {
-        let run = self.path.display();
+        let run = self.folder.path().display();
         match &self.last {
             None => "there is no checkpoint to go on from yet".to_owned(),
             Some((path, iterations)) => format!(
                 "`{} resume {run}` goes on after {iterations} iterations, from `{}`",
                 program_name(),
-                path.display()
+                self.folder.shown(path).display()
             ),
         }
     }
 
-    /// Path of the folder.
+    /// Path of the folder when it was looked at last.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
+    }
+
+    /// The folder, held open.
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
     }
 
     /// Adds the metrics of a call. `before` are the iterations and environment steps of the calls before it, `seconds` its
@@ -349,6 +359,7 @@ impl RunDirectory {
         if lines.is_empty() {
             return Ok(());
         }
+        self.look()?;
         self.metrics.write(lines)?;
         self.events.write(lines)
     }
@@ -375,7 +386,7 @@ impl RunDirectory {
         {
             let caption = format!("{}, seed {}", settings.experiment, settings.train.seed);
             let svg = crate::chart::learning_curve(&caption, points, episodes)?;
-            write_whole(&self.path.join(CURVE), svg.as_bytes())?;
+            self.write_file(CURVE, svg.as_bytes())?;
         }
         #[cfg(not(feature = "plots"))]
         let _ = (settings, points, episodes);
@@ -387,7 +398,7 @@ impl RunDirectory {
     /// # Errors
     /// Where the folder cannot be written, or two parameters share a name.
     pub fn write_parameters(&self, parameters: &[(String, Array)]) -> Result<()> {
-        parameters::save(parameters, &self.path.join(parameters::FILE))
+        self.folder.told(parameters::save(parameters, &self.folder.inside().join(parameters::FILE)))
     }
 
     /// Writes `result.json`.
@@ -396,7 +407,23 @@ impl RunDirectory {
     /// Where the folder cannot be written.
     pub fn write_result(&self, result: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(result)? + "\n";
-        write_whole(&self.path.join(RESULT), text.as_bytes())
+        self.write_file(RESULT, text.as_bytes())
+    }
+
+    /// Looks where the folder is.
+    fn look(&mut self) -> Result<()> {
+        if let Some(before) = self.folder.look()? {
+            tracing::warn!(
+                "the run directory `{}` was renamed to `{}`: the run continues there",
+                before.display(),
+                self.folder.path().display()
+            );
+        }
+        Ok(())
+    }
+
+    fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.folder.told(write_whole(&self.folder.inside().join(name), bytes))
     }
 }
 
@@ -431,6 +458,11 @@ fn write_settings(path: &Path, settings: &Settings, recorded: &Recorded) -> Resu
         toml::to_string(&Table { recorded })?
     );
     write_whole(&path.join(CONFIG), text.as_bytes())
+}
+
+fn held(path: &Path) -> Result<Folder> {
+    Folder::open(path)
+        .with_context(|| format!("cannot open the run directory `{}`", path.display()))
 }
 
 fn checkpoints(path: &Path, settings: &Settings) -> Checkpoints {

@@ -74,6 +74,39 @@ fn a_run_that_was_moved_is_the_same_run() {
     assert_ne!(other.identity().unwrap(), identity);
 }
 
+#[test]
+fn a_run_whose_folder_is_renamed_writes_into_no_other_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let [here, there] = ["here", "there"].map(|name| folder.path().join(name));
+    let mut run = RunDirectory::create(Some(&here), &settings(), &recorded()).unwrap();
+    fs::rename(&here, &there).unwrap();
+    let other = RunDirectory::create(Some(&here), &settings(), &recorded()).unwrap();
+    let names = |path: &Path| {
+        let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names(&here);
+    run.record(&call(), (0, 0), 0.5).unwrap();
+    assert_eq!(run.path(), there);
+    let checkpoint = Checkpoint { iterations: 2, ..Checkpoint::default() };
+    run.write_checkpoint(checkpoint, &settings(), &recorded(), Counters::default()).unwrap();
+    run.write_parameters(&parameters()).unwrap();
+    run.write_result(&json!({})).unwrap();
+    let film = FilmName { iterations: 1, of_agent: false };
+    run.record_film(&film, 1, b"GIF89a\x40\x01\x20\x00").unwrap();
+    assert_eq!(names(&here), before);
+    for name in ["checkpoints", "parameters.safetensors", "result.json", "episodes"] {
+        assert!(there.join(name).exists(), "{name}");
+    }
+    assert!(run.way_back().contains(&format!("resume {}", there.display())), "{}", run.way_back());
+    drop(other);
+    fs::remove_dir_all(&there).unwrap();
+    let error = run.record(&call(), (2, 20), 0.5).unwrap_err().to_string();
+    assert!(error.contains(&format!("`{}` was removed", there.display())), "{error}");
+    let error = format!("{:#}", run.write_result(&json!({})).unwrap_err());
+    assert!(error.contains(&there.join("result.json").display().to_string()), "{error}");
+}
+
 /// A run that still compiles is not one that was stopped.
 #[test]
 fn a_run_without_a_checkpoint_is_under_way_or_was_stopped() {

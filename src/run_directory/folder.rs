@@ -1,0 +1,74 @@
+//! The folder of a run under way, held open: its files are written where the folder is, whatever name the folder has by now.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+
+/// An open folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    open: Arc<File>,
+    /// Path of the folder when it was looked at last, for messages.
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Folder { open: Arc::new(File::open(path)?), path: path.to_owned() })
+    }
+
+    /// Path of the folder, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Path by which files in the folder are written, for as long as the folder is held open.
+    pub(crate) fn inside(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()))
+    }
+
+    /// Path of a file in the folder, for messages, from its path [`inside`](Self::inside).
+    pub(crate) fn shown(&self, file: &Path) -> PathBuf {
+        file.strip_prefix(self.inside()).map_or(file.to_owned(), |file| self.path.join(file))
+    }
+
+    /// The result of writing a file, with the folder's path in the message of an error.
+    pub(crate) fn told<T>(&self, result: Result<T>) -> Result<T> {
+        let inside = self.inside().display().to_string();
+        result.map_err(|error| match format!("{error:#}") {
+            told if told.contains(&inside) => {
+                anyhow::Error::msg(told.replace(&inside, &self.path.display().to_string()))
+            }
+            _ => error,
+        })
+    }
+
+    /// Looks where the folder is. Returns its former path if it was renamed.
+    ///
+    /// # Errors
+    /// If the folder was removed.
+    pub(crate) fn look(&mut self) -> Result<Option<PathBuf>> {
+        let held = self.open.metadata()?;
+        let same = |there: fs::Metadata| (there.dev(), there.ino()) == (held.dev(), held.ino());
+        if fs::metadata(&self.path).is_ok_and(same) {
+            return Ok(None);
+        }
+        let now = fs::read_link(self.inside()).unwrap_or_default();
+        if !fs::metadata(&now).is_ok_and(same) {
+            bail!(
+                "the run directory `{}` was removed while the run is under way: nothing more of the run can be kept",
+                self.path.display()
+            );
+        }
+        Ok(Some(std::mem::replace(&mut self.path, now)))
+    }
+}
