@@ -58,12 +58,20 @@ impl Key {
         low: impl IntoTensor,
         high: impl IntoTensor,
     ) -> Tensor {
+        let [low, high] = float_bounds("uniform", low, high);
+        let drawn = self.between(shape, low, high);
+        // Rounding may push the product to the upper bound.
+        select(drawn.ge(high), low, drawn)
+    }
+
+    /// [`Key::uniform_range`] without the check of the upper bound, for bounds that no draw can round to.
+    #[track_caller]
+    fn between(self, shape: impl Shape, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
         let shape = shape.into_shape();
         let [low, high] = float_bounds("uniform", low, high);
         let unit = self.uniform_of(low.dtype(), &shape);
-        // Rounding may push the product to the upper bound, or below the lower one.
-        let drawn = unit * (high - low) + low;
-        maximum(low, select(drawn.ge(high), low, drawn))
+        // Rounding may push the product below the bound.
+        maximum(low, unit * (high - low) + low)
     }
 
     /// Draws from the normal distribution with mean 0 and variance 1, in f32.
@@ -81,7 +89,7 @@ impl Key {
             return fail("normal", message, &[], TensorType::new(dtype, shape));
         };
         let low = number(dtype, -1.0 + format.below_one);
-        let uniform = self.uniform_range(&shape, low, number(dtype, 1.0));
+        let uniform = self.between(&shape, low, number(dtype, 1.0));
         uniform.erf_inv() * std::f64::consts::SQRT_2
     }
 
@@ -92,7 +100,7 @@ impl Key {
         // As jax: the quotients are f32, and so are the values of erf.
         let bound =
             |x: f64| number(DType::F32, f64::from(x as f32 / std::f32::consts::SQRT_2)).erf();
-        let uniform = self.uniform_range(&shape, bound(low), bound(high));
+        let uniform = self.between(&shape, bound(low), bound(high));
         let normal = uniform.erf_inv() * std::f64::consts::SQRT_2;
         normal.clamp(f64::from((low as f32).next_up()), f64::from((high as f32).next_down()))
     }
@@ -114,7 +122,7 @@ impl Key {
     #[track_caller]
     pub fn laplace(self, shape: impl Shape) -> Tensor {
         let low = -1.0 + 0.5f64.powi(24);
-        let uniform = self.uniform_range(shape, low, 1.0);
+        let uniform = self.between(shape, low, 1.0);
         uniform.sign() * (-uniform.abs()).log1p()
     }
 
@@ -129,14 +137,14 @@ impl Key {
     #[track_caller]
     pub fn cauchy(self, shape: impl Shape) -> Tensor {
         // As jax, whose uniform draw ends at the distance from 1 to the next number, and not at the least number.
-        let uniform = self.uniform_range(shape, f64::from(f32::EPSILON), 1.0);
+        let uniform = self.between(shape, f64::from(f32::EPSILON), 1.0);
         (std::f64::consts::PI * (uniform - 0.5)).tan()
     }
 
     /// Uniform f32 in `(0, 1)`, of which the logarithm is finite.
     #[track_caller]
     fn above_zero(self, shape: impl Shape) -> Tensor {
-        self.uniform_range(shape, f64::from(f32::MIN_POSITIVE), 1.0)
+        self.between(shape, f64::from(f32::MIN_POSITIVE), 1.0)
     }
 }
 
