@@ -15,6 +15,7 @@ mod folder;
 mod messages;
 mod metrics;
 mod overview;
+mod place;
 mod progress;
 mod reading;
 #[cfg(feature = "plots")]
@@ -23,7 +24,6 @@ mod series;
 mod thinning;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -37,6 +37,8 @@ use messages::MESSAGES;
 pub(crate) use messages::{Message, MessageKind};
 use overview::is_running;
 pub use overview::{RunOverview, RunState, differences, runs_in};
+pub use place::group;
+use place::{given, next_free};
 pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]
 pub(crate) use reading::{next_line, open, open_if_there};
@@ -467,46 +469,6 @@ fn held(path: &Path) -> Result<Folder> {
 
 fn checkpoints(path: &Path, settings: &Settings) -> Checkpoints {
     Checkpoints::new(path.join(CHECKPOINTS), settings.train.checkpoints_kept)
-}
-
-fn given(path: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(path)
-        .with_context(|| format!("cannot make the run directory `{}`", path.display()))?;
-    if path.join(CONFIG).exists() {
-        let path = path.display();
-        let problem = format!(
-            "`{path}` holds a run already: name another folder with --run-dir, or remove it"
-        );
-        return Err(UsageError::new(problem).into());
-    }
-    Ok(path.to_owned())
-}
-
-fn next_free(name: &str) -> Result<PathBuf> {
-    let runs = Path::new("runs");
-    let failed = |path: &Path| format!("cannot make the run directory `{}`", path.display());
-    fs::create_dir_all(runs).with_context(|| failed(runs))?;
-    let mut number = 1u64;
-    loop {
-        let path = runs.join(format!("{name}-{number}"));
-        // Making the folder is what claims the number: another process may look for one too.
-        match fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error).with_context(|| failed(&path)),
-        }
-    }
-}
-
-/// A folder for the run directories of several runs: `path`, or the next free `runs/<name>-<n>`.
-///
-/// # Errors
-/// Where the folder cannot be made.
-pub fn group(path: Option<&Path>, name: &str) -> Result<PathBuf> {
-    let Some(path) = path else { return next_free(name) };
-    let failed = || format!("cannot make the folder `{}`", path.display());
-    fs::create_dir_all(path).with_context(failed)?;
-    Ok(path.to_owned())
 }
 
 /// The identity of the run in a folder, which is made if there is none.
