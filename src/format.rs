@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use podracer_envs::host::printable;
+
 /// `1234567` as `1.23M`.
 pub(crate) fn count(value: f64) -> String {
     let (scaled, unit) = match value.abs() {
@@ -48,6 +50,8 @@ pub(crate) fn last_episodes(episodes: u64) -> String {
 
 /// The rows with columns of equal width, two spaces apart.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
+    let shown = |cell: &String| printable(cell).replace(['\n', '\t'], " ");
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(shown).collect()).collect();
     let columns = rows.first().map_or(0, Vec::len);
     let length = |row: &Vec<String>, column: usize| row[column].chars().count();
     let widths: Vec<usize> = (0..columns)

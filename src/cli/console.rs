@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::mem::replace;
 
 use anyhow::Result;
+use podracer_envs::host::printable;
 
 use crate::run_directory::{Folder, Message, MessageKind};
 
@@ -54,7 +55,8 @@ impl Console<'_> {
 
     /// Prints a line to standard error. It is no error if standard error is closed.
     pub(super) fn say(&mut self, text: &str) {
-        let _ = writeln!(self.err, "{text}");
+        // Names of workers, runs and files are others' words.
+        let _ = writeln!(self.err, "{}", printable(text));
     }
 
     /// Prints a warning, which a run keeps.

@@ -54,7 +54,7 @@ impl Reopened {
 
     /// Facts that all processes which go on with the run must have alike.
     pub(super) fn facts(&self) -> Result<Facts> {
-        let checkpoint = ("the checkpoint", self.found.path.display().to_string());
+        let checkpoint = ("the checkpoint".to_owned(), self.found.path.display().to_string());
         Ok([together::facts(&self.ready)?, vec![checkpoint]].concat())
     }
 }

@@ -1,6 +1,7 @@
 //! One training in several processes. The first of them is the training as it always is: it decides, writes the run directory and
 //! shows progress. The others do what it tells them to: an [`Order`] before each step in which all take part.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,12 +12,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use podracer_runtime::Checkpoint;
 use podracer_runtime::pjrt::{World, exit, launched};
-use sha2::{Digest, Sha256};
 
 use super::population::Planned;
 use super::ready::{Ready, Serving};
 use super::{Console, program_name, signals};
 use crate::parameters::sha256;
+use crate::run_directory::settings_by_key;
 use crate::settings::{Settings, UsageError};
 use crate::training::Run;
 
@@ -101,7 +102,7 @@ fn say(problem: &str) {
 }
 
 /// Facts that the processes of a training must have alike, by name.
-pub(super) type Facts = Vec<(&'static str, String)>;
+pub(super) type Facts = Vec<(String, String)>;
 
 /// Lets all processes go on together, each with what it has made ready: only if all of them could, and what they have made has the same
 /// `facts`. Otherwise the first one tells the error, whoever has it.
@@ -143,31 +144,30 @@ pub(super) fn agree<T>(
 /// Program, settings and devices of a training.
 pub(super) fn facts(ready: &Ready) -> Result<Facts> {
     let Ready { settings, recorded, devices, .. } = ready;
-    Ok(vec![
+    let named = [
         ("the program", binary()?),
         ("the plugin", recorded.plugin.clone()),
-        ("the seed", settings.train.seed.to_string()),
-        ("the settings", digest([settings])?),
         ("the number of devices", devices.len().to_string()),
-    ])
+    ];
+    let named = named.into_iter().map(|(name, value)| (name.to_owned(), value));
+    Ok(named.chain(flat(settings)?).collect())
 }
 
 /// Program, names and settings of runs that the processes share.
 pub(super) fn facts_of_runs(runs: &[Planned]) -> Result<Facts> {
     let names: Vec<&str> = runs.iter().map(|run| run.folder.as_str()).collect();
-    Ok(vec![
-        ("the program", binary()?),
-        ("the runs", names.join(" ")),
-        ("the settings", digest(runs.iter().map(|run| &run.settings))?),
-    ])
+    let mut facts =
+        vec![("the program".to_owned(), binary()?), ("the runs".to_owned(), names.join(" "))];
+    for run in runs {
+        let settings = flat(&run.settings)?.into_iter();
+        facts.extend(settings.map(|(key, value)| (format!("{key} of {}", run.folder), value)));
+    }
+    Ok(facts)
 }
 
-fn digest<'a>(settings: impl IntoIterator<Item = &'a Settings>) -> Result<String> {
-    let mut digest = Sha256::new();
-    for one in settings {
-        digest.update(one.to_toml()?);
-    }
-    Ok(format!("{:x}", digest.finalize()))
+/// The settings by dotted key.
+fn flat(settings: &Settings) -> Result<BTreeMap<String, String>> {
+    Ok(settings_by_key(&settings.to_toml()?.parse()?))
 }
 
 /// A process as messages name it.

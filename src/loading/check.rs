@@ -39,6 +39,16 @@ impl Settings {
                 "{section}.environments, unroll and iterations_per_call multiply to more steps than one call can take"
             ));
         }
+        let plan = self.plan();
+        let most = i32::MAX as u64;
+        if plan.iterations > most {
+            problems.add(format!(
+                "train.steps is {} and must be at most {}: a run counts at most {most} iterations, here of {} steps",
+                self.train.steps,
+                most.saturating_mul(plan.steps_per_iteration),
+                plan.steps_per_iteration
+            ));
+        }
         let agent = registry.agent(self.agent_kind());
         let checked = [
             agent.map(|agent| (agent.check)(&self.agent)),

@@ -38,6 +38,13 @@ impl Layer<'_> {
     pub(super) fn merge(&mut self, base: &mut Table, changes: &Table) {
         let tables = self.registry.tables.iter().map(|(name, _)| *name);
         let sections: Vec<&str> = tables.chain(FURTHER).collect();
+        let loops = ["anakin"].into_iter().chain(OTHER_LOOPS);
+        let loops: Vec<&str> = loops.filter(|section| changes.contains_key(*section)).collect();
+        if let [first, second, ..] = loops[..] {
+            return self.add(format!(
+                "[{first}] and [{second}] exclude each other: an experiment has one loop"
+            ));
+        }
         for (key, value) in changes {
             match (key.as_str(), value) {
                 ("base" | "recorded", _) => {}

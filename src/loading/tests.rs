@@ -145,6 +145,7 @@ fn mistakes_say_what_is_allowed() {
         ),
         ("anakin.unroll=9223372036854775807", "anakin.unroll must be at most 1000000 and is 9"),
         ("train.steps=0", "train.steps must be at least 1"),
+        ("train.steps=9000000000000000", "train.steps is 9000000000000000 and must be at most"),
         ("train.platform=gpu", "must be one of: cpu, cuda13, tpu"),
         ("train.devices=0", "train.devices must be at least 1"),
         ("train.devices=two", "a number of devices"),
@@ -356,6 +357,12 @@ fn sebulba_takes_the_place_of_anakin() {
 
     let both = mistake(set("cartpole-sebulba-ppo", &["anakin.unroll=3"]));
     assert!(both.contains("[anakin] and [sebulba] exclude each other"), "{both}");
+    let [one, other] = ["[anakin]\nunroll = 3", "[sebulba]\nunroll = 5"];
+    for tables in [[one, other], [other, one]] {
+        fs::write(&path, format!("base = 'catch-ppo'\n{}\n", tables.join("\n"))).unwrap();
+        let both = mistake(set(path.to_str().unwrap(), &[]));
+        assert!(both.contains("[anakin] and [sebulba] exclude each other"), "{both}");
+    }
     let schedule = mistake(set("cartpole-sebulba-ppo", &["sebulba.schedule=none"]));
     assert!(schedule.contains("one of: deterministic, free-running"), "{schedule}");
 
@@ -482,18 +489,4 @@ fn an_experiment_is_a_regular_file_of_a_bounded_size() {
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let said = error();
     assert!(said.contains("it has 1099511627776 bytes, and at most 16777216 are read"), "{said}");
-}
-
-/// Its random play failed with a missing field where the struct had no `#[serde(default)]`.
-#[test]
-fn an_environment_named_alone_lacked_its_defaults() {
-    let registry = Registry::built_in();
-    let table = |set: &str| registry.environment_table("catch", &[set.to_owned()]);
-    let complete = table("environment.rows=6").unwrap();
-    let number = |key: &str| complete[key].as_integer();
-    assert_eq!((number("rows"), number("columns")), (Some(6), Some(5)));
-    let wrong = table("environment.rows=x").unwrap_err().to_string();
-    assert!(wrong.contains("`environment.rows` must be an integer"), "{wrong}");
-    let other = table("agent.clip=0.1").unwrap_err().to_string();
-    assert!(other.contains("`catch` is an environment"), "{other}");
 }

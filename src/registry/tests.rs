@@ -82,3 +82,17 @@ fn defaults_that_cannot_be_written_are_a_mistake() {
     assert!(text.starts_with("agent `wide`: the defaults of `"), "{text}");
     assert!(text.contains("::Wide` cannot be written as TOML"), "{text}");
 }
+
+/// Its random play failed with a missing field where the struct had no `#[serde(default)]`.
+#[test]
+fn an_environment_named_alone_lacked_its_defaults() {
+    let registry = Registry::built_in();
+    let table = |set: &str| registry.environment_table("catch", &[set.to_owned()]);
+    let complete = table("environment.rows=6").unwrap();
+    let number = |key: &str| complete[key].as_integer();
+    assert_eq!((number("rows"), number("columns")), (Some(6), Some(5)));
+    let wrong = table("environment.rows=x").unwrap_err().to_string();
+    assert!(wrong.contains("`environment.rows` must be an integer"), "{wrong}");
+    let other = table("agent.clip=0.1").unwrap_err().to_string();
+    assert!(other.contains("`catch` is an environment"), "{other}");
+}

@@ -1,5 +1,7 @@
 //! The folder of a run under way, held open: its files are written where the folder is, whatever name the folder has by now.
 
+use std::error::Error;
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -43,12 +45,12 @@ impl Folder {
 
     /// The result of writing a file, with the folder's path in the message of an error.
     pub(crate) fn told<T>(&self, result: Result<T>) -> Result<T> {
-        let inside = self.inside().display().to_string();
-        result.map_err(|error| match format!("{error:#}") {
-            told if told.contains(&inside) => {
-                anyhow::Error::msg(told.replace(&inside, &self.path.display().to_string()))
-            }
-            _ => error,
+        let (inside, path) = (self.inside().display().to_string(), self.path.display().to_string());
+        result.map_err(|error| {
+            let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+            let contexts = &causes[..causes.len() - 1];
+            let text = contexts.join(": ").replace(&inside, &path);
+            if contexts.is_empty() { error } else { Told { text, error }.into() }
         })
     }
 
@@ -70,5 +72,24 @@ impl Folder {
             );
         }
         Ok(Some(std::mem::replace(&mut self.path, now)))
+    }
+}
+
+/// An error in writing a file of the folder: its context in other words, and its root cause as it is.
+#[derive(Debug)]
+struct Told {
+    text: String,
+    error: anyhow::Error,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for Told {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.error.root_cause())
     }
 }

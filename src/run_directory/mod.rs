@@ -36,6 +36,7 @@ pub(crate) use folder::Folder;
 use messages::MESSAGES;
 pub(crate) use messages::{Message, MessageKind};
 use overview::is_running;
+pub(crate) use overview::settings_by_key;
 pub use overview::{RunOverview, RunState, differences, runs_in};
 pub use place::group;
 use place::{given, next_free};

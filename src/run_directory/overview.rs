@@ -85,7 +85,7 @@ impl RunOverview {
         let config: Table = text
             .parse()
             .map_err(|error| UsageError::new(format!("`{}`: {error}", path.display())))?;
-        let mut settings = flat(&config);
+        let mut settings = settings_by_key(&config);
         let seed = settings.remove("train.seed").and_then(|seed| seed.parse().ok());
         let result: Value = read_text(run, RESULT)?
             .and_then(|text| serde_json::from_str(&text).ok())
@@ -199,7 +199,7 @@ pub fn differences(runs: &[&RunOverview]) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The settings by dotted key, without what is only recorded.
-fn flat(config: &Table) -> BTreeMap<String, String> {
+pub(crate) fn settings_by_key(config: &Table) -> BTreeMap<String, String> {
     let mut entries = BTreeMap::new();
     for (section, value) in config {
         match value {

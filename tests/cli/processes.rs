@@ -135,7 +135,7 @@ fn what_does_not_fit_together_is_refused_before_the_first_iteration() {
     };
     refused(
         with_another_seed(together(1, &run, 1, &[]).expect("a launcher")),
-        "the processes differ in the seed: process 0",
+        "the processes differ in train.seed: process 0",
     );
     let mut command = together(2, &run, 1, &[]).expect("a launcher");
     let nothing = folder.path().join("libmpi.so");

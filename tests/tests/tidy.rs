@@ -72,6 +72,7 @@ const OPENERS: &[(&str, &str)] = &[
     ("src/cli/signals.rs", "files of the system about this process"),
     ("src/loading/sizes.rs", "files of the system about this process"),
     ("src/machine.rs", "files of the system about the machine"),
+    ("src/run_directory/folder.rs", "the folder itself, which the user names"),
     ("src/sources.rs", "the user's own sources, of which lines are shown"),
 ];
 

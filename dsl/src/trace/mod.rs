@@ -7,5 +7,5 @@ pub(crate) mod state;
 mod traced;
 
 pub use error::{Note, TraceError, TraceErrors, Warning};
-pub use scope::{Part, Scope, called_from, part, scope};
+pub use scope::{Helper, Part, Scope, called_from, helper, part, scope};
 pub use traced::{EvalError, Traced, eval_shape, trace, trace_replicated};

@@ -60,3 +60,33 @@ impl Drop for Part {
         }
     }
 }
+
+/// The guard of a helper, which ends when the guard is dropped.
+#[must_use = "the helper ends when the guard is dropped"]
+#[derive(Debug)]
+pub struct Helper {
+    around: Option<Option<Loc>>,
+}
+
+/// Gives the equations that are traced until the guard is dropped the line of the helper's caller. It is for helpers that are
+/// `#[track_caller]` and call closures, which the attribute does not reach: `podracer profile` and reports of NaN name the line that asked for the
+/// work.
+#[track_caller]
+pub fn helper() -> Helper {
+    let caller = Loc::caller();
+    // Of helpers inside of one another, the caller of the outermost one has asked.
+    let around = state::with(|trace| {
+        let around = trace.set_line(None);
+        trace.set_line(around.or(Some(caller)));
+        around
+    });
+    Helper { around }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        if let Some(around) = self.around {
+            let _ = state::with(|trace| trace.set_line(around));
+        }
+    }
+}

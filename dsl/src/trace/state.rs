@@ -70,6 +70,8 @@ pub(crate) struct Trace {
     scopes: Vec<Note>,
     /// The part of the program that is being traced, where it has a name.
     part: Option<&'static str>,
+    /// The line of the equations that are being traced, in place of their own.
+    line: Option<Loc>,
     /// Keys that were drawn from or split, with the place.
     consumed: BTreeMap<u32, Loc>,
     /// Places of `cond`s whose user knows that both branches run.
@@ -122,6 +124,7 @@ impl Trace {
             warnings: Vec::new(),
             scopes: Vec::new(),
             part: None,
+            line: None,
             consumed: BTreeMap::new(),
             both: BTreeSet::new(),
             collecting: 0,
@@ -251,7 +254,8 @@ impl Trace {
             inputs.iter().map(|&tensor| self.read(tensor)).unzip();
         let poisoned = poisons.contains(&true);
         let mnemonic = op.mnemonic();
-        let named = self.part.map_or(loc, |part| loc.within(part));
+        let line = self.line.unwrap_or(loc);
+        let named = self.part.map_or(line, |part| line.within(part));
         self.builder().set_loc(named);
         match self.builder().try_emit(op, &vars) {
             Ok(outputs) => outputs.into_iter().map(|var| self.handle(var, poisoned, loc)).collect(),
@@ -309,6 +313,11 @@ impl Trace {
     /// Leaves scopes down to a depth.
     pub fn pop_scope(&mut self, depth: usize) {
         self.scopes.truncate(depth);
+    }
+
+    /// Sets the line of the equations that follow, and gives the line before.
+    pub fn set_line(&mut self, line: Option<Loc>) -> Option<Loc> {
+        std::mem::replace(&mut self.line, line)
     }
 
     /// Names the part of the program that follows, and gives the name of the one before.

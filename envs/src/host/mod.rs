@@ -17,6 +17,7 @@ mod memory;
 mod native;
 mod pixels;
 mod pool;
+mod printable;
 mod random;
 pub mod server;
 mod workers;
@@ -29,6 +30,7 @@ pub use local_workers::LocalWorkers;
 pub use memory::{HostStep, StepMemory};
 pub use native::{NativeEnvironment, Outcome};
 pub use pool::{Pool, panic_message};
+pub use printable::printable;
 pub use random::Random;
 pub use workers::{Answer, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use podracer_envs::host::{Answer, HostSpec, WorkerId};
+use podracer_envs::host::{Answer, HostSpec, WorkerId, printable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::Stream;
@@ -114,8 +114,9 @@ impl WorkStream {
         let shared = self.shared.clone();
         let (run, n) = (&shared.run, hello.environments as usize);
         if !hello.name.is_empty() {
-            let name: String = hello.name.chars().filter(|c| !c.is_control()).take(200).collect();
-            self.name = format!("{name} ({})", self.link.peer);
+            let name: String = hello.name.chars().take(200).collect();
+            self.name =
+                format!("{} ({})", printable(&name).replace(['\n', '\t'], " "), self.link.peer);
         }
         if !(1..=PROTOCOL).contains(&hello.protocol) {
             return Err(Status::failed_precondition(format!(
@@ -230,7 +231,7 @@ impl WorkStream {
             (Code::Ok, _) => "the run is complete",
             (_, reason) => reason,
         };
-        let reason = clip(reason);
+        let reason = clip(&printable(reason));
         if matches!(status.code(), Code::FailedPrecondition | Code::InvalidArgument) {
             self.shared.totals.refused.fetch_add(1, Ordering::Relaxed);
         }

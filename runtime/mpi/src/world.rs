@@ -1,5 +1,6 @@
 //! All processes of a training, from the inside of one.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -194,19 +195,24 @@ impl World {
     ///
     /// # Errors
     /// [`MpiError::Disagree`], on every process, with the fact, and which process has what.
-    pub fn agree(self, facts: &[(&str, String)]) -> Result<(), MpiError> {
-        let text: Vec<String> =
-            facts.iter().map(|(name, value)| format!("{name}\t{value}")).collect();
+    pub fn agree<N: AsRef<str>>(self, facts: &[(N, String)]) -> Result<(), MpiError> {
+        let line =
+            |(name, value): &(N, String)| format!("{}\t{}", name.as_ref(), value.escape_debug());
+        let text: Vec<String> = facts.iter().map(line).collect();
         let all = self.gather(text.join("\n").as_bytes())?;
         let all: Vec<_> = all.iter().map(|one| String::from_utf8_lossy(one)).collect();
-        let of = |text: &'_ str| {
-            let pairs = text.lines().filter_map(|line| line.split_once('\t'));
-            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>()
-        };
+        fn of(text: &str) -> BTreeMap<&str, &str> {
+            text.lines().filter_map(|line| line.split_once('\t')).collect()
+        }
         let first = of(&all[0]);
         for (rank, other) in all.iter().enumerate().skip(1) {
-            for ((name, expected), (_, got)) in first.iter().zip(of(other)) {
-                if *expected != got {
+            let other = of(other);
+            // In the order of the facts, and last those that process 0 does not have.
+            let names = facts.iter().map(|(name, _)| name.as_ref()).chain(other.keys().copied());
+            for name in names.chain(first.keys().copied()) {
+                let [expected, got] =
+                    [&first, &other].map(|facts| facts.get(name).copied().unwrap_or("nothing"));
+                if expected != got {
                     let [zero, that] = [0, rank].map(|rank| &self.members()[rank]);
                     return Err(MpiError::Disagree(format!(
                         "the processes differ in {name}: process 0 ({zero}) has `{expected}` and process {rank} ({that}) has `{got}`; \

@@ -3,6 +3,7 @@
 //! # Invariants
 //! - The key covers everything that a compilation depends on: the module without source locations, its types, the options,
 //!   `XLA_FLAGS`, the platform, the placement, the kind of its devices, the plugin's content, the processor.
+//! - An entry begins with its own key: a file that was renamed or exchanged is not loaded as another program.
 //! - An entry appears whole (written beside its place, then renamed) and is checked by its checksum when read; a damaged one is
 //!   removed and the program compiled again.
 //! - An entry is machine code: one that other users can write is not loaded.
@@ -79,13 +80,15 @@ impl ExecutableCache {
         let Some(folder) = self.folder.as_ref().filter(|_| !spanned) else {
             return Ok((client.compile(module, options)?, false));
         };
-        let path = folder.join(key(client, module, options)?).with_extension(EXTENSION);
-        if let Some(executable) = load(client, &path) {
+        let key = key(client, module, options)?;
+        let path = folder.join(&key).with_extension(EXTENSION);
+        if let Some(executable) = load(client, &path, &key) {
             return Ok((executable, true));
         }
         let executable = client.compile(module, options)?;
+        let serialized = executable.serialize().map_err(io::Error::other);
         if let Err(error) =
-            executable.serialize().map_err(io::Error::other).and_then(|bytes| store(&path, &bytes))
+            serialized.and_then(|bytes| store(&path, &[key.as_bytes(), &bytes].concat()))
         {
             tracing::warn!(path = %path.display(), %error, "a compiled program cannot be cached");
         } else {
@@ -113,7 +116,7 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
         .collect::<Result<_, RuntimeError>>()?;
     let kinds = kinds.join("\n");
     let parts: [&[u8]; 11] = [
-        b"podracer executable 1",
+        b"podracer executable 2",
         module.key().as_bytes(),
         arguments.as_bytes(),
         results.as_bytes(),
@@ -133,7 +136,7 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
     Ok(format!("{:x}", hasher.finalize()))
 }
 
-fn load(client: &Client, path: &Path) -> Option<Executable> {
+fn load(client: &Client, path: &Path, key: &str) -> Option<Executable> {
     if !path.exists() {
         return None;
     }
@@ -150,7 +153,12 @@ fn load(client: &Client, path: &Path) -> Option<Executable> {
             return None;
         }
     };
-    match client.load(&bytes) {
+    let Some(program) = bytes.strip_prefix(key.as_bytes()) else {
+        tracing::warn!(path = %path.display(), "a cached program is another one than its name says: it is removed and compiled again");
+        let _ = fs::remove_file(path);
+        return None;
+    };
+    match client.load(program) {
         Ok(executable) => {
             // Its time of change is when it was last used. A cache that cannot be written evicts nothing anyway.
             let _ = File::options()

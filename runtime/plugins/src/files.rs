@@ -7,35 +7,65 @@ use std::path::{Path, PathBuf};
 
 /// The bits of a mode that let the group and everybody write.
 const OTHERS: u32 = 0o022;
+/// The number of root, and that of owners which a container does not know.
+const ROOT: u32 = 0;
+const UNKNOWN: u32 = 65534;
 /// In a folder with this bit, such as that for temporary files, only the owner of a file can replace it.
 const STICKY: u32 = 0o1000;
 
-/// A file of code or of a record about code, or its folder, that other users can write: what is there may be theirs.
+/// A file of code or of a record about code, or a folder above it, that other users can write: what is there may be theirs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "other users can write `{path}` (mode {mode:04o}), and what they put there would run as you: `chmod go-w {path}`, if you trust \
-     what is there now",
-    path = path.display()
-)]
-pub struct OthersCanWrite {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// Its permissions.
-    pub mode: u32,
+pub enum OthersCanWrite {
+    /// The permissions let other users write.
+    #[error(
+        "other users can write `{path}` (mode {mode:04o}), and what they put there would run as you: `chmod go-w {path}`, if you trust \
+         what is there now",
+        path = path.display()
+    )]
+    Mode {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Another user, who is not root, owns it.
+    #[error(
+        "`{path}` belongs to another user (number {owner}), and what they put there would run as you: `chown {user} {path}`, if you \
+         trust what is there now",
+        path = path.display()
+    )]
+    Owner {
+        /// The file or folder.
+        path: PathBuf,
+        /// Number of its owner.
+        owner: u32,
+        /// Number of the user.
+        user: u32,
+    },
 }
 
-/// Finds whether other users can write a file, or replace it: the first of the file and its folder that the group or everybody can
-/// write. Links are followed. What is not there cannot be written.
+/// Finds whether other users can write a file, or replace it: the first of the file, its folder, and the folders above it that the group
+/// or everybody can write, or the first of the file and its folder that belongs to another user. Links are followed. What is not there
+/// cannot be written.
 #[must_use]
 pub fn others_can_write(file: &Path) -> Option<OthersCanWrite> {
     let target = fs::canonicalize(file).ok();
-    let places = [Some(file), file.parent(), target.as_deref().and_then(Path::parent)];
-    places.into_iter().flatten().find_map(|path| {
+    let above = target.as_deref().and_then(Path::parent);
+    let near = [Some(file), file.parent(), above].into_iter().flatten();
+    let far = above.into_iter().flat_map(Path::ancestors).skip(1);
+    // The folder of a process belongs to its user.
+    let user = fs::metadata("/proc/self").map_or(ROOT, |process| process.uid());
+    let place = |(path, is_near): (&Path, bool)| {
         let metadata = fs::metadata(path).ok()?;
         let mode = metadata.mode() & 0o7777;
-        let open = mode & OTHERS != 0 && !(metadata.is_dir() && mode & STICKY != 0);
-        open.then(|| OthersCanWrite { path: path.to_owned(), mode })
-    })
+        if mode & OTHERS != 0 && !(metadata.is_dir() && mode & STICKY != 0) {
+            return Some(OthersCanWrite::Mode { path: path.to_owned(), mode });
+        }
+        let owner = metadata.uid();
+        let is_strange = is_near && ![user, ROOT, UNKNOWN].contains(&owner);
+        is_strange.then(|| OthersCanWrite::Owner { path: path.to_owned(), owner, user })
+    };
+    near.map(|path| (path, true)).chain(far.map(|path| (path, false))).find_map(place)
 }
 
 /// Makes a folder and those above it, which only the user can write, whatever the umask.
@@ -179,7 +209,11 @@ mod tests {
         let mode = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
         };
-        let found = |path: &Path| others_can_write(path).map(|found| (found.path, found.mode));
+        let found = |path: &Path| match others_can_write(path) {
+            Some(OthersCanWrite::Mode { path, mode }) => Some((path, mode)),
+            None => None,
+            Some(other) => panic!("{other}"),
+        };
         mode(&file, 0o644);
         assert_eq!((found(&file), found(&link)), (None, None));
         for open in [0o664, 0o646, 0o777] {
@@ -192,7 +226,26 @@ mod tests {
         assert_eq!(found(&file), Some((folder.path().to_owned(), 0o770)));
         mode(folder.path(), 0o1777);
         assert_eq!(found(&file), None);
+        // Who can write a folder above can put another folder in the place of the file's.
+        let below = folder.path().join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        fs::write(below.join("file"), "").unwrap();
+        assert_eq!(found(&below.join("file")), None);
+        mode(&folder.path().join("a"), 0o777);
+        assert_eq!(found(&below.join("file")), Some((folder.path().join("a"), 0o777)));
         assert_eq!(found(&folder.path().join("nothing")), None);
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let user = fs::metadata(&file).unwrap().uid();
+        // Root alone may give a file away.
+        let given = std::os::unix::fs::chown(&file, Some(4242), None).is_ok();
+        let found = OthersCanWrite::Owner { path: file.clone(), owner: 4242, user };
+        assert_eq!(others_can_write(&file), given.then_some(found));
     }
 
     #[test]

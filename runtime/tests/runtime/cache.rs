@@ -58,6 +58,28 @@ fn a_damaged_entry_is_replaced() {
 }
 
 #[test]
+fn programs_whose_files_are_exchanged_are_compiled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ExecutableCache::at(folder.path(), ExecutableCache::LIMIT);
+    let difference =
+        Module { text: add().text.replace("stablehlo.add", "stablehlo.subtract"), ..add() };
+    let result = |module: &Module| {
+        let (executable, hit) =
+            cache.compile(client(), module, &CompileOptions::default()).unwrap();
+        let x = buffer(&[2, 2], &[1.0f32; 4], &device(0));
+        (values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0])[0], hit)
+    };
+    assert_eq!([result(&add()), result(&difference)], [(2.0, false), (0.0, false)]);
+    assert_eq!([result(&add()), result(&difference)], [(2.0, true), (0.0, true)]);
+    let [one, other] = &entries(folder.path())[..] else { panic!("two entries") };
+    let aside = folder.path().join("aside");
+    fs::rename(one, &aside).unwrap();
+    fs::rename(other, one).unwrap();
+    fs::rename(&aside, other).unwrap();
+    assert_eq!([result(&add()), result(&difference)], [(2.0, false), (0.0, false)]);
+}
+
+#[test]
 fn an_entry_that_others_can_write_is_not_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let cache = ExecutableCache::at(folder.path().join("new"), ExecutableCache::LIMIT);

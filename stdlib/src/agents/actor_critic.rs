@@ -66,6 +66,7 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, OptimizerOf<S>> {
     /// Observations that the networks do not take, as a sentence.
     pub fn for_task(settings: &S, task: &Task) -> Result<Self, String> {
         settings.shape().check(&task.observation, &task.action)?;
+        task.check_gradient_steps(settings.gradient_steps())?;
         let iterations = Some(task.iterations);
         Ok(ActorCriticAgent {
             observation: task.observation.clone(),

@@ -4,8 +4,8 @@ use super::steps::of_legal;
 use super::{Input, Mode, Networks, TorsoNet, last_action};
 use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
 use crate::nn::{Initializer, Linear, Lstm, LstmState, Mlp};
-use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
+use podracer_dsl::{fail, helper};
 use podracer_envs::Space;
 
 /// Memory of an [`ActorCritic`] of an episode; `None` if it has no recurrent core.
@@ -230,6 +230,7 @@ impl ActorCritic {
     /// The output of a network for each row of an input where several agents share it, and else for the input.
     #[track_caller]
     fn of_each_agent(&self, input: Tensor, network: impl Fn(Tensor) -> Tensor) -> Tensor {
+        let _helper = helper();
         match self.agents {
             Some(_) => vmap(input, network),
             None => network(input),

@@ -230,8 +230,9 @@ impl Pqn {
                 task.action.ty()
             ));
         };
-        let rate =
-            settings.schedule(Some(task.iterations.saturating_mul(settings.drawn().updates())));
+        let updates = settings.drawn().updates();
+        task.check_gradient_steps(updates)?;
+        let rate = settings.schedule(Some(task.iterations * updates));
         Ok(Pqn {
             observation: task.observation.clone(),
             actions,

@@ -24,6 +24,24 @@ pub struct Task {
     pub model: Option<AnyEnvironment>,
 }
 
+impl Task {
+    /// Checks that an i32, as optimizers and schedules have it, counts all gradient steps of the run.
+    ///
+    /// # Errors
+    /// More gradient steps, as a sentence that names the setting.
+    pub fn check_gradient_steps(&self, per_iteration: usize) -> Result<(), String> {
+        let most = i32::MAX as usize;
+        match self.iterations.checked_mul(per_iteration) {
+            Some(steps) if steps <= most => Ok(()),
+            _ => Err(format!(
+                "train.steps makes {} iterations of {per_iteration} gradient steps each: a run counts at most {most} gradient steps, which are {} iterations",
+                self.iterations,
+                most / per_iteration.max(1)
+            )),
+        }
+    }
+}
+
 /// The settings of an agent: one struct whose fields, with their documentation, defaults and ranges, are what an experiment
 /// may set. Everything that reads settings (files, `--set`, checks, `podracer describe`, resumed runs) reads this struct.
 #[diagnostic::on_unimplemented(

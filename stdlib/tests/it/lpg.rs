@@ -121,8 +121,8 @@ fn meta_gradients_are_those_of_finite_differences() {
         let (names, inputs): (Vec<String>, Vec<_>) = record.named("inputs").into_iter().unzip();
         let gradients = record.named("gradients");
         let spec = || inputs.iter().map(|array| array.ty().clone()).collect::<Vec<TensorType>>();
-        // Away from 0, where a rule's rectifier has no slope.
-        let step = 2e-3;
+        // Rectifiers bend the loss: a step that is eight times as long crosses more of their corners, and misses slopes of other seeds by 5 %.
+        let step = 2.5e-4;
         let at = |sign: f64| {
             let moved = names.iter().zip(&inputs).map(|(name, input)| {
                 let Some((_, slope)) = gradients.iter().find(|(wrt, _)| wrt == name) else {

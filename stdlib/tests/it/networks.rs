@@ -285,6 +285,31 @@ fn input(observation: Tensor) -> Input {
 }
 
 /// Several agents with one network: each agent's logits are the network's for its row alone, and the value is the sum of the rows' values.
+/// Closures of the library stood in the profile of a training, in place of the two lines of the loss that use the networks.
+#[test]
+fn the_work_of_a_network_belongs_to_the_line_that_asked_for_it() {
+    let networks = Networks::default();
+    for (rows, action, sharing) in
+        [(f32([4]), Space::discrete(3), false), (f32([3, 4]), Space::multi_discrete([3; 3]), true)]
+    {
+        let shape = ActorCriticShape {
+            parameter_sharing: sharing,
+            ..networks.shape(Initializer::lecun_normal(), None, false)
+        };
+        let space = Space::unbounded(rows.shape.to_vec());
+        let traced = trace((key(), rows), |(key, rows)| {
+            let nets = ActorCritic::init(key, &space, &action, &shape);
+            let features = nets.features(&input(rows));
+            (nets.value(features), features)
+        });
+        let func = traced.expect("it traces").func().clone();
+        let products = func.eqns.iter().filter(|eqn| eqn.op.mnemonic() == "dot_general");
+        let lines: Vec<String> = products.map(|eqn| eqn.loc.to_string()).collect();
+        assert!(lines.len() >= 2, "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains("it/networks.rs")), "{lines:?}");
+    }
+}
+
 #[test]
 fn agents_that_share_a_network_are_alike() {
     let networks = Networks { layer_norm: true, ..Networks::default() };

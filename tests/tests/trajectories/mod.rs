@@ -133,11 +133,13 @@ fn checksums(observations: &Array) -> Vec<f64> {
 fn chi_squared(got: &[f64], expected: &[f64]) -> f64 {
     let [all, of] = [got, expected].map(|counts| counts.iter().sum::<f64>());
     let (mut sum, mut kinds) = (0.0, 0);
-    for (got, expected) in got.iter().zip(expected).filter(|(_, expected)| **expected > 0.0) {
+    for (got, expected) in got.iter().zip(expected).filter(|(got, expected)| *got + *expected > 0.0)
+    {
         let difference = got * (of / all).sqrt() - expected * (all / of).sqrt();
         (sum, kinds) = (sum + difference * difference / (got + expected), kinds + 1);
     }
-    sum / f64::from(kinds - 1)
+    // Samples of one kind alone cannot differ.
+    if kinds < 2 { 0.0 } else { sum / f64::from(kinds - 1) }
 }
 
 /// Asserts that numbers are equal, and says at which step they first differ.
@@ -184,6 +186,17 @@ fn pays_from<E: Environment<Observation = Tensor>>(env: E, record: &Value, start
 /// [`pays_from`] the first state of the first key.
 fn pays<E: Environment<Observation = Tensor>>(env: E, record: &Value) {
     pays_from(env, record, &Start::new());
+}
+
+#[test]
+fn kinds_that_one_sample_alone_has_count_and_a_single_kind_is_equal() {
+    assert_eq!(chi_squared(&[0.0, 50.0, 0.0], &[0.0, 70.0, 0.0]), 0.0);
+    // A kind that was not expected at all.
+    assert!(chi_squared(&[50.0, 50.0], &[100.0, 0.0]) > 10.0);
+    assert_eq!(
+        chi_squared(&[50.0, 50.0], &[100.0, 0.0]),
+        chi_squared(&[100.0, 0.0], &[50.0, 50.0])
+    );
 }
 
 #[test]
