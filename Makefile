@@ -1,7 +1,7 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit package doc site lint advisories notices
+.PHONY: help check setup setup-train train learn test test-all bench bench-envs bench-replay gpu-kit package doc site lint advisories notices
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,11 +46,14 @@ doc: setup ## Build the documentation
 site: ## Build the site of docs/, with the documentation, into target/site
 	@scripts/site
 
-lint: setup ## Check the formatting, what clippy says, and the licences and versions of other crates
+check: setup ## Check the formatting, clippy's lints, and each combination of features
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo check --package podracer --locked --no-default-features
-	cargo check --package podracer --locked --no-default-features --features cli
+	for features in cli cli,plots cli,python-environments central; do \
+	  cargo clippy --package podracer --locked --no-default-features --features "$$features" -- -D warnings || exit 1; done
+
+lint: check ## The same, and the licences and versions of other crates
 	"$$(scripts/tool cargo-deny 0.20.2)" check licenses bans sources
 
 advisories: ## Ask for known weaknesses of other crates

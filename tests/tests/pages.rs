@@ -153,3 +153,31 @@ fn rust_of_the_pages_is_compiled() {
     }
     check_all(&complaints);
 }
+
+/// The file, the number and the text of a line of source that a page shows, as `podracer profile` and `memory` print it.
+fn shown_line(line: &str) -> Option<(&str, usize, &str)> {
+    let (before, text) = line.split_once(".rs:")?;
+    let file = &line[before.rfind(' ').map_or(0, |space| space + 1)..before.len() + ".rs".len()];
+    let (number, text) = text.split_once(' ')?;
+    let text = text.trim().trim_end_matches("...");
+    (!text.is_empty() && file.contains('/')).then_some((file, number.parse().ok()?, text))
+}
+
+/// The profile's page showed lines that the profile of the same training did not name any more.
+#[test]
+fn lines_of_source_that_a_page_shows_are_there() {
+    let mut complaints = Vec::new();
+    let mut seen = 0;
+    for (page, text) in pages() {
+        for (file, number, shown) in text.lines().filter_map(shown_line) {
+            let source = workspace::text(Path::new(file)).unwrap_or_default();
+            let there = source.lines().nth(number - 1).unwrap_or_default().trim();
+            seen += 1;
+            if !there.starts_with(shown) {
+                complaints.push(format!("{}: {file}:{number} is `{there}`", page.display()));
+            }
+        }
+    }
+    assert!(seen >= 5, "the pages show {seen} lines");
+    check_all(&complaints);
+}
