@@ -38,7 +38,7 @@ impl<'a> Unfinished<'a> {
         Ok((file, Unfinished { path, so_far }))
     }
 
-    /// Gives the file, all of which is written, its name.
+    /// Gives the finished file its name.
     ///
     /// # Errors
     /// Where it cannot be renamed.

@@ -170,8 +170,8 @@ settings! {
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e30))]
         #[schemars(extend("x-resume" = true))]
         reward_bound: Option<f64> = None,
-        /// Greatest magnitude of an element of an observation that a worker elsewhere may send, where the space has no bound: one that sends
-        /// a greater one is sent away. None: a million.
+        /// Greatest magnitude of an element of an observation that a worker elsewhere may send, if the space has no bound: a worker that
+        /// sends a greater value is sent away. None: a million.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e38))]
         #[schemars(extend("x-resume" = true))]
         observation_bound: Option<f64> = None,

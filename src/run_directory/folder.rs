@@ -1,4 +1,4 @@
-//! The folder of a run under way, held open: its files are written where the folder is, whatever name the folder has by now.
+//! The folder of a run under way, held open: the run's files go into this folder even after it was renamed.
 
 use std::error::Error;
 use std::fmt;
@@ -33,7 +33,7 @@ impl Folder {
         &self.path
     }
 
-    /// Path by which files in the folder are written, for as long as the folder is held open.
+    /// Path for writing files into the folder, valid while the folder is held open.
     pub(crate) fn inside(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()))
     }
@@ -54,7 +54,7 @@ impl Folder {
         })
     }
 
-    /// Looks where the folder is. Returns its former path if it was renamed.
+    /// Finds the folder's present path. Returns the former path if the folder was renamed.
     ///
     /// # Errors
     /// If the folder was removed.

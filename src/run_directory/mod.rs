@@ -413,7 +413,7 @@ impl RunDirectory {
         self.write_file(RESULT, text.as_bytes())
     }
 
-    /// Looks where the folder is.
+    /// Finds the folder's present path.
     fn look(&mut self) -> Result<()> {
         if let Some(before) = self.folder.look()? {
             tracing::warn!(

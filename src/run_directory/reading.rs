@@ -1,4 +1,4 @@
-//! Reading the files of a run, whose folder may come from somebody else.
+//! Reading the files of a run. The folder may come from another person.
 //!
 //! # Invariants
 //! - Every file of a run is opened by [`open`]: a regular file below a bound, in the folder itself and never behind a link. So a reader

@@ -13,7 +13,7 @@ use super::signals::{gone, send, wait_for};
 use super::watch::{Page, train};
 use super::{podracer, text};
 
-/// A training that goes on until the test ends it.
+/// A training that lasts until the test ends it.
 const ENDLESS: [&str; 8] = [
     "train",
     "cartpole-ppo",
@@ -62,7 +62,6 @@ fn the_end_of_a_page_is_not_that_of_its_training() {
     let length = || fs::metadata(&metrics).map_or(0, |file| file.len());
     let before = length();
     wait_for("more metrics", || length() > before);
-    // And the end of a training is that of its page.
     let page = Page::of(folder.path(), &["run", "--at", "127.0.0.1:0"]);
     assert_eq!(page.json("/api/state")["runs"][0]["state"], "running");
     drop(page);

@@ -154,7 +154,7 @@ impl Listener {
     }
 }
 
-/// The connection after its TLS handshake; `None` for one that fails, which is told.
+/// The connection after its TLS handshake. A handshake that fails is reported, and gives `None`.
 async fn shaken(
     guarded: Guarded,
     acceptor: TlsAcceptor,

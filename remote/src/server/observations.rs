@@ -1,10 +1,10 @@
-//! Checks of observations that a worker sends: finite, within their space, and within a bound where the space has none.
+//! Checks of observations that a worker sends: finite, within their space, and within a limit if the space has no bound.
 
 use podracer_envs::{Bounds, Space};
 
-/// Part of a bound by which a value may be beyond it: what sums and casts of f32 round off.
+/// Relative tolerance of a bound: sums and casts of f32 round that much off.
 const ROUNDING: f64 = 1e-5;
-/// Magnitude from which a bound is none: spaces of Gymnasium write the greatest f32 for what has no bound.
+/// A bound of at least this magnitude counts as no bound: Gymnasium's spaces write the greatest f32 for an unbounded element.
 const NO_BOUND: f32 = 1e30;
 
 /// The values that an observation of a space may have.
@@ -84,7 +84,7 @@ impl ObservationCheck {
     }
 }
 
-/// The bounds of each element of an observation of f32, or one for all: those of its space, and `most` on each side on which it has none.
+/// The bounds of each element of an f32 observation, or one pair for all elements. `most` stands for a bound that the space does not have.
 fn bounds(space: &Space, most: f32) -> Vec<(f32, f32)> {
     let wider = |(low, high): (f64, f64)| {
         let room = |bound: f64| ROUNDING * (1.0 + bound.abs());

@@ -1,4 +1,4 @@
-//! The places of connections: so many at once, and those on which no worker has come yet give way to new ones.
+//! The places of connections. Their number has a limit, and a connection without a worker gives way to a new connection.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::link::Link;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Time that a connection has its place at least, for its worker's `Hello`.
 const FIRST: Duration = Duration::from_millis(500);
-/// Time in which a connection that gives way is closed.
+/// Time that a connection takes at most to give way.
 const GIVING_WAY: Duration = Duration::from_millis(50);
 
 /// The places of connections.
@@ -46,7 +46,7 @@ impl Places {
         Some(place)
     }
 
-    /// Waits for a place. Other connections that wait may take that of one which gives way.
+    /// Waits for a place. A place that becomes free may go to another connection that waits.
     async fn wait(&self) -> Option<OwnedSemaphorePermit> {
         loop {
             self.make_room();

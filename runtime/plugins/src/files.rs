@@ -45,7 +45,7 @@ pub enum OthersCanWrite {
 }
 
 /// Finds whether other users can write a file, or replace it: the first of the file, its folder, and the folders above it that the group
-/// or everybody can write, or the first of the file and its folder that belongs to another user. Links are followed. What is not there
+/// or all users can write, or the first of the file and its folder that belongs to another user. Links are followed. A missing file
 /// cannot be written.
 #[must_use]
 pub fn others_can_write(file: &Path) -> Option<OthersCanWrite> {

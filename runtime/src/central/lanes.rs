@@ -199,7 +199,7 @@ impl Lanes {
         self.late - before
     }
 
-    /// The addresses for whose new workers batches have stopped waiting since the last call.
+    /// Addresses given up since the last call: batches no longer wait for their new workers.
     pub(super) fn take_given_up(&mut self) -> Vec<Arc<str>> {
         self.newcomers.take_given_up()
     }

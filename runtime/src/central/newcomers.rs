@@ -1,6 +1,6 @@
 //! How long batches wait for new workers, by the address that the workers come from.
 //!
-//! A new worker may take a moment for its first step, and batches wait for it. An address whose workers use that moment up and leave, again
+//! A new worker may take a moment for its first step, and batches wait for it. Workers that use that moment up and leave, again
 //! and again, would hold up all others. So each new worker that is late, or that leaves, halves the time that batches wait for the next new
 //! worker of its address. A worker that has proved steady doubles that time.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Steps after which a worker is not new any more.
 const STEADY: u64 = 100;
-/// Failures of an address from which batches do not wait for its new workers.
+/// After this number of failures of an address, batches do not wait for its new workers.
 const MOST_FAILURES: u32 = 6;
 /// Most addresses that are remembered: those beyond share their failures.
 const MOST_ORIGINS: usize = 1024;
@@ -21,11 +21,11 @@ pub(super) struct Newcomers {
     failures: BTreeMap<Arc<str>, u32>,
     /// Failures of the addresses that are not remembered.
     others: u32,
-    /// Addresses for which batches have just stopped waiting.
+    /// Addresses that batches have just stopped waiting for.
     given_up: Vec<Arc<str>>,
 }
 
-/// True for a worker that has not proved steady after so many `steps`.
+/// True for a worker that has not proved steady after `steps` steps.
 pub(super) fn is_new(steps: u64) -> bool {
     steps < STEADY
 }
@@ -68,7 +68,7 @@ impl Newcomers {
         }
     }
 
-    /// The addresses for which batches have stopped waiting since the last call.
+    /// The addresses that batches have stopped waiting for since the last call.
     pub(super) fn take_given_up(&mut self) -> Vec<Arc<str>> {
         std::mem::take(&mut self.given_up)
     }

@@ -43,7 +43,7 @@ impl Episodes {
     /// next to them. The process ends with the body.
     ///
     /// # Errors
-    /// If two episodes are played already; the last line of what the player says where it fails.
+    /// If two episodes are played already. The last line of the player's messages, if it fails.
     pub(super) async fn play(&self, run: &Path, seed: u64, values: bool) -> Result<Played> {
         let permit = Arc::clone(&self.0).try_acquire_owned().ok();
         let permit = permit.with_context(|| {
@@ -70,7 +70,7 @@ impl Episodes {
     }
 }
 
-/// Sends the pictures, compressed, until they end or nobody receives them.
+/// Sends the pictures, compressed, until they end or the client leaves.
 async fn send(
     // Both are dropped at the end.
     _playing: (Child, OwnedSemaphorePermit),
