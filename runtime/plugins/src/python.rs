@@ -6,15 +6,16 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
+use crate::signals::unblocked;
 use crate::work::WorkFolder;
 use crate::{PluginError, cache_folder, others_can_write, read_regular_text};
 
 /// A set of Python packages that environment servers need.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PackageSet {
-    /// The name that users write: `gymnasium`, `atari`, `mujoco`, `envpool`.
+    /// The name that users write: `gymnasium`, `atari`, `box2d`, `mujoco`, `envpool`.
     pub name: &'static str,
     /// The set's description, in a line.
     pub about: &'static str,
@@ -182,12 +183,14 @@ fn run<'a>(
     arguments: impl Iterator<Item = &'a OsStr>,
 ) -> Result<(), RunError> {
     // `-m` imports from the current folder first: it must be one that nobody else writes into. `-P` needs Python 3.11.
-    let output = Command::new(program).args(arguments).current_dir("/").output().map_err(
-        |error| match error.kind() {
-            ErrorKind::NotFound => RunError::NotInPath(program),
-            _ => RunError::CannotRun(program, error),
-        },
-    )?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = unblocked(|| command.spawn());
+    let output = started.and_then(Child::wait_with_output).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => RunError::NotInPath(program),
+        _ => RunError::CannotRun(program, error),
+    })?;
     let said = String::from_utf8_lossy(&output.stderr);
     match output.status.success() {
         true => Ok(()),
