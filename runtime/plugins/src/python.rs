@@ -42,10 +42,11 @@ macro_rules! sets {
 }
 
 /// All sets that podracer knows.
-pub static PACKAGE_SETS: [PackageSet; 4] = sets![
+pub static PACKAGE_SETS: [PackageSet; 5] = sets![
     // pygame draws the pictures of `podracer play`.
     "gymnasium", "Gymnasium: classic control, toy text": "pygame-ce==2.5.8";
     "atari", "ale-py: Atari games, with their ROMs": "ale-py==0.12.1";
+    "box2d", "Gymnasium with Box2D: LunarLander, BipedalWalker, CarRacing": "box2d==2.3.10" "pygame-ce==2.5.8";
     "mujoco", "Gymnasium with MuJoCo":
         "mujoco==4.0.0" "mujoco-core==4.0.0" "mujoco-studio==4.0.0" "glfw==2.11.0" "imageio==2.38.1" "packaging==26.3"
         "pillow==13.0.0" "PyOpenGL==3.1.10" "websockets==17.4";
