@@ -35,9 +35,11 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
     let actions = env.action_space();
     let observations = leaf_spaces::<E::Observation>(&env.observation_space());
     let named = observations.iter().map(|(path, space)| (path.under("observation_space"), space));
-    for (space, value) in named.chain([("action_space".to_owned(), &actions)]) {
+    for (space, value) in named {
         value.validate().map_err(|error| EnvironmentError::Space { space, error })?;
     }
+    let space = || "action_space".to_owned();
+    actions.validate_action().map_err(|error| EnvironmentError::Space { space: space(), error })?;
     for (path, space) in &observations {
         if matches!(space, Space::Dict { .. }) {
             let space = path.under("observation_space");

@@ -3,6 +3,12 @@
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
+/// Greatest number of elements of a value.
+pub(crate) const MOST_ELEMENTS: usize = 1 << 30;
+
+/// Greatest number of values of a choice.
+const MOST_VALUES: usize = i32::MAX as usize;
+
 /// Set of the values that an observation or an action may take.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {
@@ -124,9 +130,41 @@ pub enum SpaceError {
         /// Number of bounds given.
         got: usize,
     },
+    /// A shape without elements, or with too many.
+    #[error(
+        "a value of shape {shape:?} has no elements, or too many: it must have 1 to {MOST_ELEMENTS}"
+    )]
+    Elements {
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// A choice with more values than i32 can number.
+    #[error("element {element}: a choice has at most {MOST_VALUES} values, got n = {n}")]
+    Values {
+        /// Index of the element.
+        element: usize,
+        /// Number of its values.
+        n: usize,
+    },
+    /// An image as the space of an action.
+    #[error("an action is a choice, a box of numbers or a dict of these, and no image: use a box")]
+    Acted,
     /// A lower bound above its upper bound.
     #[error("element {element}: no value lies between low {low} and high {high}")]
     Crossed {
+        /// Row-major index of the element.
+        element: usize,
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+    /// Bounds that only numbers beyond f32 lie between.
+    #[error(
+        "element {element}: low {low:e} and high {high:e} leave no number of f32, which ends at {:e}",
+        f32::MAX
+    )]
+    Beyond {
         /// Row-major index of the element.
         element: usize,
         /// The lower bound.
@@ -329,6 +367,15 @@ impl Space {
     /// # Errors
     /// The first mistake.
     pub fn validate(&self) -> Result<(), SpaceError> {
+        if let Space::Box { shape, .. } | Space::Pixels { shape } = self {
+            let elements = shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis));
+            if !elements.is_some_and(|elements| (1..=MOST_ELEMENTS).contains(&elements)) {
+                return Err(SpaceError::Elements { shape: shape.clone() });
+            }
+        }
+        if let Some(element) = self.counts().iter().position(|&n| n > MOST_VALUES) {
+            return Err(SpaceError::Values { element, n: self.counts()[element] });
+        }
         match self {
             Space::Discrete { n: 0 } => Err(SpaceError::Empty),
             Space::Discrete { .. } | Space::Pixels { .. } => Ok(()),
@@ -363,15 +410,33 @@ impl Space {
                     let (low, high) = self.bounds(element);
                     low.is_nan() || high.is_nan() || low > high
                 };
-                match (0..self.elements()).find(crossed) {
-                    Some(element) => Err(SpaceError::Crossed {
-                        element,
-                        low: low.of(element),
-                        high: high.of(element),
-                    }),
-                    None => Ok(()),
+                let beyond = |&element: &usize| {
+                    let (low, high) = self.bounds(element);
+                    low > f64::from(f32::MAX) || high < f64::from(f32::MIN)
+                };
+                let shared = matches!((low, high), (Bounds::Shared(_), Bounds::Shared(_)));
+                let elements = if shared { 1 } else { self.elements() };
+                if let Some(element) = (0..elements).find(crossed) {
+                    let (low, high) = self.bounds(element);
+                    return Err(SpaceError::Crossed { element, low, high });
                 }
+                if let Some(element) = (0..elements).find(beyond) {
+                    let (low, high) = self.bounds(element);
+                    return Err(SpaceError::Beyond { element, low, high });
+                }
+                Ok(())
             }
+        }
+    }
+
+    /// Checks that the space is well formed, and that a policy can choose from it: it is no image.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn validate_action(&self) -> Result<(), SpaceError> {
+        match self {
+            Space::Pixels { .. } => Err(SpaceError::Acted),
+            space => space.validate(),
         }
     }
 

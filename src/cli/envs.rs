@@ -13,7 +13,7 @@ pub(super) enum EnvsCommand {
     List,
     /// Install a set of packages, in pinned versions, with pip
     Install {
-        /// gymnasium, atari, mujoco or envpool
+        /// gymnasium, atari, box2d, mujoco or envpool
         name: String,
     },
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::{ArgGroup, Args, Parser};
+use podracer_plugins::unblocked;
 
 use super::arguments::TrainArguments;
 use super::numbers::at_least_one;
@@ -183,7 +184,9 @@ pub(super) fn submitted(
 ) -> Result<u8> {
     let command = format!("{} {}", by.join(" "), path.display());
     if submit {
-        let submitted = Command::new(by[0]).args(&by[1..]).arg(path).status();
+        let mut submitting = Command::new(by[0]);
+        submitting.args(&by[1..]).arg(path);
+        let submitted = unblocked(|| submitting.spawn()).and_then(|mut child| child.wait());
         let status = submitted
             .with_context(|| format!("cannot run `{}`, which submits the script", by[0]))?;
         ensure!(status.success(), "`{command}` failed: {status}");

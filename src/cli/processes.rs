@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
-use podracer_plugins::read_regular_text;
+use podracer_plugins::{read_regular_text, unblocked};
 
 use super::signals;
 
@@ -15,7 +15,8 @@ pub(super) const LARGEST: u64 = 64 << 20;
 /// Starts a process that reads nothing, prints into these files, and ends when this one does.
 pub(super) fn start(command: &mut Command, out: File, err: File) -> Result<Child> {
     command.env(signals::ENDS_WITH, std::process::id().to_string());
-    command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().context("cannot start a run")
+    command.stdin(Stdio::null()).stdout(out).stderr(err);
+    unblocked(|| command.spawn()).context("cannot start a run")
 }
 
 /// The last error that a process printed into a file, or its last line.

@@ -61,8 +61,8 @@ pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
     let wanted = || [SIGINT, SIGTERM].into_iter().chain(hangup);
     let mut signals = Signals::new(wanted()).context("cannot listen for Ctrl-C")?;
     // Only the thread that listens may be interrupted: kernels of matrix products in XLA's plugin for the CPU point the register of the stack to
-    // memory of their own, beside which the system would write the signal's frame. All threads that begin later inherit the mask, and
-    // processes do not.
+    // memory of their own, and the system would write the signal's frame next to it. All threads that begin later inherit the mask; programs
+    // are started by `unblocked`, without it.
     let mask: SigSet =
         wanted().filter_map(|number| signal::Signal::try_from(number).ok()).collect();
     mask.thread_block().context("cannot listen for Ctrl-C")?;

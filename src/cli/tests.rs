@@ -174,7 +174,7 @@ fn mistakes_have_exit_code_2() {
         (&["plugins", "install", "gpu"], "there is no plugin `gpu`"),
         (
             &["envs", "install", "gym"],
-            "there are no packages `gym` for environments: the known ones are gymnasium, atari, mujoco, envpool",
+            "there are no packages `gym` for environments: the known ones are gymnasium, atari, box2d, mujoco, envpool",
         ),
     ];
     for (arguments, expected) in cases {

@@ -36,8 +36,8 @@ impl Batches {
 
     /// Batches of so many environments in plain Rust.
     pub fn native(environment: impl NativeEnvironment, lanes: usize) -> Self {
-        let spec = Pool::new(&environment, lanes).spec().clone();
-        Batches::new(spec, move || Ok(Pool::new(&environment, lanes)))
+        let spec = Pool::spec_of(&environment, lanes);
+        Batches::new(spec, move || Ok(Pool::try_new(&environment, lanes)?))
     }
 
     /// Batches of so many environments of the DSL, compiled for the host, for rollouts of `unroll` steps.

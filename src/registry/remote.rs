@@ -58,6 +58,9 @@ impl Remote {
         };
         let observation = space("observation", &self.observation)?;
         let action = space("action", &self.action)?;
+        action
+            .validate_action()
+            .map_err(|problem| format!("environment.action = {:?}: {problem}", self.action))?;
         if self.masks && action.counts().is_empty() {
             return Err(format!(
                 "environment.masks = true is for discrete actions: environment.action is {:?}",
@@ -152,6 +155,15 @@ mod tests {
             assert!(problem.contains("expected `box([4])`"), "{problem}");
         }
         assert!(space("discrete(0)").expect_err("it is empty").contains("at least one value"));
+        for text in ["box([0])", "pixels([0, 0, 0])", "box([4294967296, 4294967296])"] {
+            let problem = space(text).expect_err(text);
+            assert!(problem.contains("has no elements, or too many"), "{problem}");
+        }
+        assert!(space("box([4], 1e39, 1e40)").expect_err("f32").contains("no number of f32"));
+        let (observation, action) = ("box([4])".to_owned(), "pixels([8, 8, 1])".to_owned());
+        let pixels = Remote { observation, action, ..Remote::default() };
+        let problem = pixels.spec(1).expect_err("an image is no action");
+        assert!(problem.starts_with("environment.action = \"pixels([8, 8, 1])\": "), "{problem}");
         assert!(space("box([2], 1, 0)").is_err() && space("box([2], [0], [1, 1])").is_err());
     }
 }

@@ -132,7 +132,7 @@ fn work(
     events: &Sender<Result<WorkerEvent, WorkersClosed>>,
     restarts: &AtomicUsize,
 ) -> Result<(), HostError> {
-    let mut memory = StepMemory::new(environments.spec());
+    let mut memory = StepMemory::try_new(environments.spec())?;
     let mut known = 0;
     for command in commands {
         let sequence = match command {

@@ -1,5 +1,7 @@
 //! Memory that a batch writes its steps into.
 
+use std::collections::TryReserveError;
+
 use super::{HostError, HostSpec};
 
 /// The caller's memory for one step of a batch, of the sizes that the [`HostSpec`] gives.
@@ -78,6 +80,14 @@ impl HostStep<'_> {
     }
 }
 
+/// A vector of zeros; an error where `vec!` would end the process.
+fn zeros<T: Clone + Default>(length: usize) -> Result<Vec<T>, TryReserveError> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(length)?;
+    zeros.resize(length, T::default());
+    Ok(zeros)
+}
+
 /// Owned memory for one step of a batch.
 #[derive(Clone, Debug)]
 pub struct StepMemory {
@@ -93,19 +103,37 @@ pub struct StepMemory {
 
 impl StepMemory {
     /// Memory of zeros for a batch of this spec.
+    ///
+    /// # Panics
+    /// If the system has less memory.
     #[must_use]
     pub fn new(spec: &HostSpec) -> Self {
+        Self::try_new(spec).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`StepMemory::new`].
+    ///
+    /// # Errors
+    /// [`HostError::Memory`] if the system has less memory.
+    pub fn try_new(spec: &HostSpec) -> Result<Self, HostError> {
         let (n, observation) = (spec.environments, spec.observation_type().bytes());
-        StepMemory {
-            observation: vec![0; observation],
-            next_observation: vec![0; if spec.truncates { observation } else { 0 }],
-            reward: vec![0.0; n],
-            reward_bytes: vec![0; 4 * n],
-            terminated: vec![0; n],
-            truncated: vec![0; n],
-            legal_actions: vec![0; spec.legal_actions_bytes()],
-            success: vec![0.0; spec.successes()],
-        }
+        let shown = if spec.truncates { observation } else { 0 };
+        let legal_actions = spec.legal_actions_bytes();
+        let bytes = observation + shown + 10 * n + legal_actions + 4 * spec.successes();
+        let refused = |_| HostError::Memory { environments: n, bytes };
+        let made = || -> Result<Self, TryReserveError> {
+            Ok(StepMemory {
+                observation: zeros(observation)?,
+                next_observation: zeros(shown)?,
+                reward: zeros(n)?,
+                reward_bytes: zeros(4 * n)?,
+                terminated: zeros(n)?,
+                truncated: zeros(n)?,
+                legal_actions: zeros(legal_actions)?,
+                success: zeros(spec.successes())?,
+            })
+        };
+        made().map_err(refused)
     }
 
     /// The memory in the form that a batch writes into.

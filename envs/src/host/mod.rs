@@ -272,6 +272,16 @@ pub enum HostError {
         /// The fault, and the end of the server's output.
         problem: String,
     },
+    /// Memory that the system does not give.
+    #[error(
+        "the system has no memory for the steps of {environments} environments, {bytes} bytes: set fewer `environments` in [sebulba] or [central]"
+    )]
+    Memory {
+        /// Number of environments of the batch, or of a part of it.
+        environments: usize,
+        /// Size of the memory, in bytes.
+        bytes: usize,
+    },
     /// Bytes that are no snapshot of such a batch.
     #[error("the snapshot cannot be restored: {0}")]
     Snapshot(String),

@@ -44,26 +44,30 @@ impl<E: NativeEnvironment> Pool<E> {
     /// A batch of `environments` copies of `prototype`, at least one.
     ///
     /// # Panics
-    /// If `environments` is 0.
+    /// If `environments` is 0, or the system has less memory than the batch needs.
     #[must_use]
     pub fn new(prototype: &E, environments: usize) -> Self {
+        Self::try_new(prototype, environments).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`Pool::new`].
+    ///
+    /// # Errors
+    /// [`HostError::Memory`] if the system has less memory than the batch needs.
+    ///
+    /// # Panics
+    /// If `environments` is 0.
+    pub fn try_new(prototype: &E, environments: usize) -> Result<Self, HostError> {
         assert!(environments > 0, "a batch has at least one environment");
         let threads = rayon::current_num_threads();
         let parts = (environments / prototype.min_per_thread().max(1)).clamp(1, threads);
-        Self::in_parts(prototype, environments, parts)
+        Self::try_in_parts(prototype, environments, parts)
     }
 
-    /// Like [`Pool::new`], in a given number of parts. More than one are stepped by the pool's threads.
-    ///
-    /// # Panics
-    /// If there are no parts, or fewer environments than parts.
+    /// The spec of a batch of `environments` copies of `prototype`, which are not made.
     #[must_use]
-    pub fn in_parts(prototype: &E, environments: usize, parts: usize) -> Self {
-        assert!(
-            (1..=environments).contains(&parts),
-            "{environments} environments do not make {parts} parts"
-        );
-        let spec = HostSpec {
+    pub fn spec_of(prototype: &E, environments: usize) -> HostSpec {
+        HostSpec {
             environments,
             observation: prototype.observation_space(),
             action: prototype.action_space(),
@@ -71,24 +75,43 @@ impl<E: NativeEnvironment> Pool<E> {
             skips: false,
             masks: false,
             succeeds: false,
-        };
+        }
+    }
+
+    /// Like [`Pool::new`], in a given number of parts. More than one are stepped by the pool's threads.
+    ///
+    /// # Panics
+    /// If there are no parts, fewer environments than parts, or less memory than the batch needs.
+    #[must_use]
+    pub fn in_parts(prototype: &E, environments: usize, parts: usize) -> Self {
+        Self::try_in_parts(prototype, environments, parts).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_in_parts(prototype: &E, environments: usize, parts: usize) -> Result<Self, HostError> {
+        assert!(
+            (1..=environments).contains(&parts),
+            "{environments} environments do not make {parts} parts"
+        );
+        let spec = Self::spec_of(prototype, environments);
         let part = |index: usize| {
             let bound = |part: usize| part * environments / parts;
             let (first, size) = (bound(index), bound(index + 1) - bound(index));
-            let memory = StepMemory::new(&HostSpec { environments: size, ..spec.clone() });
+            let memory = StepMemory::try_new(&HostSpec { environments: size, ..spec.clone() })?;
             let lane = |_| {
                 let mut random = Random::from_state(0);
                 Lane { state: prototype.initial_state(&mut random), random }
             };
-            Some(Part {
-                first,
-                environment: prototype.clone(),
-                lanes: (0..size).map(lane).collect(),
-                actions: Vec::new(),
-                memory,
-            })
+            let bytes = size * size_of::<Lane<E::State>>();
+            let mut lanes = Vec::new();
+            lanes
+                .try_reserve_exact(size)
+                .map_err(|_| HostError::Memory { environments: size, bytes })?;
+            lanes.extend((0..size).map(lane));
+            let environment = prototype.clone();
+            Ok(Some(Part { first, environment, lanes, actions: Vec::new(), memory }))
         };
-        Pool { parts: (0..parts).map(part).collect(), spec, done: unbounded(), under_way: false }
+        let parts = (0..parts).map(part).collect::<Result<_, HostError>>()?;
+        Ok(Pool { parts, spec, done: unbounded(), under_way: false })
     }
 
     fn expect_rest(&self) -> Result<(), HostError> {

@@ -289,3 +289,19 @@ fn the_spec_says_the_types() {
     let types: Vec<usize> = spec.outcome().types().iter().map(TensorType::bytes).collect();
     assert_eq!(bytes, types);
 }
+
+#[test]
+fn memory_that_the_system_does_not_have_ended_the_process() {
+    // More than any address space has.
+    let environments = 1 << 58;
+    let spec = Pool::spec_of(&NativeCartPole::new(9), environments);
+    assert_eq!(spec.environments, environments);
+    let error = StepMemory::try_new(&spec).err().unwrap().to_string();
+    assert!(
+        error.starts_with("the system has no memory for the steps of 288230376151711744"),
+        "{error}"
+    );
+    assert!(error.contains("set fewer `environments` in [sebulba] or [central]"), "{error}");
+    let error = Pool::try_new(&NativeCartPole::new(9), environments).err().unwrap();
+    assert!(matches!(error, HostError::Memory { .. }), "{error}");
+}

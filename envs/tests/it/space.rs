@@ -131,3 +131,50 @@ fn samples_and_clipped_values_belong() {
         space.contains(&clipped).unwrap_or_else(|error| panic!("{space:?}: {error}"));
     }
 }
+
+#[test]
+fn a_product_of_extents_wrapped_round_to_zero() {
+    for (shape, fits) in [
+        (vec![0], false),
+        (vec![0, 0, 0], false),
+        (vec![1 << 32, 1 << 32], false),
+        (vec![1 << 31], false),
+        (vec![1 << 30], true),
+        (vec![], true),
+    ] {
+        for space in [Space::unbounded(shape.clone()), Space::pixels(shape.clone())] {
+            let error = space.validate();
+            let expected =
+                if fits { Ok(()) } else { Err(SpaceError::Elements { shape: shape.clone() }) };
+            assert_eq!(error, expected, "{space:?}");
+        }
+        let bounds = Space::bounded(shape.clone(), [0.0, 1.0], 2.0);
+        assert!(bounds.validate().is_err(), "{shape:?}");
+    }
+    let told = Space::unbounded([0]).validate().unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "a value of shape [0] has no elements, or too many: it must have 1 to 1073741824"
+    );
+}
+
+#[test]
+fn bounds_between_which_f32_has_no_value_were_accepted() {
+    let bounded = |low: f64, high: f64| Space::bounded([4], low, high).validate();
+    let told = bounded(1e39, 1e40).unwrap_err().to_string();
+    assert!(told.starts_with("element 0: low 1e39 and high 1e40 leave no number of f32"), "{told}");
+    assert!(bounded(-1e40, -1e39).is_err());
+    // As wide as f64: some environments write infinity so.
+    assert_eq!(bounded(f64::MIN, f64::MAX), Ok(()));
+    let error = Space::discrete(1 << 31).validate();
+    assert_eq!(error, Err(SpaceError::Values { element: 0, n: 1 << 31 }));
+    let error = Space::multi_discrete([3, 1 << 40]).validate();
+    assert_eq!(error, Err(SpaceError::Values { element: 1, n: 1 << 40 }));
+}
+
+#[test]
+fn an_image_was_the_space_of_an_action() {
+    assert_eq!(Space::pixels([2, 2, 1]).validate_action(), Err(SpaceError::Acted));
+    assert_eq!(Space::discrete(0).validate_action(), Err(SpaceError::Empty));
+    assert_eq!(Space::bounded([2], -1.0, 1.0).validate_action(), Ok(()));
+}

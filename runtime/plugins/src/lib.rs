@@ -28,6 +28,7 @@ mod install;
 mod locate;
 mod python;
 mod record;
+mod signals;
 mod table;
 mod work;
 
@@ -42,4 +43,5 @@ pub use locate::{
 };
 pub use python::{PACKAGE_SETS, PackageSet, package_set};
 pub use record::{check, fingerprint, sha256, verify};
+pub use signals::unblocked;
 pub use table::{PLUGINS, PluginSpec, Wheel, spec};

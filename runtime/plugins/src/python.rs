@@ -6,15 +6,16 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
+use crate::signals::unblocked;
 use crate::work::WorkFolder;
 use crate::{PluginError, cache_folder, others_can_write, read_regular_text};
 
 /// A set of Python packages that environment servers need.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PackageSet {
-    /// The name that users write: `gymnasium`, `atari`, `mujoco`, `envpool`.
+    /// The name that users write: `gymnasium`, `atari`, `box2d`, `mujoco`, `envpool`.
     pub name: &'static str,
     /// The set's description, in a line.
     pub about: &'static str,
@@ -41,10 +42,11 @@ macro_rules! sets {
 }
 
 /// All sets that podracer knows.
-pub static PACKAGE_SETS: [PackageSet; 4] = sets![
+pub static PACKAGE_SETS: [PackageSet; 5] = sets![
     // pygame draws the pictures of `podracer play`.
     "gymnasium", "Gymnasium: classic control, toy text": "pygame-ce==2.5.8";
     "atari", "ale-py: Atari games, with their ROMs": "ale-py==0.12.1";
+    "box2d", "Gymnasium with Box2D: LunarLander, BipedalWalker, CarRacing": "box2d==2.3.10" "pygame-ce==2.5.8";
     "mujoco", "Gymnasium with MuJoCo":
         "mujoco==4.0.0" "mujoco-core==4.0.0" "mujoco-studio==4.0.0" "glfw==2.11.0" "imageio==2.38.1" "packaging==26.3"
         "pillow==13.0.0" "PyOpenGL==3.1.10" "websockets==17.4";
@@ -182,12 +184,14 @@ fn run<'a>(
     arguments: impl Iterator<Item = &'a OsStr>,
 ) -> Result<(), RunError> {
     // `-m` imports from the current folder first: it must be one that nobody else writes into. `-P` needs Python 3.11.
-    let output = Command::new(program).args(arguments).current_dir("/").output().map_err(
-        |error| match error.kind() {
-            ErrorKind::NotFound => RunError::NotInPath(program),
-            _ => RunError::CannotRun(program, error),
-        },
-    )?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = unblocked(|| command.spawn());
+    let output = started.and_then(Child::wait_with_output).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => RunError::NotInPath(program),
+        _ => RunError::CannotRun(program, error),
+    })?;
     let said = String::from_utf8_lossy(&output.stderr);
     match output.status.success() {
         true => Ok(()),

@@ -135,7 +135,7 @@ fn packages_that_pip_cannot_install_are_an_error() {
         "[ $2 = venv ] && exit; echo \"ERROR: No matching distribution found\" >&2; exit 1";
     let fragments = ["cannot install the Python packages `gymnasium`", "No matching distribution"];
     Machine::new(Some(script)).fails(&environments, &fragments);
-    let unknown = ["no packages `gym`", "gymnasium, atari, mujoco, envpool"];
+    let unknown = ["no packages `gym`", "gymnasium, atari, box2d, mujoco, envpool"];
     Machine::new(None).fails(&["environments", "gym"], &unknown);
 }
 

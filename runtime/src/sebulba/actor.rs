@@ -99,7 +99,7 @@ impl Actor {
         let continues = start.upload(0, 2, &Array::scalar(continues))?;
         let mut state =
             only(start.execute(vec![vec![key.into(), index.into(), continues.into()]])?);
-        let mut memory = StepMemory::new(self.environment.spec());
+        let mut memory = StepMemory::try_new(self.environment.spec())?;
         let mut running = vec![Episode::default(); environments];
         let mut number = 0;
         status.begin(Activity::Environment, 0);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{begun, direct, floats, python, seed};
 use crate::loops;
 
-/// The folder of `walks.py`, `choices.py` and `painted.py`.
+/// The folder of `walks.py`, `choices.py`, `odd.py` and `painted.py`.
 pub(super) const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
 const RUN: u64 = 5;
 const FIRST: usize = 100;

@@ -4,6 +4,7 @@
 mod atari;
 mod envpool;
 mod gymnasium;
+mod odd;
 mod pictures;
 
 use std::path::{Path, PathBuf};

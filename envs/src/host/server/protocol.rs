@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::super::{HostSpec, Random};
+use crate::space::MOST_ELEMENTS;
 use crate::wrappers::flat_space;
 use crate::{Bounds, Space};
 
@@ -115,7 +116,11 @@ impl SpaceMessage {
     fn into_action(self) -> Result<Space, String> {
         match self {
             Self::Tree { leaves } => checked(Space::dict(named(leaves)?)),
-            leaf => leaf.into_leaf(),
+            leaf => {
+                let space = leaf.into_leaf()?;
+                space.validate_action().map_err(|error| error.to_string())?;
+                Ok(space)
+            }
         }
     }
 
@@ -146,16 +151,8 @@ fn named(leaves: Vec<LeafMessage>) -> Result<Vec<(String, Space)>, String> {
 /// The space, if it is well formed.
 fn checked(space: Space) -> Result<Space, String> {
     space.validate().map_err(|error| error.to_string())?;
-    let elements = (space.shape().iter()).try_fold(1usize, |n, &axis| n.checked_mul(axis));
-    if !elements.is_some_and(|elements| (1..=MOST_ELEMENTS).contains(&elements)) {
-        let shape = space.shape();
-        return Err(format!("{shape:?} has no elements, or too many"));
-    }
     Ok(space)
 }
-
-/// Greatest number of elements of an observation or action.
-const MOST_ELEMENTS: usize = 1 << 30;
 
 /// Reads the first line of a server with this number of environments.
 pub(super) fn read_hello(line: &str, environments: usize) -> Result<Introduction, String> {
@@ -363,6 +360,7 @@ mod tests {
                 ]}),
                 "part `picture`: the parts of a dict are discrete, multi-discrete or boxes",
             ),
+            ("action", pixels(8), "an action is a choice, a box of numbers or a dict of these"),
             ("observation", pixels(1 << 40), "has no elements, or too many"),
             ("observation", pixels(0), "has no elements, or too many"),
             ("picture", serde_json::json!([0, 9]), "a picture of 0 by 9 pixels"),

@@ -27,6 +27,7 @@ drawn, that one comes first; the present state's comes last.
 Whatever goes wrong ends the process with a traceback or a message: the client says what to do about it.
 """
 
+import copy
 import fcntl
 import functools
 import json

@@ -81,6 +81,8 @@ pub enum Packages {
     /// Gymnasium alone.
     #[default]
     Gymnasium,
+    /// Gymnasium with Box2D: LunarLander, BipedalWalker, CarRacing.
+    Box2d,
     /// Gymnasium with MuJoCo.
     Mujoco,
 }
@@ -91,6 +93,7 @@ impl Packages {
     pub fn name(self) -> &'static str {
         match self {
             Self::Gymnasium => "gymnasium",
+            Self::Box2d => "box2d",
             Self::Mujoco => "mujoco",
         }
     }

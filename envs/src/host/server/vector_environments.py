@@ -1,6 +1,20 @@
 # Vector environments of Gymnasium and EnvPool. This is a part of a server's program, behind `server.py`.
 
 
+def keeping_last(env):
+    """Has the step that ends an episode return a copy: the reset that follows may write into the same arrays."""
+    step = env.step
+
+    def step_and_keep(action):
+        observation, reward, terminated, truncated, info = step(action)
+        if terminated or truncated:
+            observation = copy.deepcopy(observation)
+        return observation, reward, terminated, truncated, info
+
+    env.step = step_and_keep
+    return env
+
+
 class Gymnasium(Batch):
     """Gymnasium's vector environments, in each of its autoreset modes."""
 
@@ -19,7 +33,8 @@ class Gymnasium(Batch):
         }[configuration["autoreset"]]
 
         def make():
-            return gymnasium.make(name, **kwargs)
+            env = gymnasium.make(name, **kwargs)
+            return keeping_last(env) if mode == AutoresetMode.SAME_STEP else env
 
         server = os.getpid()
 
