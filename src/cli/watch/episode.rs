@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use podracer_plugins::unblocked;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -55,7 +56,7 @@ impl Episodes {
         play.args(if values { &["--values", "--size", "320"][..] } else { &["--size", "1"] });
         play.env(ENDS_WITH, std::process::id().to_string()).kill_on_drop(true);
         play.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said.try_clone()?);
-        let mut player = play.spawn()?;
+        let mut player = unblocked(|| play.spawn())?;
         let mut pictures = player.stdout.take().context("the player has no output")?;
         let mut first = vec![0; PIECE];
         let bytes = pictures.read(&mut first).await?;

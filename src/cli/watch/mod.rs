@@ -21,6 +21,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use podracer_plugins::unblocked;
 
 use super::{Console, signals};
 use crate::machine::{host, random_name};
@@ -116,7 +117,7 @@ impl Page {
         page.stdin(OwnedFd::from(self.listener)).stdout(Stdio::null());
         // Ctrl-C is for the training, which the page shows to its end.
         page.process_group(0);
-        page.spawn().context("cannot start the page of --watch")?;
+        unblocked(|| page.spawn()).context("cannot start the page of --watch")?;
         console.say(&self.url);
         Ok(())
     }

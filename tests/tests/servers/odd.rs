@@ -23,9 +23,8 @@ fn odd(python: &Path, kwargs: &Value, changes: &Value) -> ServerOptions {
 /// All modes of resetting, with both kinds of vectorization.
 fn modes() -> impl Iterator<Item = Value> {
     let with = |vectorization| {
-        ["same-step", "next-step", "disabled"].map(
-            move |autoreset| json!({"vectorization": vectorization, "autoreset": autoreset}),
-        )
+        ["same-step", "next-step", "disabled"]
+            .map(move |autoreset| json!({"vectorization": vectorization, "autoreset": autoreset}))
     };
     ["sync", "async"].into_iter().flat_map(with)
 }
