@@ -135,7 +135,7 @@ pub enum SpaceError {
         "a value of shape {shape:?} has no elements, or too many: it must have 1 to {MOST_ELEMENTS}"
     )]
     Elements {
-        /// The shape.
+        /// Shape of the values.
         shape: Vec<usize>,
     },
     /// A choice with more values than i32 can number.

@@ -66,6 +66,17 @@ class Fake:
             self.memory[at : at + size] = bytes([self.steps + i]) * size
         return self.configuration["drawn"]
 
+    def close(self):
+        if "closes" in self.configuration:
+            with open(self.configuration["closes"], "a") as log:
+                log.write("closed\n")
+        closing = self.configuration.get("closing")
+        if closing == "hangs":
+            spin(self)
+        if closing == "raises":
+            raise RuntimeError("the lid is stuck")
+        return []
+
     def begin(self, i):
         self.times[i], self.episodes[i], self.over[i] = 0, self.episodes[i] + 1, False
 

@@ -1,6 +1,7 @@
 //! Environments in processes of their own: what crosses, and all that can go wrong. The servers are Python without any
 //! package; `server.py` has their side of the protocol.
 
+mod closing;
 mod skipped;
 
 use std::fs;

@@ -460,7 +460,10 @@ fn steps_of_another_shape_are_an_error_that_says_which() {
     let Some(python) = python("gymnasium") else {
         return;
     };
-    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../envs/src/host/server/server.py");
+    let parts = [
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../envs/src/host/server/server.py"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../envs/src/host/server/values.py"),
+    ];
     for (what, shape, expected) in [
         (
             "observations",
@@ -481,7 +484,7 @@ fn steps_of_another_shape_are_an_error_that_says_which() {
         ("terminated", json!([]), "terminated have the shape () and must have (2,)"),
     ] {
         let configuration = json!({
-            "name": "shapes", "server": server, "bootstrap_time_limit": true, "wrong": { what: shape },
+            "name": "shapes", "parts": parts, "bootstrap_time_limit": true, "wrong": { what: shape },
         });
         let options = ServerOptions::new(&python, &configuration).unwrap();
         let options = options.source(include_str!("shapes.py")).restarts(0);

@@ -2,18 +2,19 @@
 
 import os
 import subprocess
-import sys
 
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 LENGTH = 5
+WEIGHTS = Dict({"hand": Dict({"card": Discrete(4), "weight": Box(-np.inf, 10, (2,))})})
 SPACES = {
     "dict": Dict({"ring": Box(0, 1, (10,)), "pair": Tuple([Box(0, 9, (1,), np.int64)])}),
     "discrete": Discrete(4, start=1),
     "multi-discrete": MultiDiscrete([4, 12]),
-    "tree": Dict({"hand": Dict({"card": Discrete(4), "weight": Box(-np.inf, 10, (2,))})}),
+    "weights": WEIGHTS,
+    "tree": WEIGHTS,
 }
 
 
@@ -42,10 +43,10 @@ class Odd(gymnasium.Env):
             return self.value if odd else 1 + self.place % 4
         if self.kind == "multi-discrete":
             return np.array([self.value if odd else 3, self.place])
-        if self.kind == "tree":
-            number = self.value if odd and isinstance(self.value, float) else 0.5
-            card = self.value if odd and isinstance(self.value, int) else 2
-            return {"hand": {"card": card, "weight": np.array([1, number], np.float64)}}
+        if self.kind in ("tree", "weights"):
+            number = float(self.value) if odd and self.kind == "weights" else 0.5
+            card = self.value if odd and self.kind == "tree" else 2
+            return {"hand": {"card": card, "weight": np.array([1, number], np.float32)}}
         self.ring[:], self.pair[:] = 0, self.place
         self.ring[self.place] = float(self.value) if odd and self.kind == "box" else 1
         if self.kind == "dict":

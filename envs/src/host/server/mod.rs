@@ -7,8 +7,9 @@
 //! touch it.
 //!
 //! # Invariants
-//! - A server ends with its client: by a signal when the client drops it, and by the kernel when the client is gone, even
-//!   by SIGKILL. So do the processes that it starts. The shared memory has no name, so that none of it stays behind.
+//! - A server ends with its client. The client that drops it has it close its environments, and kills it if that takes longer than a
+//!   step may; the kernel kills it when the client is gone, even by SIGKILL. So do the processes that it starts. The shared memory has no
+//!   name, so that none of it stays behind.
 //! - Everything from a server is checked before it is used: its spaces, its protocol, each answer, each flag. Every wait
 //!   for an answer has a timeout.
 
@@ -32,6 +33,8 @@ use shard::Shard;
 /// The server that comes with the program.
 const SOURCE: &str = concat!(
     include_str!("server.py"),
+    "\n\n",
+    include_str!("values.py"),
     "\n\n",
     include_str!("vector_environments.py"),
     "\n\n",
@@ -124,7 +127,7 @@ impl ServerOptions {
         self
     }
 
-    /// Sets the time that a server may take for a step. Default: 30 s.
+    /// Sets the time that a server may take for a step, and to close its environments at the end. Default: 30 s.
     #[must_use]
     pub fn step_timeout(mut self, timeout: Duration) -> Self {
         self.step_timeout = timeout;
@@ -212,6 +215,13 @@ impl Servers {
     /// Process id of each running server.
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         self.shards.iter().filter_map(Shard::process)
+    }
+}
+
+/// All servers close their environments at the same time.
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.shards.iter_mut().for_each(Shard::ask_to_end);
     }
 }
 

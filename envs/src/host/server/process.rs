@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::iter;
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -13,14 +14,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::ServerOptions;
-use super::protocol::{Introduction, Layout, Tail, read_hello, shortened};
+use super::protocol::{Introduction, Layout, Tail, read_failure, read_hello, shortened};
 
 /// Greatest length of a line in bytes.
 const LONGEST_LINE: usize = 16 << 20;
@@ -32,6 +34,8 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub(super) enum Fault {
     /// The process has ended.
     Died,
+    /// The process ends by an error that it names.
+    Failed(String),
     /// No answer came within the timeout.
     Silent { seconds: f64 },
     /// An answer against the protocol, with the reason.
@@ -44,6 +48,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Died => write!(f, "it died"),
+            Self::Failed(error) => write!(f, "{error}"),
             Self::Silent { seconds } => write!(f, "it did not answer for {seconds} s"),
             Self::Nonsense(what) => write!(f, "it answers nonsense: {what}"),
             Self::System(action, error) => write!(f, "cannot {action}: {error}"),
@@ -51,10 +56,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A running server. Dropping this ends it, with all processes that it started.
+/// A running server. Dropping this kills it, with all processes that it started.
 pub(super) struct Process {
     child: Child,
     ended: Option<ExitStatus>,
+    /// Deadline for closing the environments, once the server was asked to.
+    closes_by: Option<Instant>,
     /// While this is open the server lives: when this process is gone, however it went, the kernel ends the server.
     _hold: Option<ChildStdin>,
     doorbell: UnixStream,
@@ -89,7 +96,7 @@ impl Process {
                 .map_err(|error| Fault::System("name the modules", io::Error::other(error)))?;
             command.env("PYTHONPATH", all);
         }
-        let mut child = command
+        command
             // `-P`: modules come from the interpreter and PYTHONPATH, and never from the current folder.
             .args(["-uP", "-c", &options.source])
             .arg(serde_json::Value::Object(configuration).to_string())
@@ -97,14 +104,15 @@ impl Process {
             .stdout(OwnedFd::from(theirs))
             .stderr(Stdio::piped())
             // A group of its own: a Ctrl-C is the client's to answer, and the server ends with all that it starts.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| Fault::System("start the server", error))?;
+            .process_group(0);
+        let mut child =
+            spawn(&mut command).map_err(|error| Fault::System("start the server", error))?;
         let process = Process {
             _hold: child.stdin.take(),
             errors: child.stderr.take(),
             child,
             ended: None,
+            closes_by: None,
             doorbell,
             heard: Vec::new(),
             tail: Tail::default(),
@@ -180,14 +188,12 @@ impl Process {
         let began = Instant::now();
         let mut searched = 0;
         loop {
-            if let Some(at) = self.heard[searched..].iter().position(|&byte| byte == b'\n') {
-                let rest = self.heard.split_off(searched + at + 1);
-                let mut line = std::mem::replace(&mut self.heard, rest);
-                line.pop();
-                return String::from_utf8(line).map_err(|error| {
+            if let Some(line) = self.next_line(searched) {
+                let line = String::from_utf8(line).map_err(|error| {
                     let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
                     Fault::Nonsense(format!("expected text, got {}", shortened(&text)))
-                });
+                })?;
+                return read_failure(&line).map_or(Ok(line), |error| Err(Fault::Failed(error)));
             }
             searched = self.heard.len();
             if searched > LONGEST_LINE {
@@ -208,6 +214,15 @@ impl Process {
                 }
             }
         }
+    }
+
+    /// Takes the next whole line that was read, if there is one; its end is not before `searched`.
+    fn next_line(&mut self, searched: usize) -> Option<Vec<u8>> {
+        let at = self.heard[searched..].iter().position(|&byte| byte == b'\n')?;
+        let rest = self.heard.split_off(searched + at + 1);
+        let mut line = std::mem::replace(&mut self.heard, rest);
+        line.pop();
+        Some(line)
     }
 
     /// Waits for input of any kind, and reads the server's output. True if the doorbell has input.
@@ -270,10 +285,13 @@ impl Process {
         written.map_err(|error| Fault::System("write the shared memory", error))
     }
 
-    /// Ends the server. Returns its exit status if it had ended by itself, and the end of its output, as text.
-    pub(super) fn end(mut self, fault: &Fault) -> String {
+    /// Ends the server after a fault. Returns its exit status if it had ended by itself, and the end of its output, as text. A server
+    /// that ends by an error of its own has `patience` to close its environments.
+    pub(super) fn end(mut self, fault: &Fault, patience: Duration) -> String {
         let died = matches!(fault, Fault::Died);
-        if !died {
+        if died || matches!(fault, Fault::Failed(_)) {
+            self.wait_for_end(Instant::now() + patience);
+        } else {
             self.kill();
         }
         self.read_last_words();
@@ -285,6 +303,47 @@ impl Process {
             text if text.is_empty() => format!("{status}; it printed nothing"),
             text => format!("{status}; the end of what it printed:\n{text}"),
         }
+    }
+
+    /// Asks the server to close its environments and to end, within `patience`. A server without environments is not asked.
+    pub(super) fn ask_to_end(&mut self, patience: Duration) {
+        if self.memory.is_some() && self.closes_by.is_none() {
+            // A server that has ended needs no asking.
+            let _ = self.doorbell.shutdown(Shutdown::Write);
+            self.closes_by = Some(Instant::now() + patience);
+        }
+    }
+
+    /// Waits until the server that was asked to end has ended, and kills it if it does not. Returns what went wrong.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        let Some(closes_by) = self.closes_by else { return Vec::new() };
+        let ended = self.wait_for_end(closes_by);
+        let mut heard = Vec::new();
+        // A server that is killed has no more to say.
+        let _ = self.doorbell.read_to_end(&mut heard);
+        self.heard.append(&mut heard);
+        let mut problems: Vec<String> = std::iter::from_fn(|| self.next_line(0))
+            .filter_map(|line| read_failure(&String::from_utf8_lossy(&line)))
+            .collect();
+        if !ended {
+            problems.push("it is killed: its environments do not close in time".to_owned());
+        }
+        problems
+    }
+
+    /// Waits for the end of the process, and reads its output meanwhile. False if it has not ended by then.
+    fn wait_for_end(&mut self, deadline: Instant) -> bool {
+        let status = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let child = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // It stays to be waited for: until then, no other process group has its number.
+        while let Some(Ok(None)) = child.map(|child| waitid(WaitId::Pid(child), status)) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            self.read_errors();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        true
     }
 
     /// Reads the output up to its end, at most for `LAST_WORDS`.
@@ -321,6 +380,15 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Starts a program with no signal blocked. A program inherits the signals that the calling thread blocks, and so do all programs that
+/// it starts.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let blocked = SigSet::empty().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    let child = command.spawn();
+    blocked.thread_set_mask()?;
+    child
 }
 
 fn again(error: &io::Error) -> bool {

@@ -210,9 +210,15 @@ pub(super) fn shortened(line: &str) -> String {
     }
 }
 
-/// The line that asks for new episodes.
-pub(super) fn reset_line(seeds: &[u32]) -> String {
-    format!("reset {}", serde_json::json!({ "seeds": seeds }))
+/// The error that a line of a server reports; `None` for any other line.
+pub(super) fn read_failure(line: &str) -> Option<String> {
+    let error = line.strip_prefix("failed ")?;
+    Some(serde_json::from_str(error).unwrap_or_else(|_| shortened(error)))
+}
+
+/// The line that asks for new episodes, of environments from the global index `first` on.
+pub(super) fn reset_line(seeds: &[u32], first: usize) -> String {
+    format!("reset {}", serde_json::json!({ "seeds": seeds, "first": first }))
 }
 
 /// Seeds of environments, by the run's seed, their global indices and the number of restarts of their server. They are

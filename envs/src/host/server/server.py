@@ -4,16 +4,18 @@
 
 Standard input is the client's hold on this process: when the client is gone, however it went, the kernel ends the
 process. Standard output is a socket, on which both sides say lines; what environments print goes to standard error.
+At the end of a run the client shuts its side of the socket down: the server closes its environments and exits.
 
     server: a JSON object             `protocol`, `environments`, `observation`, `action`, `truncates`, `skips`, `about`, `picture`
     client: a JSON object, with a file descriptor of the shared memory: `bytes`, `action`, `picture` and two `slots` of offsets
     server: ready
-    client: reset {"seeds": [...]}    one for each environment
+    client: reset {"seeds": [...], "first": 0}    a seed for each environment, and the run's number of the first environment
     server: done 0
     client: step 1                    the actions are in the memory
     server: done 1                    the step is in slot 1 % 2; the other slot keeps the step before
     client: draw                      only where `picture` is a size
-    server: drawn 2                   so many pictures are in the memory, one or two
+    server: drawn 2                   the number of pictures in the memory, one or two
+    server: failed "..."              at any time: the error that ends the process, or an error while it closes its environments
 
 A slot has `observation` and `next_observation` `[N, ...]`, `reward` f32 `[N]`, `terminated` and `truncated` u8 `[N]`. An
 episode that ends in a step shows the next one's first observation in `observation`, and its own last one in its row of
@@ -27,6 +29,7 @@ drawn, that one comes first; the present state's comes last.
 Whatever goes wrong ends the process with a traceback or a message: the client says what to do about it.
 """
 
+import contextlib
 import copy
 import fcntl
 import functools
@@ -35,8 +38,12 @@ import mmap
 import operator
 import os
 import select
+import signal
 import socket
 import sys
+import threading
+import time
+import traceback
 
 PROTOCOL = 1
 
@@ -54,6 +61,13 @@ class Doorbell:
     def say(self, line):
         self.socket.sendall(line.encode() + b"\n")
 
+    def fail(self, error):
+        """Says an error, if the client is there to hear it."""
+        try:
+            self.say(f"failed {json.dumps(error)}")
+        except OSError:
+            pass
+
     def hear(self):
         """The next line; none when the client is gone."""
         while b"\n" not in self.rest:
@@ -64,6 +78,29 @@ class Doorbell:
             self.rest += received
         line, self.rest = self.rest.split(b"\n", 1)
         return line.decode()
+
+
+# 1 while the client steps the batch; processes that this one forks share it.
+SERVING = mmap.mmap(-1, 1)
+# Processes that outlive signals to stop.
+OUTLIVING = set()
+
+
+def outlive_stops():
+    """Has this process outlive SIGINT, SIGTERM and SIGHUP while the client steps the batch. Batch systems send them to every process of
+    a job, and the client, which stops after its present call, still needs its environments. A handler is not inherited by programs that
+    environments start, and has no effect in other processes that they fork."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
+    OUTLIVING.add(os.getpid())
+
+
+def stop(number, _):
+    """Handles a signal to stop."""
+    if os.getpid() not in OUTLIVING or not SERVING[0]:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 def end_with_client():
@@ -80,7 +117,6 @@ def end_with_client():
 def end_with_server(server):
     """Has the kernel end this process, a worker that the server of this number forked, when the server ends."""
     import ctypes
-    import signal
 
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
@@ -108,7 +144,9 @@ def serve(doorbell, batch, environments):
             batch.step(number % 2)
         else:
             number = 0
-            batch.reset(json.loads(rest)["seeds"], 0)
+            order = json.loads(rest)
+            batch.first_index = order["first"]
+            batch.reset(order["seeds"], 0)
         doorbell.say(f"done {number}")
 
 
@@ -144,6 +182,8 @@ class Batch:
     # Height and width of pictures, or why there are none.
     picture = "its server draws none"
     draws = False
+    # Number of the first environment in the run.
+    first_index = 0
 
     def __init__(self, configuration, about, observation, action):
         self.count = configuration["environments"]
@@ -158,6 +198,7 @@ class Batch:
             self.observation = (flatdim(observation),), np.dtype(np.float32)
         else:
             self.observation = self.type_of("observation", observation)
+        self.observation_space = observation
         self.action_space = action
         if type(action).__name__ in ("Dict", "Tuple") and type(action).__name__ in self.flattened:
             parts = [{"path": path, "space": self.spec_of("action", part)} for path, _, part in leaves_of(action)]
@@ -216,18 +257,40 @@ class Batch:
     def reset(self, seeds, slot):
         self.last_picture = None
         self.ended = np.zeros(self.count, bool)
-        self.put(self.slots[slot].observation, self.first(seeds))
+        self.taken = 0
+        with self.naming():
+            self.put(self.slots[slot].observation, self.first(seeds))
 
     def step(self, slot):
         self.last_picture = None
-        slot = self.slots[slot]
+        self.taken += 1
+        with self.naming():
+            self.take_step(self.slots[slot])
+
+    @contextlib.contextmanager
+    def naming(self):
+        """Ends the process if an environment has a wrong value, with its number in the run and the step."""
+        try:
+            yield
+        except WrongValue as wrong:
+            when = f"step {self.taken} since its server began" if self.taken else "its first observation"
+            sys.exit(f"environment {self.first_index + wrong.row}, {when}: {wrong}")
+
+    def close(self):
+        """Closes the environments. Returns the errors of environments that fail to."""
+        if hasattr(self, "envs"):
+            self.envs.close()
+        return []
+
+    def take_step(self, slot):
         observation, reward, terminated, truncated, last = self.next(actions_of(self.action_space, self.actions))
         terminated = self.row("terminated", terminated).astype(bool)
         truncated = self.row("truncated", truncated).astype(bool) & ~terminated
         if not self.bootstraps:
             terminated, truncated = terminated | truncated, np.zeros(self.count, bool)
         self.put(slot.observation, observation)
-        slot.reward[:] = self.row("rewards", reward)
+        slot.reward[:] = reward = self.row("rewards", reward)
+        check_rewards(slot.reward, reward)
         if self.skips:
             skipped, self.ended = self.ended, terminated | truncated
             if np.any(slot.reward[skipped]) or np.any(self.ended[skipped]):
@@ -247,7 +310,7 @@ class Batch:
                 )
             rows = np.stack([np.asarray(last[i]) for i in ended])
             into = np.empty((len(rows), *slot.observation.shape[1:]), slot.observation.dtype)
-            self.put(into, rows)
+            self.put(into, rows, ended)
             slot.next_observation[ended] = into
 
     def prepare_pictures(self, **reset):
@@ -293,8 +356,8 @@ class Batch:
             raise ValueError(f"{what} have the shape {values.shape} and must have {(self.count,)}")
         return values
 
-    def put(self, into, observations):
-        """Copies observations to their place. NumPy would repeat smaller ones."""
+    def put(self, into, observations, rows=None):
+        """Copies observations to their place, of all environments or those in `rows`. NumPy would repeat smaller arrays."""
         observations = np.asarray(observations)
         shape = into.shape
         if self.frames_first:
@@ -303,85 +366,12 @@ class Batch:
             raise ValueError(f"the observations have the shape {observations.shape} and must have {shape}")
         if not self.frames_first:
             np.copyto(into, observations, casting="same_kind")
+            if into.dtype == np.float32 and not np.isfinite(into).all():
+                check_numbers(self.observation_space, into, observations, rows)
         elif shape[1] == 4:
             interleave(into.view("<u4")[..., 0], observations)
         else:
             np.copyto(into, np.moveaxis(observations, 1, -1))
-
-
-class Flat:
-    """Observations of several leaves, or of one that is no array of numbers, as one vector: the leaves one behind the other, as
-    Gymnasium's `flatten` puts them. Discrete values are one-hot, and images are scaled to [0, 1], which Gymnasium does not."""
-
-    def __init__(self, space):
-        self.leaves = list(leaves_of(space))
-
-    def __call__(self, observations, count):
-        """Observations of `count` environments, each leaf with a leading axis."""
-        picked = [functools.reduce(operator.getitem, keys, observations) for _, keys, _ in self.leaves]
-        return np.concatenate([flat_leaf(leaf, values, count) for (_, _, leaf), values in zip(self.leaves, picked)], 1)
-
-    def one(self, observation):
-        """The observation of one environment."""
-        return self(observation, 1)[0]
-
-
-def actions_of(space, values):
-    """Actions of all environments as the space has them, of the numbers in the memory, `[count, ..]`."""
-    kind = type(space).__name__
-    if kind in ("Dict", "Tuple"):
-        begin, parts = 0, {}
-        for key, part in space.spaces.items() if kind == "Dict" else enumerate(space.spaces):
-            end = begin + width_of(part)
-            parts[key], begin = actions_of(part, values[:, begin:end]), end
-        return parts if kind == "Dict" else tuple(parts.values())
-    values = values.reshape(len(values), *space.shape)
-    if kind == "Box":
-        return np.clip(values, space.low, space.high).astype(space.dtype)
-    # EnvPool's discrete actions say int32 and are taken as int64.
-    return (values + getattr(space, "start", 0)).astype(np.int64 if kind == "Discrete" else space.dtype)
-
-
-def width_of(space):
-    """Number of an action's elements, those of all parts together."""
-    return sum(int(np.prod(part.shape)) for _, _, part in leaves_of(space))
-
-
-def leaves_of(space, path="", keys=()):
-    """Key path, keys and space of each leaf."""
-    kind = type(space).__name__
-    if kind in ("Dict", "Tuple"):
-        for key, leaf in space.spaces.items() if kind == "Dict" else enumerate(space.spaces):
-            yield from leaves_of(leaf, f"{path}.{key}" if path else str(key), (*keys, key))
-    else:
-        yield path, keys, space
-
-
-def flat_leaf(space, values, count):
-    """A leaf of `count` observations as f32 `[count, width]`."""
-    values = np.asarray(values)
-    kind = type(space).__name__
-    if kind == "Discrete":
-        each = [(values.reshape(count, 1) - getattr(space, "start", 0), int(space.n))]
-    elif kind == "MultiDiscrete":
-        each = zip(np.split(values.reshape(count, -1) - getattr(space, "start", 0), len(space.nvec), 1), space.nvec)
-    else:
-        scale = 255 if space.dtype == np.uint8 and len(space.shape) == 3 else 1
-        return values.reshape(count, -1).astype(np.float32) / np.float32(scale)
-    return np.concatenate([np.arange(n) == value for value, n in each], 1).astype(np.float32)
-
-
-def interleave(words, stacks):
-    """Four frames of a byte as words: fifty times as fast as moving the axis. A few stacks at a time stay in the cache."""
-    shifted = np.empty((8, *words.shape[1:]), "<u4")
-    for first in range(0, len(words), len(shifted)):
-        into, some = words[first : first + len(shifted)], stacks[first : first + len(shifted)]
-        shift = shifted[: len(into)]
-        np.copyto(into, some[:, 0])
-        for frame in (1, 2, 3):
-            np.copyto(shift, some[:, frame])
-            np.left_shift(shift, 8 * frame, out=shift)
-            np.bitwise_or(into, shift, out=into)
 
 
 def is_stack(space):
@@ -396,8 +386,66 @@ def bounds(values):
     return each[0] if each and all(value == each[0] for value in each) else each
 
 
+def summary(error, configuration):
+    """An error as one line, with what to do about it if that is known."""
+    if isinstance(error, SystemExit):
+        return str(error.code)
+    text = f"{type(error).__name__}: {error}".strip()
+    missing = [error.name, getattr(error.__cause__, "name", None)] if isinstance(error, ModuleNotFoundError) else []
+    if missing := [name for name in missing if name]:
+        text += (
+            f"; put the folder that has `{missing[0]}` into PYTHONPATH, as an absolute path, or install the module for the server's "
+            "interpreter"
+        )
+    for name in ("box2d", "mujoco"):
+        if type(error).__name__ == "DependencyNotInstalled" and name in text.lower():
+            text += f'; or set `packages = "{name}"` in [environment], after `podracer envs install {name}`'
+    return text[:2000]
+
+
+def close(batch):
+    """Closes the environments of a batch. Returns the errors of environments that fail to."""
+    try:
+        return batch.close() if hasattr(batch, "close") else []
+    except BaseException as error:
+        traceback.print_exc()
+        return [f"{type(error).__name__}: {error}"]
+
+
+def leave(status):
+    """Ends this process, soon: exit handlers and threads of an environment may take two seconds."""
+
+    def end():
+        time.sleep(2)
+        os._exit(status)
+
+    threading.Thread(target=end, daemon=True).start()
+    sys.exit(status)
+
+
 def main(served):
+    outlive_stops()
     end_with_client()
     doorbell = Doorbell()
     configuration = json.loads(sys.argv[1])
-    serve(doorbell, served[configuration["name"]](configuration), configuration["environments"])
+    batch, status = None, 0
+    try:
+        batch = served[configuration["name"]](configuration)
+        SERVING[0] = 1
+        serve(doorbell, batch, configuration["environments"])
+    except BaseException as error:
+        # The client has the error before environments are closed, which may take long.
+        code = error.code if isinstance(error, SystemExit) else "error"
+        status = 1 if isinstance(code, str) else code or 0
+        if isinstance(error, SystemExit):
+            print(code, file=sys.stderr)
+        else:
+            traceback.print_exc()
+        if isinstance(code, str):
+            doorbell.fail(summary(error, configuration))
+        else:
+            doorbell.socket.shutdown(socket.SHUT_RDWR)
+    SERVING[0] = 0
+    for error in close(batch):
+        doorbell.fail(f"closing fails: {error}")
+    leave(status)

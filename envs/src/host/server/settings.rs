@@ -331,7 +331,7 @@ pub struct ServerSettings {
     /// Seconds that a server may take to start, and again to begin its first episodes.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub start_seconds: usize,
-    /// Seconds that a server may take for a step.
+    /// Seconds that a server may take for a step, and to close its environments at the end.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub step_seconds: usize,
     /// Python interpreter that has the packages. None: that of `podracer envs install`.

@@ -71,7 +71,7 @@ impl Shard {
             Err(fault) => Err(HostError::Server {
                 server: index,
                 python: options.python,
-                problem: format!("{fault}{}", process.end(&fault)),
+                problem: format!("{fault}{}", process.end(&fault, options.step_timeout)),
             }),
         }
     }
@@ -100,7 +100,8 @@ impl Shard {
     /// Pictures of the first environment, oldest first.
     pub(super) fn draw(&mut self) -> Result<Vec<Vec<u8>>, HostError> {
         self.take_pictures().map_err(|fault| {
-            let printed = self.process.take().map(|process| process.end(&fault));
+            let patience = self.options.step_timeout;
+            let printed = self.process.take().map(|process| process.end(&fault, patience));
             self.error(&fault, &printed.unwrap_or_default())
         })
     }
@@ -127,6 +128,13 @@ impl Shard {
         Ok(bytes.chunks(size).map(<[u8]>::to_vec).collect())
     }
 
+    /// Asks the server to close its environments and to end.
+    pub(super) fn ask_to_end(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.ask_to_end(self.options.step_timeout);
+        }
+    }
+
     pub(super) fn restarts(&self) -> usize {
         self.restarts
     }
@@ -144,7 +152,7 @@ impl Shard {
     fn ask_for_episodes(&mut self) -> Result<(), Fault> {
         let (seed, first) = self.begun.unwrap_or_default();
         let global = first + self.environments.start..first + self.environments.end;
-        let line = reset_line(&seeds(seed, global, self.restarts));
+        let line = reset_line(&seeds(seed, global.clone(), self.restarts), global.start);
         self.number = 0;
         self.alive()?.say(&line)
     }
@@ -271,7 +279,9 @@ impl Shard {
 
     /// Starts another server, and asks it for new episodes; an error if no restarts are left.
     fn restart(&mut self, fault: &Fault) -> Result<&mut Self, HostError> {
-        let printed = self.process.take().map(|process| process.end(fault)).unwrap_or_default();
+        let patience = self.options.step_timeout;
+        let printed = self.process.take().map(|process| process.end(fault, patience));
+        let printed = printed.unwrap_or_default();
         if self.restarts >= self.options.restarts {
             return Err(self.error(fault, &printed));
         }
@@ -315,6 +325,16 @@ impl Shard {
             server: self.index,
             python: self.options.python.clone(),
             problem: format!("{fault}{after}{printed}"),
+        }
+    }
+}
+
+/// Ends the server, which closes its environments before.
+impl Drop for Shard {
+    fn drop(&mut self) {
+        self.ask_to_end();
+        for problem in self.process.take().map(Process::finish).unwrap_or_default() {
+            tracing::warn!("environment server {}: {problem}", self.index);
         }
     }
 }

@@ -15,6 +15,20 @@ def keeping_last(env):
     return env
 
 
+def closing_quietly(env):
+    """Has `close` print an error instead of raising it."""
+    close = env.close
+
+    def close_quietly():
+        try:
+            close()
+        except Exception:
+            traceback.print_exc()
+
+    env.close = close_quietly
+    return env
+
+
 class Gymnasium(Batch):
     """Gymnasium's vector environments, in each of its autoreset modes."""
 
@@ -39,9 +53,11 @@ class Gymnasium(Batch):
         server = os.getpid()
 
         def make_in_worker():
-            # One is made here too, for its spaces.
-            if os.getpid() != server:
-                end_with_server(server)
+            if os.getpid() == server:
+                # One for its spaces, which Gymnasium closes at once.
+                return closing_quietly(make())
+            end_with_server(server)
+            outlive_stops()
             return make()
 
         vectorization = configuration["vectorization"]
@@ -70,7 +86,7 @@ class Gymnasium(Batch):
             else:
                 self.picture = f"`{name}` has no render mode `rgb_array`"
         self.mode = self.envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self.modes = AutoresetMode
+        self.modes, self.sync = AutoresetMode, SyncVectorEnv
         self.native = vectorization == "native"
         # Asked to reset a part before, as the others are, it would reset all of its environments, or none.
         self.skips = self.native and self.mode == AutoresetMode.NEXT_STEP
@@ -92,7 +108,7 @@ class Gymnasium(Batch):
         if self.mode == self.modes.SAME_STEP:
             last = infos.get("final_obs")
             if self.flat and last is not None:
-                last = [None if one is None else self.flat.one(one) for one in last]
+                last = [None if one is None else self.flat.one(one, row) for row, one in enumerate(last)]
             return observation, reward, terminated, truncated, last
         if not ended.any():
             return observation, reward, terminated, truncated, None
@@ -100,6 +116,28 @@ class Gymnasium(Batch):
         last, terminated, truncated = np.copy(observation), np.copy(terminated), np.copy(truncated)
         observation = self.shown(self.envs.reset(options={"reset_mask": ended})[0])
         return observation, reward, terminated, truncated, last
+
+    def close(self):
+        errors = []
+
+        def close(name, closing):
+            try:
+                closing()
+            except Exception as error:
+                traceback.print_exc()
+                errors.append(f"{name}: {type(error).__name__}: {error}")
+
+        if isinstance(self.envs, self.sync):
+            # Each by itself: Gymnasium closes none after one that fails.
+            for i, env in enumerate(self.envs.envs):
+                close(f"environment {self.first_index + i}", env.close)
+            self.envs.closed = True
+        else:
+            close("the batch", self.envs.close)
+            for i, process in enumerate(getattr(self.envs, "processes", ())):
+                if process.exitcode:
+                    errors.append(f"environment {self.first_index + i}: its process ended with {process.exitcode}")
+        return errors
 
 
 class EnvPool(Batch):
