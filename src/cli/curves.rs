@@ -10,7 +10,7 @@ use crate::chart::{Line, Panel};
 use crate::format::plural;
 use crate::run_directory::{RunOverview, Sample, Series, differences};
 use crate::settings::{UsageError, suggestion};
-use crate::statistics::{Estimate, estimate, interquartile_mean, mean, variance};
+use crate::statistics::{Bootstrap, Statistic, interquartile_mean, mean};
 
 /// The horizontal axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,34 +21,28 @@ pub(super) enum Along {
     Seconds,
 }
 
-/// A number that sums up the runs of a setting.
+/// A number that sums up the runs of a setting, with the 95% interval of the bootstrap over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Summary {
-    /// Their mean, with its 95% interval by Student's t distribution
+    /// Their mean
     Mean,
-    /// The mean without a quarter of them at either end, with its 95% interval by the bootstrap
+    /// The mean without a quarter of them at either end
     Iqm,
 }
 
 impl Summary {
-    /// Words of a legend for so many seeds.
-    fn of(self, seeds: usize) -> String {
-        let name = match self {
+    /// The name of the number.
+    fn name(self) -> &'static str {
+        match self {
             Summary::Mean => "mean",
             Summary::Iqm => "interquartile mean",
-        };
-        format!("{name} of {seeds} seeds, 95% interval")
+        }
     }
 
-    /// The value of two or more numbers, and the ends of its interval.
-    fn estimate(self, values: &[f64]) -> Estimate {
-        let nothing = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+    fn statistic(self) -> Statistic {
         match self {
-            Summary::Mean => {
-                let (value, half) = interval(values);
-                Estimate { value, low: value - half, high: value + half }
-            }
-            Summary::Iqm => estimate(values, interquartile_mean).unwrap_or(nothing),
+            Summary::Mean => mean,
+            Summary::Iqm => interquartile_mean,
         }
     }
 }
@@ -149,7 +143,9 @@ impl Curves {
             let mut line = line(&curves, summary);
             line.name = match curves.len() {
                 0 | 1 => name.clone(),
-                seeds => format!("{name}: {}", summary.of(seeds)),
+                seeds => {
+                    format!("{name}: {} of {seeds} seeds, 95% bootstrap interval", summary.name())
+                }
             };
             lines.push(line);
         }
@@ -239,7 +235,7 @@ pub(super) fn groups<'a>(runs: &[&'a RunOverview]) -> Vec<Group> {
 /// Values of a metric of one run, by steps or seconds, in order.
 pub(super) type Curve = Vec<(f64, f64)>;
 
-/// The mean of the curves where all of them are, or another summary, with its 95% interval.
+/// The mean of the curves where all of them are, or another summary, with its 95% interval: the statistics of `runs compare`.
 pub(super) fn line(curves: &[Curve], summary: Summary) -> Line {
     let [first, others @ ..] = curves else { return Line::default() };
     if others.is_empty() {
@@ -249,13 +245,14 @@ pub(super) fn line(curves: &[Curve], summary: Summary) -> Line {
     let end = curves.iter().map(|curve| curve[curve.len() - 1].0).fold(f64::INFINITY, f64::min);
     let thinned: Vec<Curve> = curves.iter().map(thinned).collect();
     let longest = thinned.iter().map(Vec::len).max().unwrap_or(1);
+    let bootstrap = Bootstrap::of(curves.len());
     let mut line = Line::default();
     for step in 0..longest {
         let at = begin + (end - begin).max(0.0) * step as f64 / (longest - 1).max(1) as f64;
         let values: Vec<f64> = thinned.iter().map(|curve| interpolated(curve, at)).collect();
-        let Estimate { value, low, high } = summary.estimate(&values);
-        line.points.push((at, value));
-        line.band.push((low, high));
+        let Some(estimate) = bootstrap.estimate(&values, summary.statistic()) else { continue };
+        line.points.push((at, estimate.value));
+        line.band.extend(estimate.low.zip(estimate.high));
     }
     line
 }
@@ -281,35 +278,31 @@ fn interpolated(curve: &Curve, at: f64) -> f64 {
     before.1 + (after.1 - before.1) * (at - before.0) / (after.0 - before.0)
 }
 
-/// The 97.5% quantiles of Student's t distribution for 1, 2, .. degrees of freedom.
-const T: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
-
-/// The mean of two or more numbers, and half the length of its 95% interval.
-fn interval(values: &[f64]) -> (f64, f64) {
-    let mean = mean(values).unwrap_or(f64::NAN);
-    let variance = variance(values).unwrap_or(f64::NAN);
-    let t = T.get(values.len() - 2).copied().unwrap_or(1.96);
-    (mean, t * (variance / values.len() as f64).sqrt())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::estimate;
+
+    /// The band of a figure was an interval of Student's t distribution, and the table of a report had the bootstrap's.
+    #[test]
+    fn a_figure_has_another_interval_than_a_report() {
+        let returns = [1.0, 2.0, 4.0, 9.0];
+        let curves = returns.map(|value| vec![(0.0, value), (10.0, value)]);
+        for summary in [Summary::Mean, Summary::Iqm] {
+            let report = estimate(&returns, summary.statistic()).unwrap();
+            let line = line(&curves, summary);
+            assert_eq!(line.points[1], (10.0, report.value));
+            assert_eq!(line.band[1], (report.low.unwrap(), report.high.unwrap()));
+        }
+    }
 
     #[test]
     fn seeds_become_a_mean_with_its_interval() {
-        let (mean, half) = interval(&[1.0, 2.0, 3.0]);
-        assert_eq!(mean, 2.0);
-        assert!((half - 4.303 / 3f64.sqrt()).abs() < 1e-12);
         // One run ends earlier, and has other places.
         let curves = [vec![(0.0, 0.0), (10.0, 10.0), (20.0, 20.0)], vec![(0.0, 2.0), (10.0, 12.0)]];
         let line = line(&curves, Summary::Mean);
         assert_eq!(line.points, [(0.0, 1.0), (5.0, 6.0), (10.0, 11.0)]);
-        assert!((line.band[1].1 - (6.0 + 12.706)).abs() < 1e-9, "{line:?}");
+        assert_eq!(line.band[1], (5.0, 7.0), "{line:?}");
         let five = [[0.0], [1.0], [2.0], [3.0], [1000.0]].map(|[value]| vec![(0.0, value)]);
         let iqm = super::line(&five, Summary::Iqm);
         assert_eq!(iqm.points, [(0.0, 2.0)], "without the run that is far off");

@@ -75,12 +75,12 @@ mod tests {
         let printed = plot(&["--metric=returns", "--metric=losses"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
         let text = fs::read_to_string(&output).unwrap();
-        let said = "\nagent.clip = 0.2: mean of 2 seeds, 95% interval\n";
+        let said = "\nagent.clip = 0.2: mean of 2 seeds, 95% bootstrap interval\n";
         assert_eq!(text.matches(said).count(), 2, "{text}");
         assert_eq!(text.matches("\nagent.clip = 0.1\n").count(), 2, "{text}");
         assert_eq!(plot(&["--along=seconds", "--summary=iqm"]).code, 0);
         let text = fs::read_to_string(&output).unwrap();
-        assert!(text.contains("interquartile mean of 2 seeds, 95% interval"), "{text}");
+        assert!(text.contains("interquartile mean of 2 seeds, 95% bootstrap interval"), "{text}");
         let printed = plot(&["--metric=entropi"]);
         assert_eq!(printed.code, 2);
         let said = "the runs have no metric `entropi`; they have episodes, loss, mean_return";

@@ -127,7 +127,7 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
                 @for group in ranked { (row(group)) }
             }
         }
-        p { "A return is the mean of the last episodes of a training, 100 or more; an interval is the percentile bootstrap over runs." }
+        p { "A return is the mean of the last episodes of a training, 100 or more. A 95% interval, here and in the curves, is the percentile bootstrap over runs." }
     }
 }
 

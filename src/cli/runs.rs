@@ -268,12 +268,9 @@ fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> 
     Ok(0)
 }
 
-/// A statistic of returns, with its interval where there are several.
+/// A statistic of returns, with its interval if there are several.
 fn estimated(returns: &[f64], statistic: Statistic) -> String {
-    match returns.len() {
-        0 | 1 => two_decimals(statistic(returns)),
-        _ => estimate(returns, statistic).map_or_else(String::new, |estimate| estimate.to_string()),
-    }
+    estimate(returns, statistic).map_or_else(|| "-".to_owned(), |estimate| estimate.to_string())
 }
 
 /// A number with two decimals, or `-`.
