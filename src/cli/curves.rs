@@ -71,7 +71,7 @@ const POINTS: usize = 300;
 /// The runs whose curves are drawn, and how.
 #[derive(Args, Debug)]
 pub(super) struct CurveArguments {
-    /// The run directories
+    /// The run directories; a folder of runs stands for its runs, and files are skipped
     #[arg(required = true, value_name = "RUN")]
     pub(super) runs: Vec<PathBuf>,
     /// A metric of metrics.jsonl, or `returns` (mean_return), or `losses` (all whose names end in `loss`) [repeatable, a

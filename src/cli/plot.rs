@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::Console;
 use super::curves::{CurveArguments, Curves};
+use super::named_runs::folders_of;
 use crate::chart;
 use crate::files::write_whole;
 use crate::settings::UsageError;
@@ -34,7 +35,7 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
         }
     };
     let CurveArguments { runs, metric, along, summary } = &args.curves;
-    let curves = Curves::read(runs)?;
+    let curves = Curves::read(&folders_of(runs, console)?)?;
     let metrics = curves.metrics(metric)?.into_iter();
     let panel = |metric: String| curves.panel(&metric, *along, *summary);
     let panels: Vec<chart::Panel> = metrics.map(panel).collect();
@@ -51,8 +52,9 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
-    use super::super::fake::{podracer, short};
+    use super::super::fake::{Printed, podracer, short};
 
     #[test]
     fn runs_of_the_same_settings_are_one_line() {
@@ -91,5 +93,52 @@ mod tests {
         let printed = podracer(&["plot", &runs[0], "-o", "plot.pdf"]);
         let said = "must end in .svg or .png";
         assert!(printed.code == 2 && printed.err.contains(said), "{}", printed.err);
+    }
+
+    /// Trains a run of this name, and gives its path.
+    fn run(folder: &Path, name: &str, arguments: &[&str]) -> String {
+        let path = folder.join(name).to_str().unwrap().to_owned();
+        let train = ["train", "cartpole-ppo", "--run-dir", &path];
+        assert_eq!(podracer(&[&train[..], arguments].concat()).code, 0);
+        path
+    }
+
+    /// What `plot` prints for these runs, and the chart.
+    fn plot(folder: &Path, arguments: &[&str]) -> (Printed, String) {
+        let output = folder.join("plot.svg");
+        let printed = podracer(&[&["plot", "-o", output.to_str().unwrap()], arguments].concat());
+        let chart = fs::read_to_string(output).unwrap_or_default();
+        (printed, chart)
+    }
+
+    /// `plot sweep` and `plot sweep/*` were refused: the folder is no run, and neither is its `arguments.json`.
+    #[test]
+    fn a_folder_of_runs_and_a_file_among_runs_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let sweep = folder.join("sweep");
+        let runs = [
+            run(&sweep, "a", &["--steps=40000"]),
+            run(&sweep, "b", &["--steps=40000", "--seed=1"]),
+        ];
+        let file = sweep.join("arguments.json").to_str().unwrap().to_owned();
+        fs::write(&file, "[]").unwrap();
+        let sweep = sweep.to_str().unwrap();
+        for named in [&[sweep][..], &[&file, &runs[0], &runs[1]], &[sweep, &runs[0]]] {
+            let (printed, chart) = plot(folder, named);
+            assert_eq!(printed.code, 0, "{}", printed.err);
+            assert!(chart.contains("mean of 2 seeds"), "{chart}");
+            let said = format!("note: skipped: `{file}` is a file, not a run directory");
+            assert_eq!(printed.err.contains(&said), named.len() == 3, "{}", printed.err);
+            let compared = podracer(&[&["runs", "compare"], named].concat());
+            assert_eq!((compared.code, compared.out.lines().count()), (0, 2), "{}", compared.err);
+            let table = folder.join("metrics.csv");
+            let export = ["runs", "export", "-o", table.to_str().unwrap()];
+            let exported = podracer(&[&export[..], named].concat());
+            assert_eq!(exported.code, 0, "{}", exported.err);
+        }
+        let (printed, _) = plot(folder, &[&file]);
+        assert_eq!(printed.code, 2);
+        assert!(printed.err.contains("is a file, not a run directory"), "{}", printed.err);
     }
 }

@@ -13,6 +13,7 @@ use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
+use super::named_runs::folders_of;
 use super::one_by_one::{self, ARGUMENTS};
 use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
@@ -40,7 +41,7 @@ const SHOWN: usize = 4;
 
 pub(super) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
     let CurveArguments { runs, metric, along, summary } = &args.curves;
-    let curves = Curves::read(runs)?;
+    let curves = Curves::read(&folders_of(runs, console)?)?;
     let metrics = match metric.is_empty() {
         // Those that the runs have.
         true => {

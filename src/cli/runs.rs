@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::named_runs::folders_of;
 use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
 use crate::run_directory::{RunOverview, RunState, differences, runs_in};
@@ -28,7 +29,7 @@ enum RunsCommand {
     List(ListArguments),
     /// Print the settings in which runs differ, and their results, best mean return first; seeds of the same settings are a row
     Compare {
-        /// The run directories
+        /// The run directories; a folder of runs stands for its runs, and files are skipped
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
         /// Print a row for each run
@@ -60,7 +61,7 @@ struct ListArguments {
 
 #[derive(Args, Debug)]
 struct ExportArguments {
-    /// The run directories
+    /// The run directories; a folder of runs stands for its runs, and files are skipped
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// The kind of file or folder
@@ -121,7 +122,8 @@ fn list(args: &ListArguments, console: &mut Console<'_>) -> Result<u8> {
 }
 
 fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8> {
-    let runs = runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
+    let folders = folders_of(runs, console)?;
+    let runs = folders.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
     // Runs that are a row, and the settings of the row: those of its first run.
     let mut rows: Vec<Vec<&RunOverview>> = Vec::new();
     for run in &runs {
@@ -228,8 +230,8 @@ fn export(args: &ExportArguments, console: &mut Console<'_>) -> Result<u8> {
         Kind::Wandb => ("wandb", tables::wandb),
         Kind::Mlflow => ("mlruns", tables::mlflow),
     };
-    for Written { path, advice } in
-        write(&args.runs, args.output.as_deref().unwrap_or(Path::new(name)))?
+    let runs = folders_of(&args.runs, console)?;
+    for Written { path, advice } in write(&runs, args.output.as_deref().unwrap_or(Path::new(name)))?
     {
         console.print(&format!("{}\n", path.display()))?;
         if let Some(advice) = advice {

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::thin::{Metrics, Point};
 use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
+use crate::cli::named_runs::{DEPTH, find};
 use crate::cli::runs::compared;
 use crate::experiments::is_activity;
 use crate::machine::memory_of_holder;
-use crate::run_directory::{CONFIG, METRICS, RESULT, RunDirectory, RunOverview, RunState};
+use crate::run_directory::{CONFIG, METRICS, RESULT, RunOverview, RunState};
 
 /// Time that is read for at once: what is left is read with the next request.
 const AT_ONCE: Duration = Duration::from_millis(250);
@@ -62,7 +63,7 @@ impl Store {
         }
         let mut found = BTreeSet::new();
         for root in &self.roots {
-            find(root, 2, &mut found);
+            find(root, DEPTH, &mut found);
         }
         let before = self.runs.len();
         self.runs.retain(|path, _| found.contains(path));
@@ -200,19 +201,6 @@ impl Store {
     /// The run in a folder, if it is one that is shown.
     pub(super) fn run(&self, path: &Path) -> Option<&RunOverview> {
         self.runs.get(path).map(|run| &run.overview)
-    }
-}
-
-/// The runs at a path, or in folders below it.
-fn find(path: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
-    if RunDirectory::is_run(path) {
-        found.insert(path.to_owned());
-    } else if depth > 0 {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                find(&entry.path(), depth - 1, found);
-            }
-        }
     }
 }
 
