@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use super::named_runs::{has_changed, overview};
 use crate::chart::{Line, Panel};
 use crate::format::plural;
 use crate::run_directory::{RunOverview, Sample, Series, differences};
@@ -107,8 +108,7 @@ impl Curves {
     /// # Errors
     /// A folder without a run, and files that cannot be read.
     pub(super) fn read(runs: &[PathBuf]) -> Result<Self> {
-        let overviews =
-            runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
+        let overviews = runs.iter().map(|run| overview(run)).collect::<Result<Vec<_>>>()?;
         let series = runs.iter().map(|run| Series::read(run)).collect::<Result<_>>()?;
         let mut curves = Curves {
             groups: groups(&overviews.iter().collect::<Vec<_>>()),
@@ -197,7 +197,7 @@ impl Curves {
 }
 
 /// Runs of the same settings but for the seed, each group with a name that tells it from the others. How long a run is and when it
-/// is saved makes no group.
+/// is saved makes no group. A run with settings that population-based training has changed is a group of its own.
 pub(super) fn groups<'a>(runs: &[&'a RunOverview]) -> Vec<Group> {
     let tells = |key: &String| {
         !["train.steps", "train.checkpoint", "train.store", "train.eval", "train.record"]
@@ -209,7 +209,8 @@ pub(super) fn groups<'a>(runs: &[&'a RunOverview]) -> Vec<Group> {
     let settings: Vec<Vec<(&String, &String)>> = runs.iter().map(of_run).collect();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for number in 0..runs.len() {
-        match groups.iter_mut().find(|members| settings[members[0]] == settings[number]) {
+        let same = |members: &&mut Vec<usize>| settings[members[0]] == settings[number];
+        match groups.iter_mut().find(same).filter(|_| !has_changed(runs[number])) {
             Some(members) => members.push(number),
             None => groups.push(vec![number]),
         }

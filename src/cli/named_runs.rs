@@ -1,17 +1,25 @@
-//! The runs that a command names: folders of runs stand for their runs.
+//! The runs that a command names: folders of runs stand for their runs, and each run has the settings of its last metrics.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use serde_json::{Map, Value};
 
 use super::Console;
-use crate::run_directory::RunDirectory;
+use crate::run_directory::{METRICS, RunDirectory, RunOverview, next_line, open};
 use crate::settings::UsageError;
 
 /// Levels of folders below a named folder that are searched for runs: `runs` may contain sweeps.
 pub(super) const DEPTH: usize = 2;
+/// Stands between the first and the present value of a setting.
+const CHANGED: &str = " -> ";
+/// Beginning of a changed setting in a line of the metrics.
+const OF_AGENT: &str = "\"agent.";
+/// Bytes at either end of the metrics that are read for a changed setting.
+const END: u64 = 1 << 16;
 
 /// The folders of the runs that `named` stands for, each once: a run itself, or the runs in a folder. Files are skipped with a note: a
 /// pattern such as `sweep/*` names them, too.
@@ -54,4 +62,84 @@ pub(super) fn find(path: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
             }
         }
     }
+}
+
+/// The overview of a run. A setting that population-based training has changed is `0.1 -> 0.0056`: its first and its present value.
+///
+/// # Errors
+/// Errors of [`RunOverview::read`].
+pub(super) fn overview(run: &Path) -> Result<RunOverview> {
+    let mut overview = RunOverview::read(run)?;
+    for (key, now) in present(run) {
+        let Some(setting) = overview.settings.get_mut(&key) else { continue };
+        if setting.parse().is_ok_and(|before| differs(before, now)) {
+            *setting += &format!("{CHANGED}{}", three_digits(now));
+        }
+    }
+    Ok(overview)
+}
+
+/// True if two numbers differ by more than the rounding to f32.
+fn differs(before: f64, now: f64) -> bool {
+    (now - before).abs() > 1e-5 * before.abs()
+}
+
+/// True for a run with a setting that population-based training has changed.
+pub(super) fn has_changed(run: &RunOverview) -> bool {
+    let is_number = |text: &str| text.parse::<f64>().is_ok();
+    let changed = |value: &String| {
+        value.split_once(CHANGED).is_some_and(|(one, other)| is_number(one) && is_number(other))
+    };
+    run.settings.iter().any(|(key, value)| key.starts_with("agent.") && changed(value))
+}
+
+/// The present value of a setting of a run, if it is another number than `first`.
+pub(super) fn present_value(run: &Path, key: &str, first: &str) -> Option<String> {
+    let now = *present(run).get(key)?;
+    first.parse().is_ok_and(|first| differs(first, now)).then(|| three_digits(now))
+}
+
+/// Three significant digits, without zeros at the end.
+fn three_digits(number: f64) -> String {
+    let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
+    match rounded.abs() {
+        size if size == 0.0 || (1e-4..1e6).contains(&size) => rounded.to_string(),
+        _ => format!("{rounded:e}"),
+    }
+}
+
+/// The settings of the agent in the last line of the metrics that has any. Population-based training records them. Empty for other runs, and
+/// if the metrics cannot be read.
+fn present(run: &Path) -> BTreeMap<String, f64> {
+    let last = || {
+        let mut file = open(run, METRICS, u64::MAX).ok()?;
+        let length = file.metadata().ok()?.len();
+        let mut part = |from: u64| {
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(from)).ok()?;
+            (&mut file).take(END).read_to_end(&mut bytes).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let tail = part(length.saturating_sub(END))?;
+        let line = tail.lines().rev().filter(|line| line.contains(OF_AGENT)).find_map(object);
+        if line.is_some() || length <= END || !part(0)?.contains(OF_AGENT) {
+            return line;
+        }
+        // A run that was resumed by itself keeps the settings, and its own lines do not have them.
+        file.seek(SeekFrom::Start(0)).ok()?;
+        let (mut file, mut bytes, mut last) = (BufReader::new(file), Vec::new(), None);
+        while next_line(&mut file, &mut bytes).ok()? > 0 {
+            let text = str::from_utf8(&bytes).unwrap_or_default();
+            last = text.contains(OF_AGENT).then(|| object(text)).flatten().or(last);
+        }
+        last
+    };
+    let numbers = last().unwrap_or_default().into_iter();
+    let numbers = numbers.filter_map(|(key, value)| Some((key, value.as_f64()?)));
+    numbers.filter(|(key, _)| key.starts_with("agent.")).collect()
+}
+
+/// The object that a line has.
+fn object(line: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(line).ok()
 }

@@ -13,7 +13,7 @@ use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
-use super::named_runs::folders_of;
+use super::named_runs::{folders_of, has_changed};
 use super::one_by_one::{self, ARGUMENTS};
 use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
@@ -129,6 +129,12 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
             }
         }
         p { "A return is the mean of the last episodes of a training, 100 or more. A 95% interval, here and in the curves, is the percentile bootstrap over runs." }
+        @if curves.runs.iter().any(has_changed) {
+            p {
+                "Population-based training changed the settings of runs: " code { "0.1 -> 0.0056" }
+                " is the value at the beginning and at the end. Each of these runs is a row."
+            }
+        }
     }
 }
 
@@ -136,6 +142,9 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
 fn heat_map(curves: &Curves, ranked: &[&Group]) -> Markup {
     let first = |group: &&Group| &curves.runs[group.members[0]];
     let firsts: Vec<&RunOverview> = ranked.iter().map(first).collect();
+    if firsts.iter().any(|run| has_changed(run)) {
+        return html! {};
+    }
     let keys: Vec<String> = differences(&firsts).into_keys().collect();
     let [down, across] = &keys[..] else { return html! {} };
     let value =
@@ -234,6 +243,8 @@ fn runs(curves: &Curves) -> Result<Markup> {
             Some(text) => serde_json::from_str(&text).unwrap_or_default(),
             None => Value::Null,
         };
+        // The settings of the configuration, which is printed below.
+        let first = RunOverview::read(&run.run)?;
         let hash = result["params_sha256"].as_str().unwrap_or("-");
         let recorded = run.recorded()?;
         let on = ["podracer", "platform", "device_kind", "processor", "host"]
@@ -246,7 +257,7 @@ fn runs(curves: &Curves) -> Result<Markup> {
                 td class="number" { (two_decimals(run.mean_return)) }
                 td { (run.state.name()) }
                 td { code { (hash.get(..16).unwrap_or(hash)) } }
-                td { code { (run.settings_hash()) } }
+                td { code { (first.settings_hash()) } }
                 @for text in on { td { (text) } }
             }
         });
@@ -319,7 +330,7 @@ fn unrepeatable(run: &RunOverview) -> Option<&'static str> {
             "Time decides which parameters act with sebulba.schedule = \"free-running\": another training may end with other parameters.",
         );
     }
-    is_exploited(&run.run).then_some(
+    (has_changed(run) || is_exploited(&run.run)).then_some(
         "The run is a member of a population with --exploit-every, and may have taken over the agent and the settings of another member: \
          a training with these settings alone ends with other parameters.",
     )

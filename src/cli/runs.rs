@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::named_runs::folders_of;
+use super::named_runs::{folders_of, has_changed, overview};
 use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
 use crate::run_directory::{RunOverview, RunState, differences, runs_in};
@@ -123,11 +123,12 @@ fn list(args: &ListArguments, console: &mut Console<'_>) -> Result<u8> {
 
 fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8> {
     let folders = folders_of(runs, console)?;
-    let runs = folders.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
+    let runs = folders.iter().map(|run| overview(run)).collect::<Result<Vec<_>>>()?;
     // Runs that are a row, and the settings of the row: those of its first run.
     let mut rows: Vec<Vec<&RunOverview>> = Vec::new();
     for run in &runs {
-        match rows.iter_mut().find(|row| !each && row[0].settings == run.settings) {
+        let apart = each || has_changed(run);
+        match rows.iter_mut().find(|row| !apart && row[0].settings == run.settings) {
             Some(row) => row.push(run),
             None => rows.push(vec![run]),
         }
@@ -136,6 +137,9 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
     let best = |row: &[&RunOverview]| mean(&mean_returns(row)).unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|one, other| best(other).total_cmp(&best(one)));
 
+    if runs.iter().any(has_changed) {
+        console.say("note: population-based training changed the settings of runs: `0.1 -> 0.0056` is the value at the beginning and at the end");
+    }
     let keys = compared(&runs.iter().collect::<Vec<_>>());
     let mut head: Vec<String> = if each { vec!["run".to_owned()] } else { Vec::new() };
     head.push("experiment".to_owned());

@@ -39,7 +39,8 @@ use overview::is_running;
 pub use overview::{RunOverview, RunState, differences, runs_in};
 pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]
-pub(crate) use reading::{next_line, open, open_if_there};
+pub(crate) use reading::open_if_there;
+pub(crate) use reading::{next_line, open};
 #[cfg(feature = "plots")]
 pub use series::Sample;
 pub use series::Series;

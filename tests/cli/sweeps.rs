@@ -1,8 +1,12 @@
 //! Reports of the runs of a sweep: settings, results and parameters.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
+use super::watch::Page;
 use super::{podracer, text};
 
 /// The settings of a training of 4 iterations.
@@ -19,7 +23,63 @@ fn printed(folder: &Path, arguments: &[&str]) -> String {
     text(&output.get_output().stdout)
 }
 
-/// The error was `agent.sigma0: invalid type: string "column 0", expected f64`.
+/// The winner of a sweep was listed under its first learning rate, after it had taken over another learning rate.
+#[test]
+fn exploited_runs_are_listed_under_settings_that_they_no_longer_have() {
+    const RATES: [&str; 4] = ["1e-4", "1e-3", "1e-2", "1e-1"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let rates = format!("--set=agent.learning_rate={}", RATES.join(","));
+    let sweep = ["sweep", "cartpole-ppo", &rates, "--exploit-every=2", "--run-dir=s"];
+    let table = printed(folder, &[&sweep[..], &SMALL].concat());
+    // The present rate of each run by its first rate, as the metrics have it.
+    let present = |rate: &str| {
+        let run = format!("s/agent.learning_rate={rate},seed=0/metrics.jsonl");
+        let lines = fs::read_to_string(folder.join(run)).expect("metrics");
+        let last: Value =
+            serde_json::from_str(lines.lines().last().expect("a line")).expect("JSON");
+        last["agent.learning_rate"].as_f64().expect("the present rate")
+    };
+    let now: BTreeMap<&str, f64> = RATES.into_iter().map(|rate| (rate, present(rate))).collect();
+    let written = fs::read_to_string(folder.join("s/population.json")).expect("it is written");
+    let written: Value = serde_json::from_str(&written).expect("JSON");
+    let rows = written["settings"].as_array().expect("settings");
+    assert_eq!(rows.len(), 4);
+    let mut changed = Vec::new();
+    for row in rows {
+        let setting = |key: &str| row["settings"][key].as_str().expect("a setting").to_owned();
+        let first = setting("agent.learning_rate at the beginning");
+        let said: f64 = setting("agent.learning_rate").parse().expect("a number");
+        assert!((said / now[&*first] - 1.0).abs() < 5e-3, "{row}");
+        let before: f64 = first.parse().expect("a number");
+        if (now[&*first] / before - 1.0).abs() > 1e-5 {
+            changed.push((first, before, setting("agent.learning_rate")));
+        }
+    }
+    assert!(!changed.is_empty(), "no run took over from another");
+    assert!(!table.contains(" to "), "an interval of one run: {table}");
+    // A resumed run keeps its present settings.
+    let (first, before, last) = &changed[0];
+    let run = format!("s/agent.learning_rate={first},seed=0");
+    printed(folder, &["resume", &run, "--steps=768"]);
+    let arrow = format!("{before} -> {last}");
+    let compared = printed(folder, &["runs", "compare", "s"]);
+    assert!(compared.contains(&arrow), "{arrow}: {compared}");
+    printed(folder, &["plot", "s"]);
+    let chart = fs::read_to_string(folder.join("plot.svg")).expect("a chart");
+    assert!(chart.contains(&format!("agent.learning_rate = {before} -&gt; {last}")), "{chart}");
+    printed(folder, &["report", "s"]);
+    let page = fs::read_to_string(folder.join("report.html")).expect("a page");
+    let setting = format!("<td>agent.learning_rate = {before} -&gt; {last}</td>");
+    assert!(page.contains(&setting), "{setting}");
+    let page = Page::of(folder, &["s", "--at", "127.0.0.1:0"]);
+    let state = page.json("/api/state");
+    let runs = state["runs"].as_array().expect("runs");
+    let run = runs.iter().find(|one| one["path"] == *run).expect("the run");
+    assert_eq!(run["settings"]["agent.learning_rate"], arrow);
+}
+
+/// The error was `agent.v_max: invalid type: string "column 0", expected f64`.
 #[test]
 fn a_swept_f64_is_answered_with_column_0() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::thin::{Metrics, Point};
 use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
-use crate::cli::named_runs::{DEPTH, find};
+use crate::cli::named_runs::{self, DEPTH, find};
 use crate::cli::runs::compared;
 use crate::experiments::is_activity;
 use crate::machine::memory_of_holder;
@@ -80,7 +80,7 @@ impl Store {
                 continue;
             }
             changed = true;
-            match RunOverview::read(path) {
+            match named_runs::overview(path) {
                 Ok(overview) => match self.runs.get_mut(path) {
                     Some(run) => (run.overview, run.files) = (overview, files),
                     None => {
