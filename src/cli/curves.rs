@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use super::named_runs::{has_changed, overview};
+use super::named_runs::{compared, has_changed, overview, values_of};
 use crate::chart::{Line, Panel};
 use crate::format::plural;
-use crate::run_directory::{RunOverview, Sample, Series, differences};
+use crate::run_directory::{RunOverview, Sample, Series};
 use crate::settings::{UsageError, suggestion};
 use crate::statistics::{Bootstrap, Statistic, interquartile_mean, mean};
 
@@ -75,6 +75,10 @@ pub(super) struct CurveArguments {
     /// The run directories; a folder of runs stands for its runs, and files are skipped
     #[arg(required = true, value_name = "RUN")]
     pub(super) runs: Vec<PathBuf>,
+    /// A setting that names the lines in the legend, such as `agent.kind`: its value alone, or if there are several `KEY = VALUE` of each
+    /// [repeatable] [default: all settings that differ]
+    #[arg(long, value_name = "KEY")]
+    pub(super) label: Vec<String>,
     /// A metric of metrics.jsonl, or `returns` (mean_return), or `losses` (all whose names end in `loss`) [repeatable, a
     /// chart each] [default: returns; in a report evaluations and losses, too]
     #[arg(long, value_name = "METRIC")]
@@ -103,18 +107,24 @@ pub(super) struct Group {
 }
 
 impl Curves {
-    /// Reads the runs of these folders.
+    /// Reads the runs of these folders, with these labels of their lines.
     ///
     /// # Errors
-    /// A folder without a run, and files that cannot be read.
-    pub(super) fn read(runs: &[PathBuf]) -> Result<Self> {
-        let overviews = runs.iter().map(|run| overview(run)).collect::<Result<Vec<_>>>()?;
-        let series = runs.iter().map(|run| Series::read(run)).collect::<Result<_>>()?;
-        let mut curves = Curves {
-            groups: groups(&overviews.iter().collect::<Vec<_>>()),
-            runs: overviews,
-            series,
-        };
+    /// A folder without a run, a label that is no setting of a run, and files that cannot be read.
+    pub(super) fn read(folders: &[PathBuf], label: &[String]) -> Result<Self> {
+        let runs = folders.iter().map(|run| overview(run)).collect::<Result<Vec<_>>>()?;
+        let series = folders.iter().map(|run| Series::read(run)).collect::<Result<_>>()?;
+        let known: BTreeSet<&String> = runs.iter().flat_map(|run| run.settings.keys()).collect();
+        if let Some(wrong) = label.iter().find(|label| !known.contains(label)) {
+            return Err(UsageError::new(format!(
+                "--label {wrong}: the runs have no setting `{wrong}`{}",
+                suggestion(wrong, known.iter().map(|key| key.as_str()))
+            ))
+            .into());
+        }
+        let all: Vec<&RunOverview> = runs.iter().collect();
+        let groups = groups(&all, label);
+        let mut curves = Curves { groups, runs, series };
         if curves.groups.len() > 1 && curves.of_one() {
             // The caption has the experiment.
             let experiment = format!("{}, ", curves.runs[0].experiment);
@@ -196,17 +206,20 @@ impl Curves {
     }
 }
 
-/// Runs of the same settings but for the seed, each group with a name that tells it from the others. How long a run is and when it
-/// is saved makes no group. A run with settings that population-based training has changed is a group of its own.
-pub(super) fn groups<'a>(runs: &[&'a RunOverview]) -> Vec<Group> {
+/// Runs of the same settings except for the seed, each group with a name that tells it from the others: the settings that differ, or
+/// the `labels`. How long a run is and when it is saved makes no group. A run with settings that population-based training
+/// has changed is a group of its own.
+pub(super) fn groups(runs: &[&RunOverview], labels: &[String]) -> Vec<Group> {
     let tells = |key: &String| {
         !["train.steps", "train.checkpoint", "train.store", "train.eval", "train.record"]
             .iter()
             .any(|begin| key.starts_with(begin))
     };
-    let of_run =
-        |run: &&'a RunOverview| run.settings.iter().filter(|(key, _)| tells(key)).collect();
-    let settings: Vec<Vec<(&String, &String)>> = runs.iter().map(of_run).collect();
+    let of_run = |run: &&RunOverview| -> BTreeMap<String, String> {
+        let settings = run.settings.iter().filter(|(key, _)| tells(key));
+        settings.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    let settings: Vec<BTreeMap<String, String>> = runs.iter().map(of_run).collect();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for number in 0..runs.len() {
         let same = |members: &&mut Vec<usize>| settings[members[0]] == settings[number];
@@ -216,21 +229,51 @@ pub(super) fn groups<'a>(runs: &[&'a RunOverview]) -> Vec<Group> {
         }
     }
     let firsts: Vec<&RunOverview> = groups.iter().map(|members| runs[members[0]]).collect();
-    let experiments: BTreeSet<&str> = firsts.iter().map(|run| run.experiment.as_str()).collect();
-    let changed = |experiment| {
-        let same = firsts.iter().copied().filter(|run| run.experiment == experiment);
-        let keys = differences(&same.collect::<Vec<_>>()).into_keys().filter(tells);
-        (experiment, keys.collect::<Vec<String>>())
+    let names = names(&firsts, tells, labels);
+    let group = |(name, members): (String, Vec<usize>)| Group { name, members };
+    names.into_iter().zip(groups).map(group).collect()
+}
+
+/// A name for each of these runs: the settings that differ, or the `labels`. Runs of one name get the other settings as
+/// well, and then their seeds.
+fn names(runs: &[&RunOverview], tells: impl Fn(&String) -> bool, labels: &[String]) -> Vec<String> {
+    let mut of_experiment: BTreeMap<&str, Vec<&RunOverview>> = BTreeMap::new();
+    for &run in runs {
+        of_experiment.entry(&run.experiment).or_default().push(run);
+    }
+    let listed = |key: &String| tells(key) && !labels.contains(key);
+    let keys = |(&experiment, same): (&&str, &Vec<&RunOverview>)| {
+        (experiment.to_owned(), compared(same).into_iter().filter(listed).collect())
     };
-    let changed: BTreeMap<&str, Vec<String>> = experiments.into_iter().map(changed).collect();
-    let name = |run: &RunOverview| {
-        let value = |key: &String| run.settings.get(key).map_or("-", String::as_str);
-        let keys = changed[run.experiment.as_str()].iter();
-        let changed = keys.map(|key| format!(", {key} = {}", value(key)));
-        run.experiment.clone() + &changed.collect::<String>()
+    let keys: BTreeMap<String, BTreeSet<String>> = of_experiment.iter().map(keys).collect();
+    let others = |run: &RunOverview| -> String {
+        let same = &of_experiment[&*run.experiment];
+        let values = values_of(run, &keys[&run.experiment], same).into_iter();
+        values.map(|(key, value)| format!(", {key} = {value}")).collect()
     };
-    let group = |members: Vec<usize>| Group { name: name(runs[members[0]]), members };
-    groups.into_iter().map(group).collect()
+    let setting = |run: &RunOverview, key: &String| {
+        run.settings.get(key).map_or_else(|| "-".to_owned(), String::clone)
+    };
+    let name = |run: &&RunOverview| match labels {
+        [] => run.experiment.clone() + &others(run),
+        [label] => setting(run, label),
+        labels => {
+            let values = labels.iter().map(|label| format!("{label} = {}", setting(run, label)));
+            values.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let mut names: Vec<String> = runs.iter().map(name).collect();
+    let mut add_to_equal = |more: &dyn Fn(&RunOverview) -> String| {
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        names.iter().for_each(|name| *known.entry(name.clone()).or_default() += 1);
+        let equal = runs.iter().zip(&mut names).filter(|(_, name)| known[&**name] > 1);
+        equal.for_each(|(run, name)| *name += &more(run));
+    };
+    if !labels.is_empty() {
+        add_to_equal(&others);
+    }
+    add_to_equal(&|run| format!(", seed {}", run.seed));
+    names
 }
 
 /// Values of a metric of one run, by steps or seconds, in order.

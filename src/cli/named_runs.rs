@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::Console;
-use crate::run_directory::{METRICS, RunDirectory, RunOverview, next_line, open};
+use crate::run_directory::{METRICS, RunDirectory, RunOverview, differences, next_line, open};
 use crate::settings::UsageError;
 
 /// Levels of folders below a named folder that are searched for runs: `runs` may contain sweeps.
@@ -142,4 +142,55 @@ fn present(run: &Path) -> BTreeMap<String, f64> {
 /// The object that a line has.
 fn object(line: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(line).ok()
+}
+
+/// The settings that differ between runs of the same experiment. Two experiments differ in so much that their names say more; so do two kinds
+/// of agents: `agent.kind` and `environment.name` decide which other settings their section has, and these are compared among runs of the
+/// same kind.
+pub(super) fn compared(runs: &[&RunOverview]) -> BTreeSet<String> {
+    let mut by_experiment: BTreeMap<&str, Vec<&RunOverview>> = BTreeMap::new();
+    for &run in runs {
+        by_experiment.entry(&run.experiment).or_default().push(run);
+    }
+    by_experiment.values().flat_map(|runs| differing(runs)).collect()
+}
+
+/// [`compared`], of runs of one experiment.
+fn differing(runs: &[&RunOverview]) -> BTreeSet<String> {
+    let mut keys: BTreeSet<String> = differences(runs).into_keys().collect();
+    keys.retain(|key| {
+        let Some(chooser) = chooser(key) else { return true };
+        let mut of_kind = BTreeMap::new();
+        runs.iter().any(|run| {
+            let (kind, value) = (run.settings.get(chooser), run.settings.get(key));
+            *of_kind.entry(kind).or_insert(value) != value
+        })
+    });
+    keys
+}
+
+/// The setting that decides which other settings the section of `key` has.
+fn chooser(key: &str) -> Option<&'static str> {
+    let choosers = [("agent.", "agent.kind"), ("environment.", "environment.name")];
+    choosers
+        .into_iter()
+        .find(|(section, own)| key.starts_with(section) && key != *own)
+        .map(|(_, own)| own)
+}
+
+/// The settings `keys` of a run with their values, without the settings of other kinds of agents and environments.
+#[cfg(feature = "plots")]
+pub(super) fn values_of<'a>(
+    run: &'a RunOverview,
+    keys: &'a BTreeSet<String>,
+    all: &[&RunOverview],
+) -> Vec<(&'a str, &'a str)> {
+    let has = |key: &str| {
+        let same = |other: &&&RunOverview| {
+            chooser(key).is_none_or(|kind| other.settings.get(kind) == run.settings.get(kind))
+        };
+        all.iter().filter(same).any(|other| other.settings.contains_key(key))
+    };
+    let value = |key: &str| run.settings.get(key).map_or("-", String::as_str);
+    keys.iter().filter(|key| has(key)).map(|key| (&**key, value(key))).collect()
 }

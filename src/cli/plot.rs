@@ -34,8 +34,8 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
             .into());
         }
     };
-    let CurveArguments { runs, metric, along, summary } = &args.curves;
-    let curves = Curves::read(&folders_of(runs, console)?)?;
+    let CurveArguments { runs, label, metric, along, summary } = &args.curves;
+    let curves = Curves::read(&folders_of(runs, console)?, label)?;
     let metrics = curves.metrics(metric)?.into_iter();
     let panel = |metric: String| curves.panel(&metric, *along, *summary);
     let panels: Vec<chart::Panel> = metrics.map(panel).collect();
@@ -140,5 +140,45 @@ mod tests {
         let (printed, _) = plot(folder, &[&file]);
         assert_eq!(printed.code, 2);
         assert!(printed.err.contains("is a file, not a run directory"), "{}", printed.err);
+    }
+
+    /// Agents of two kinds have different settings, and the legend had all of them in each line.
+    #[test]
+    fn agents_of_two_kinds_have_a_legend_of_all_their_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let ppo = ["--steps=40000", "--set=agent.clip=0.1"];
+        let a2c = ["--steps=40000", "--set=agent.kind=a2c"];
+        let runs = [
+            run(folder, "ppo", &["--steps=40000"]),
+            run(folder, "clip", &ppo),
+            run(folder, "a2c", &a2c),
+        ];
+        let runs = [&*runs[0], &runs[1], &runs[2]];
+        let legend = |more: &[&str]| -> Vec<String> {
+            let (printed, chart) = plot(folder, &[&runs, more].concat());
+            assert_eq!(printed.code, 0, "{}", printed.err);
+            let last = chart.lines().rev().filter(|line| !line.starts_with('<'));
+            let mut last: Vec<String> = last.take(3).map(str::to_owned).collect();
+            last.reverse();
+            last
+        };
+        let expected = [
+            "agent.clip = 0.2, agent.kind = ppo",
+            "agent.clip = 0.1, agent.kind = ppo",
+            "agent.kind = a2c",
+        ];
+        assert_eq!(legend(&[]), expected);
+        // Lines with the same label are told apart.
+        let expected = ["ppo, agent.clip = 0.2", "ppo, agent.clip = 0.1", "a2c"];
+        assert_eq!(legend(&["--label=agent.kind"]), expected);
+        let expected = ["agent.kind = ppo, agent.clip = 0.2", "agent.kind = ppo, agent.clip = 0.1"];
+        assert_eq!(legend(&["--label=agent.kind", "--label=agent.clip"])[..2], expected);
+        let compared = podracer(&[&["runs", "compare"], &runs[..]].concat());
+        let head: Vec<&str> = compared.out.lines().next().unwrap().split_whitespace().collect();
+        assert_eq!(head[..4], ["experiment", "agent.clip", "agent.kind", "runs"]);
+        let (printed, _) = plot(folder, &[runs[0], "--label=agent.knd"]);
+        assert_eq!(printed.code, 2);
+        assert!(printed.err.contains("did you mean `agent.kind`"), "{}", printed.err);
     }
 }

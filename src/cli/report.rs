@@ -13,14 +13,14 @@ use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
-use super::named_runs::{folders_of, has_changed};
+use super::named_runs::{compared, folders_of, has_changed};
 use super::one_by_one::{self, ARGUMENTS};
 use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
 use crate::chart;
 use crate::files::write_whole;
 use crate::format::{count, plural};
-use crate::run_directory::{RunOverview, differences};
+use crate::run_directory::RunOverview;
 use crate::statistics::mean;
 
 #[derive(Args, Debug)]
@@ -40,8 +40,8 @@ const FILMS: usize = 1_000_000;
 const SHOWN: usize = 4;
 
 pub(super) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
-    let CurveArguments { runs, metric, along, summary } = &args.curves;
-    let curves = Curves::read(&folders_of(runs, console)?)?;
+    let CurveArguments { runs, label, metric, along, summary } = &args.curves;
+    let curves = Curves::read(&folders_of(runs, console)?, label)?;
     let metrics = match metric.is_empty() {
         // Those that the runs have.
         true => {
@@ -145,7 +145,7 @@ fn heat_map(curves: &Curves, ranked: &[&Group]) -> Markup {
     if firsts.iter().any(|run| has_changed(run)) {
         return html! {};
     }
-    let keys: Vec<String> = differences(&firsts).into_keys().collect();
+    let keys: Vec<String> = compared(&firsts).into_iter().collect();
     let [down, across] = &keys[..] else { return html! {} };
     let value =
         |run: &RunOverview, key: &String| run.settings.get(key).cloned().unwrap_or_default();

@@ -1,15 +1,14 @@
 //! `podracer runs`: lists, compares, exports and removes runs.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::named_runs::{folders_of, has_changed, overview};
+use super::named_runs::{compared, folders_of, has_changed, overview};
 use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
-use crate::run_directory::{RunOverview, RunState, differences, runs_in};
+use crate::run_directory::{RunOverview, RunState, runs_in};
 use crate::settings::UsageError;
 use crate::statistics::{Statistic, estimate, interquartile_mean, mean};
 use crate::tables::{self, Written};
@@ -164,16 +163,6 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
     }
     console.print(&aligned(&table))?;
     Ok(0)
-}
-
-/// The settings in which runs of the same experiment differ. Two experiments differ in so much that their names say more.
-pub(super) fn compared(runs: &[&RunOverview]) -> BTreeSet<String> {
-    let experiments: BTreeSet<&str> = runs.iter().map(|run| run.experiment.as_str()).collect();
-    let keys = experiments.into_iter().flat_map(|experiment| {
-        let same = runs.iter().copied().filter(|run| run.experiment == experiment);
-        differences(&same.collect::<Vec<_>>()).into_keys()
-    });
-    keys.collect()
 }
 
 /// The heads of [`results`].

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::thin::{Metrics, Point};
 use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
-use crate::cli::named_runs::{self, DEPTH, find};
-use crate::cli::runs::compared;
+use crate::cli::named_runs::{self, DEPTH, compared, find};
 use crate::experiments::is_activity;
 use crate::machine::memory_of_holder;
 use crate::run_directory::{CONFIG, METRICS, RESULT, RunOverview, RunState};
@@ -97,7 +96,7 @@ impl Store {
         }
         if changed {
             let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
-            (self.groups, self.different) = (groups(&all), compared(&all));
+            (self.groups, self.different) = (groups(&all, &[]), compared(&all));
         }
         // With hundreds of runs the look at their folders takes a while itself.
         let until = Instant::now() + AT_ONCE;
