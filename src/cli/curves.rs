@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use super::named_runs::{compared, has_changed, overview, values_of};
+use super::Console;
+use super::named_runs::{
+    by_seed, compared, folders_of, has_changed, overview, repeated, values_of,
+};
 use crate::chart::{Line, Panel};
-use crate::format::plural;
+use crate::format::{count, plural};
 use crate::run_directory::{RunOverview, Sample, Series};
 use crate::settings::{UsageError, suggestion};
 use crate::statistics::{Bootstrap, Statistic, interquartile_mean, mean};
@@ -57,6 +60,11 @@ impl Along {
         }
     }
 
+    /// A place in words, such as `20k environment steps`.
+    pub(super) fn place(self, at: f64) -> String {
+        format!("{} {}", count(at), self.name())
+    }
+
     /// The place of so many steps and seconds.
     pub(super) fn of(self, (steps, seconds): (f64, f64)) -> f64 {
         match self {
@@ -102,16 +110,33 @@ pub(super) struct Curves {
 pub(super) struct Group {
     /// The experiment and the settings that tell it from other groups.
     pub(super) name: String,
-    /// The runs, by their places.
+    /// The runs, by their places: one for each seed.
     pub(super) members: Vec<usize>,
+    /// Runs that repeat the seed of a member, each with that member.
+    pub(super) repeats: Vec<(usize, usize)>,
+}
+
+impl Group {
+    /// True if the run at this place has the settings of the group.
+    pub(super) fn has(&self, run: usize) -> bool {
+        self.members.contains(&run) || self.repeats.iter().any(|(repeat, _)| *repeat == run)
+    }
+
+    /// Warnings of the runs that repeat a seed, each with the place of its run.
+    pub(super) fn repeated(&self, runs: &[&RunOverview]) -> Vec<(usize, String)> {
+        let said = |&(repeat, kept): &(usize, usize)| (repeat, repeated(runs[repeat], runs[kept]));
+        self.repeats.iter().map(said).collect()
+    }
 }
 
 impl Curves {
-    /// Reads the runs of these folders, with these labels of their lines.
+    /// Reads the runs that are named, and warns of those that repeat a seed.
     ///
     /// # Errors
     /// A folder without a run, a label that is no setting of a run, and files that cannot be read.
-    pub(super) fn read(folders: &[PathBuf], label: &[String]) -> Result<Self> {
+    pub(super) fn read(args: &CurveArguments, console: &mut Console<'_>) -> Result<Self> {
+        let CurveArguments { runs, label, .. } = args;
+        let folders = folders_of(runs, console)?;
         let runs = folders.iter().map(|run| overview(run)).collect::<Result<Vec<_>>>()?;
         let series = folders.iter().map(|run| Series::read(run)).collect::<Result<_>>()?;
         let known: BTreeSet<&String> = runs.iter().flat_map(|run| run.settings.keys()).collect();
@@ -125,6 +150,7 @@ impl Curves {
         let all: Vec<&RunOverview> = runs.iter().collect();
         let groups = groups(&all, label);
         let mut curves = Curves { groups, runs, series };
+        curves.repeated().iter().for_each(|(_, said)| console.warn(said));
         if curves.groups.len() > 1 && curves.of_one() {
             // The caption has the experiment.
             let experiment = format!("{}, ", curves.runs[0].experiment);
@@ -135,6 +161,53 @@ impl Curves {
         Ok(curves)
     }
 
+    /// Warnings of the runs that repeat a seed, each with the place of its run.
+    pub(super) fn repeated(&self) -> Vec<(usize, String)> {
+        let runs: Vec<&RunOverview> = self.runs.iter().collect();
+        self.groups.iter().flat_map(|group| group.repeated(&runs)).collect()
+    }
+
+    /// The curves of a metric of a group's runs, without the runs that do not have it.
+    fn of_group(&self, group: &Group, metric: &str, along: Along) -> Vec<RunCurve> {
+        let curve = |&member: &usize| {
+            let samples = self.series[member].metric(metric);
+            let at = |sample: &Sample| along.of((sample.env_steps, sample.seconds));
+            let points = samples.iter().map(|sample| (at(sample), sample.value)).collect();
+            let steps = samples.last()?.env_steps;
+            Some(RunCurve { member, steps, points })
+        };
+        group.members.iter().filter_map(curve).collect()
+    }
+
+    /// Warns of groups with runs of different lengths, and names the runs.
+    pub(super) fn warn_of_lengths(
+        &self,
+        metrics: &[String],
+        along: Along,
+        console: &mut Console<'_>,
+    ) {
+        let of_groups = self.groups.iter().flat_map(|group| {
+            metrics.iter().map(move |metric| (group, self.of_group(group, metric, along)))
+        });
+        let mut said = BTreeSet::new();
+        for (group, curves) in of_groups {
+            let Some(end) = early_end(curves.iter().map(RunCurve::end)) else { continue };
+            let run = |curve: &RunCurve| {
+                let path = self.runs[curve.member].run.display();
+                format!("`{path}` {}", count(curve.steps))
+            };
+            let warning = format!(
+                "{}: the runs have different numbers of environment steps ({}): their line ends with the shortest, at {}",
+                group.name,
+                curves.iter().map(run).collect::<Vec<_>>().join(", "),
+                along.place(end)
+            );
+            if said.insert(warning.clone()) {
+                console.warn(&warning);
+            }
+        }
+    }
+
     /// True if all runs are of one experiment.
     fn of_one(&self) -> bool {
         self.runs.iter().all(|run| run.experiment == self.runs[0].experiment)
@@ -143,19 +216,20 @@ impl Curves {
     /// The chart of a metric.
     pub(super) fn panel(&self, metric: &str, along: Along, summary: Summary) -> Panel {
         let mut lines = Vec::new();
-        for Group { name, members } in &self.groups {
-            let curves = members.iter().map(|&member| {
-                let samples = self.series[member].metric(metric);
-                let at = |sample: &Sample| along.of((sample.env_steps, sample.seconds));
-                samples.iter().map(|sample| (at(sample), sample.value)).collect()
-            });
-            let curves: Vec<Curve> = curves.filter(|curve: &Curve| !curve.is_empty()).collect();
+        for group in &self.groups {
+            let curves = self.of_group(group, metric, along);
+            let until = early_end(curves.iter().map(RunCurve::end));
+            let curves: Vec<Curve> = curves.into_iter().map(|curve| curve.points).collect();
             let mut line = line(&curves, summary);
+            let until =
+                until.map_or_else(String::new, |end| format!(" up to {}", along.place(end)));
             line.name = match curves.len() {
-                0 | 1 => name.clone(),
-                seeds => {
-                    format!("{name}: {} of {seeds} seeds, 95% bootstrap interval", summary.name())
-                }
+                0 | 1 => group.name.clone(),
+                seeds => format!(
+                    "{}: {} of {seeds} seeds{until}, 95% bootstrap interval",
+                    group.name,
+                    summary.name()
+                ),
             };
             lines.push(line);
         }
@@ -165,10 +239,10 @@ impl Curves {
     /// A line that says what the runs are.
     pub(super) fn caption(&self) -> String {
         match &self.groups[..] {
-            [Group { name, members }] if members.len() == 1 => {
+            [Group { name, members, .. }] if members.len() == 1 => {
                 format!("{name}, seed {}", self.runs[members[0]].seed)
             }
-            [Group { name, members }] => format!("{name}, {}", plural(members.len(), "seed")),
+            [Group { name, members, .. }] => format!("{name}, {}", plural(members.len(), "seed")),
             _ if self.of_one() => self.runs[0].experiment.clone(),
             groups => plural(groups.len(), "experiment"),
         }
@@ -230,7 +304,10 @@ pub(super) fn groups(runs: &[&RunOverview], labels: &[String]) -> Vec<Group> {
     }
     let firsts: Vec<&RunOverview> = groups.iter().map(|members| runs[members[0]]).collect();
     let names = names(&firsts, tells, labels);
-    let group = |(name, members): (String, Vec<usize>)| Group { name, members };
+    let group = |(name, members): (String, Vec<usize>)| {
+        let (members, repeats) = by_seed(members.into_iter().map(|member| (member, runs[member])));
+        Group { name, members, repeats }
+    };
     names.into_iter().zip(groups).map(group).collect()
 }
 
@@ -278,6 +355,30 @@ fn names(runs: &[&RunOverview], tells: impl Fn(&String) -> bool, labels: &[Strin
 
 /// Values of a metric of one run, by steps or seconds, in order.
 pub(super) type Curve = Vec<(f64, f64)>;
+
+/// The curve of a run, and its number of environment steps.
+struct RunCurve {
+    member: usize,
+    steps: f64,
+    points: Curve,
+}
+
+impl RunCurve {
+    /// Steps and place of the last point.
+    fn end(&self) -> (f64, f64) {
+        (self.steps, self.points.last().map_or(0.0, |(at, _)| *at))
+    }
+}
+
+/// The early end of the line of runs that differ in length: the first end of a run. `None` if the numbers of steps agree to 1%. `ends` has the
+/// steps and the place of the last point of each run.
+pub(super) fn early_end(ends: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
+    let (mut low, mut high, mut end) = (f64::INFINITY, 0.0_f64, f64::INFINITY);
+    for (steps, place) in ends {
+        (low, high, end) = (low.min(steps), high.max(steps), end.min(place));
+    }
+    (low < 0.99 * high).then_some(end)
+}
 
 /// The mean of the curves where all of them are, or another summary, with its 95% interval: the statistics of `runs compare`.
 pub(super) fn line(curves: &[Curve], summary: Summary) -> Line {

@@ -144,6 +144,39 @@ fn object(line: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(line).ok()
 }
 
+/// Parts runs of the same settings into one run for each seed, the longest, and the others, each with the run that stands for its seed:
+/// runs with the same seed are no independent samples.
+pub(super) fn by_seed<'a>(
+    runs: impl IntoIterator<Item = (usize, &'a RunOverview)>,
+) -> (Vec<usize>, Vec<(usize, usize)>) {
+    let mut kept: Vec<(usize, &RunOverview)> = Vec::new();
+    let mut repeats = Vec::new();
+    for (place, run) in runs {
+        match kept.iter_mut().find(|(_, known)| known.seed == run.seed) {
+            None => kept.push((place, run)),
+            Some(known) if known.1.env_steps < run.env_steps => {
+                repeats.push((known.0, run.seed));
+                *known = (place, run);
+            }
+            Some(_) => repeats.push((place, run.seed)),
+        }
+    }
+    let kept_of = |seed| kept.iter().find(|(_, run)| run.seed == seed).map(|(place, _)| *place);
+    let repeats = repeats.into_iter().filter_map(|(place, seed)| Some((place, kept_of(seed)?)));
+    let repeats = repeats.collect();
+    (kept.into_iter().map(|(place, _)| place).collect(), repeats)
+}
+
+/// The warning of a run that repeats the settings and the seed of the run `kept`.
+pub(super) fn repeated(run: &RunOverview, kept: &RunOverview) -> String {
+    format!(
+        "`{}` has the settings and the seed ({}) of `{}`: it is no independent run, and is not counted",
+        run.run.display(),
+        run.seed,
+        kept.run.display()
+    )
+}
+
 /// The settings that differ between runs of the same experiment. Two experiments differ in so much that their names say more; so do two kinds
 /// of agents: `agent.kind` and `environment.name` decide which other settings their section has, and these are compared among runs of the
 /// same kind.

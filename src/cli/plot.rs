@@ -8,7 +8,6 @@ use clap::Args;
 
 use super::Console;
 use super::curves::{CurveArguments, Curves};
-use super::named_runs::folders_of;
 use crate::chart;
 use crate::files::write_whole;
 use crate::settings::UsageError;
@@ -34,11 +33,12 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
             .into());
         }
     };
-    let CurveArguments { runs, label, metric, along, summary } = &args.curves;
-    let curves = Curves::read(&folders_of(runs, console)?, label)?;
-    let metrics = curves.metrics(metric)?.into_iter();
-    let panel = |metric: String| curves.panel(&metric, *along, *summary);
-    let panels: Vec<chart::Panel> = metrics.map(panel).collect();
+    let CurveArguments { metric, along, summary, .. } = &args.curves;
+    let curves = Curves::read(&args.curves, console)?;
+    let metrics = curves.metrics(metric)?;
+    curves.warn_of_lengths(&metrics, *along, console);
+    let panel = |metric: &String| curves.panel(metric, *along, *summary);
+    let panels: Vec<chart::Panel> = metrics.iter().map(panel).collect();
     let (caption, along) = (curves.caption(), along.name());
     let file = match png {
         false => chart::svg(&caption, along, &panels)?.into_bytes(),
@@ -109,6 +109,46 @@ mod tests {
         let printed = podracer(&[&["plot", "-o", output.to_str().unwrap()], arguments].concat());
         let chart = fs::read_to_string(output).unwrap_or_default();
         (printed, chart)
+    }
+
+    /// The mean of three runs ended with the shortest, without a warning.
+    #[test]
+    fn a_line_ends_with_the_shortest_run_silently() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let long = run(folder, "long", &["--steps=80000"]);
+        let short = run(folder, "short", &["--steps=40000", "--seed=1"]);
+        let (printed, chart) = plot(folder, &[&long, &short]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        let said = format!(
+            "warning: cartpole-ppo: the runs have different numbers of environment steps (`{long}` 81.9k, `{short}` 41.0k): their line ends \
+             with the shortest, at 41.0k environment steps"
+        );
+        assert_eq!(printed.err.matches(&said).count(), 1, "{}", printed.err);
+        let legend =
+            "cartpole-ppo: mean of 2 seeds up to 41.0k environment steps, 95% bootstrap interval";
+        assert!(chart.contains(legend), "{chart}");
+    }
+
+    /// A run that was trained again, on the same machine the same numbers, made the interval narrower.
+    #[test]
+    fn repeated_seeds_are_independent_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let first = run(folder, "first", &["--steps=40000"]);
+        let again = run(folder, "again", &["--steps=40000"]);
+        let other = run(folder, "other", &["--steps=40000", "--seed=1"]);
+        let said = format!("`{again}` has the settings and the seed (0) of `{first}`");
+        let (printed, chart) = plot(folder, &[&first, &again, &other]);
+        assert!(printed.err.contains(&said), "{}", printed.err);
+        assert!(chart.contains("mean of 2 seeds, 95%"), "{chart}");
+        let compared = podracer(&["runs", "compare", &first, &again, &other]);
+        assert!(compared.err.contains(&said), "{}", compared.err);
+        let row = compared.out.lines().nth(1).unwrap();
+        assert_eq!(row.split_whitespace().nth(1), Some("2"), "{row}");
+        let (printed, chart) = plot(folder, &[&first, &again]);
+        assert_eq!(printed.err.matches("warning: ").count(), 1, "{}", printed.err);
+        assert!(chart.contains("cartpole-ppo, seed 0") && !chart.contains("interval"), "{chart}");
     }
 
     /// `plot sweep` and `plot sweep/*` were refused: the folder is no run, and neither is its `arguments.json`.

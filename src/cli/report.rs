@@ -13,7 +13,7 @@ use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
-use super::named_runs::{compared, folders_of, has_changed};
+use super::named_runs::{compared, has_changed};
 use super::one_by_one::{self, ARGUMENTS};
 use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
@@ -40,15 +40,16 @@ const FILMS: usize = 1_000_000;
 const SHOWN: usize = 4;
 
 pub(super) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
-    let CurveArguments { runs, label, metric, along, summary } = &args.curves;
-    let curves = Curves::read(&folders_of(runs, console)?, label)?;
-    let metrics = match metric.is_empty() {
+    let CurveArguments { metric, along, summary, .. } = &args.curves;
+    let curves = Curves::read(&args.curves, console)?;
+    let metrics: Vec<String> = match metric.is_empty() {
         // Those that the runs have.
         true => {
             USUAL.iter().flat_map(|name| curves.metrics(&[(*name).to_owned()])).flatten().collect()
         }
         false => curves.metrics(metric)?,
     };
+    curves.warn_of_lengths(&metrics, *along, console);
     let chart =
         |metric: &String| chart::svg("", along.name(), &[curves.panel(metric, *along, *summary)]);
     let charts = metrics.iter().map(chart).collect::<Result<Vec<_>>>()?;
@@ -129,6 +130,7 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
             }
         }
         p { "A return is the mean of the last episodes of a training, 100 or more. A 95% interval, here and in the curves, is the percentile bootstrap over runs." }
+        @for (_, repeated) in curves.repeated() { p { (repeated) "." } }
         @if curves.runs.iter().any(has_changed) {
             p {
                 "Population-based training changed the settings of runs: " code { "0.1 -> 0.0056" }

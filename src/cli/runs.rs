@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::named_runs::{compared, folders_of, has_changed, overview};
+use super::named_runs::{by_seed, compared, folders_of, has_changed, overview, repeated};
 use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
 use crate::run_directory::{RunOverview, RunState, runs_in};
@@ -131,6 +131,11 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
             Some(row) => row.push(run),
             None => rows.push(vec![run]),
         }
+    }
+    for row in &mut rows {
+        let (kept, repeats) = by_seed(row.iter().copied().enumerate());
+        repeats.iter().for_each(|(one, kept)| console.warn(&repeated(row[*one], row[*kept])));
+        *row = kept.into_iter().map(|kept| row[kept]).collect();
     }
     // Without a mean return last. Equal ones stay in the order in which they were named.
     let best = |row: &[&RunOverview]| mean(&mean_returns(row)).unwrap_or(f64::NEG_INFINITY);

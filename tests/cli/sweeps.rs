@@ -114,3 +114,26 @@ fn an_export_of_a_run_is_answered_with_a_list_of_experiments() {
     let refused = podracer(&best).current_dir(folder).assert().code(2);
     assert!(text(&refused.get_output().stderr).contains("--run RUN"));
 }
+
+/// The page drew the mean of three runs up to the end of the shortest, and counted a repeated seed twice.
+#[test]
+fn a_page_merges_runs_of_two_lengths_and_repeated_seeds_silently() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (run, more) in
+        [("a", &["--steps=512"][..]), ("b", &["--steps=1024", "--seed=1"]), ("c", &["--steps=512"])]
+    {
+        let run = format!("runs/{run}");
+        let train = ["train", "cartpole-ppo", "--run-dir", &run];
+        printed(folder, &[&train[..], &SMALL[..3], more].concat());
+    }
+    let page = Page::of(folder, &["--at", "127.0.0.1:0"]);
+    let state = page.json("/api/state");
+    let problem = state["problems"]["runs/c"].as_str().expect("a problem");
+    assert_eq!(
+        problem,
+        "`runs/c` has the settings and the seed (0) of `runs/a`: it is no independent run, and is not counted"
+    );
+    let curves = page.json("/api/curves?metric=loss&along=steps&summary=mean");
+    assert_eq!(curves[0]["name"], "cartpole-ppo (2 runs up to 512 environment steps)");
+}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 
 use super::thin::{Metrics, Point};
-use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
+use crate::cli::curves::{Along, Curve, Group, Summary, early_end, groups, line};
 use crate::cli::named_runs::{self, DEPTH, compared, find};
 use crate::experiments::is_activity;
 use crate::machine::memory_of_holder;
@@ -98,6 +98,12 @@ impl Store {
             let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
             (self.groups, self.different) = (groups(&all, &[]), compared(&all));
         }
+        let runs: Vec<(&PathBuf, &RunOverview)> =
+            self.runs.iter().map(|(path, run)| (path, &run.overview)).collect();
+        let all: Vec<&RunOverview> = runs.iter().map(|(_, run)| *run).collect();
+        for (run, said) in self.groups.iter().flat_map(|group| group.repeated(&all)) {
+            self.problems.insert(runs[run].0.clone(), said);
+        }
         // With hundreds of runs the look at their folders takes a while itself.
         let until = Instant::now() + AT_ONCE;
         for (path, run) in &mut self.runs {
@@ -133,7 +139,7 @@ impl Store {
                 "memory": run.memory,
                 "seconds": run.metrics.seconds(),
                 "state": state,
-                "group": groups.iter().position(|group| group.members.contains(&place)),
+                "group": groups.iter().position(|group| group.has(place)),
                 "settings": settings,
             })
         };
@@ -163,18 +169,25 @@ impl Store {
     ) -> Value {
         let runs: Vec<(&PathBuf, &Watched)> = self.runs.iter().collect();
         let until = Instant::now() + AT_ONCE;
-        let points = |member: &usize| -> Curve {
+        let points = |member: &usize| -> Option<((f64, f64), Curve)> {
             let (path, Watched { metrics, .. }) = runs[*member];
             let closer = part
                 .and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
             let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();
             let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
-            points.map(|point| (at(point), f64::from(point.value))).collect()
+            // The end of the run, and not of the part that is looked at.
+            let last = metrics.points(metric).last()?;
+            let curve: Curve = points.map(|point| (at(point), f64::from(point.value))).collect();
+            (!curve.is_empty()).then_some(((last.steps, at(last)), curve))
         };
         let of_group = |group: &Group| {
-            let curves = group.members.iter().map(points).filter(|curve| !curve.is_empty());
-            let line = line(&curves.collect::<Vec<_>>(), summary);
-            json!({ "name": group.name, "points": line.points, "band": line.band })
+            let found = group.members.iter().filter_map(points);
+            let (ends, curves): (Vec<(f64, f64)>, Vec<Curve>) = found.unzip();
+            let line = line(&curves, summary);
+            let until = early_end(ends).map(|end| along.place(end));
+            let until = until.map(|end| format!(" ({} runs up to {end})", curves.len()));
+            let name = group.name.clone() + &until.unwrap_or_default();
+            json!({ "name": name, "points": line.points, "band": line.band })
         };
         Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
     }
