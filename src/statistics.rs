@@ -8,19 +8,23 @@ use serde::Serialize;
 /// Times that the numbers of a bootstrap are drawn anew.
 const DRAWS: usize = 2_000;
 
-/// A statistic of some numbers, with its 95% interval.
+/// A statistic of some numbers, with the ends of its 95% interval if there are two numbers or more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Estimate {
     pub(crate) value: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
 }
 
 impl fmt::Display for Estimate {
-    /// Two decimals: `451.04 (410.12 to 482.76)`.
+    /// Two decimals: `451.04 (410.12 to 482.76)`, or `451.04` without an interval.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Estimate { value, low, high } = self;
-        write!(f, "{value:.2} ({low:.2} to {high:.2})")
+        match *self {
+            Estimate { value, low: Some(low), high: Some(high) } => {
+                write!(f, "{value:.2} ({low:.2} to {high:.2})")
+            }
+            Estimate { value, .. } => write!(f, "{value:.2}"),
+        }
     }
 }
 
@@ -30,14 +34,6 @@ pub(crate) type Statistic = fn(&[f64]) -> Option<f64>;
 /// The mean; `None` of no numbers.
 pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
-}
-
-/// The variance of the distribution that a sample comes from; `None` of fewer than two numbers.
-#[cfg(any(feature = "plots", test))]
-pub(crate) fn variance(sample: &[f64]) -> Option<f64> {
-    let centre = mean(sample).filter(|_| sample.len() > 1)?;
-    let squares = sample.iter().map(|number| (number - centre).powi(2));
-    Some(squares.sum::<f64>() / (sample.len() - 1) as f64)
 }
 
 /// The interquartile mean, without a quarter of the numbers at either end, rounded down (Agarwal et al. 2021, as in rliable); `None` of no
@@ -50,18 +46,58 @@ pub(crate) fn interquartile_mean(numbers: &[f64]) -> Option<f64> {
 }
 
 /// A statistic with the 95% interval of the percentile bootstrap: as many numbers are drawn with replacement, 2,000 times, the same for the
-/// same numbers. `None` of no numbers.
+/// same numbers. `None` of no numbers, and no interval of one number.
 pub(crate) fn estimate(numbers: &[f64], statistic: Statistic) -> Option<Estimate> {
-    let value = statistic(numbers)?;
+    estimate_of(numbers, statistic, draws(numbers.len()))
+}
+
+/// [`estimate`] of several samples of one size, such as the points of a curve: all have the same draws, which are made once.
+#[cfg(feature = "plots")]
+pub(crate) struct Bootstrap(Vec<u32>);
+
+#[cfg(feature = "plots")]
+impl Bootstrap {
+    /// The draws for samples of `size` numbers.
+    pub(crate) fn of(size: usize) -> Self {
+        Bootstrap(if size > 1 {
+            draws(size).map(|drawn| drawn as u32).collect()
+        } else {
+            Vec::new()
+        })
+    }
+
+    /// [`estimate`], of as many numbers as the draws are for.
+    pub(crate) fn estimate(&self, numbers: &[f64], statistic: Statistic) -> Option<Estimate> {
+        estimate_of(numbers, statistic, self.0.iter().map(|drawn| *drawn as usize))
+    }
+}
+
+/// The places of the numbers that are drawn from `size` numbers, one draw after another.
+fn draws(size: usize) -> impl Iterator<Item = usize> {
     let mut random = Random::from_state(0);
-    let mut draw = |_| {
-        let drawn: Vec<f64> =
-            numbers.iter().map(|_| numbers[random.below(numbers.len())]).collect();
-        statistic(&drawn).unwrap_or(f64::NAN)
+    (0..DRAWS * size).map(move |_| random.below(size))
+}
+
+fn estimate_of(
+    numbers: &[f64],
+    statistic: Statistic,
+    mut places: impl Iterator<Item = usize>,
+) -> Option<Estimate> {
+    let value = statistic(numbers)?;
+    if numbers.len() < 2 {
+        return Some(Estimate { value, low: None, high: None });
+    }
+    let mut sample = vec![0.0; numbers.len()];
+    let draw = |_| {
+        let drawn = sample.iter_mut().zip(&mut places);
+        drawn.for_each(|(number, place)| *number = numbers[place]);
+        statistic(&sample).unwrap_or(f64::NAN)
     };
-    let mut drawn: Vec<f64> = (0..DRAWS).map(&mut draw).collect();
-    drawn.sort_by(f64::total_cmp);
-    let at = |share: f64| drawn[((DRAWS - 1) as f64 * share).round() as usize];
+    let mut drawn: Vec<f64> = (0..DRAWS).map(draw).collect();
+    let mut at = |share: f64| {
+        let place = ((DRAWS - 1) as f64 * share).round() as usize;
+        Some(*drawn.select_nth_unstable_by(place, f64::total_cmp).1)
+    };
     Some(Estimate { value, low: at(0.025), high: at(0.975) })
 }
 
@@ -70,10 +106,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_has_a_mean_and_with_two_numbers_a_variance() {
-        assert_eq!((mean(&[]), variance(&[])), (None, None));
-        assert_eq!((mean(&[3.0]), variance(&[3.0])), (Some(3.0), None));
-        assert_eq!((mean(&[1.0, 2.0, 3.0]), variance(&[1.0, 2.0, 3.0])), (Some(2.0), Some(1.0)));
+    fn a_sample_has_a_mean() {
+        assert_eq!([mean(&[]), mean(&[3.0]), mean(&[1.0, 3.0])], [None, Some(3.0), Some(2.0)]);
+    }
+
+    /// It was `437.93 (437.93 to 437.93)`.
+    #[test]
+    fn one_run_has_an_interval() {
+        let one = estimate(&[437.93], mean).expect("there is a run");
+        assert_eq!(one, Estimate { value: 437.93, low: None, high: None });
+        assert_eq!(one.to_string(), "437.93");
+        let two = estimate(&[1.0, 2.0], mean).expect("there are runs");
+        assert_eq!(two.to_string(), "1.50 (1.00 to 2.00)");
     }
 
     /// The values of `scipy.stats.trim_mean(runs, 0.25)`, which rliable takes.
@@ -99,21 +143,24 @@ mod tests {
             let found = estimate(&runs, statistic).expect("there are runs");
             assert!((found.value - value).abs() < 1e-9, "{found:?}");
             // Ours are of 2,000 draws.
-            assert!((found.low - low).abs() < 4.0 && (found.high - high).abs() < 4.0, "{found:?}");
+            let near =
+                |end: Option<f64>, theirs: f64| end.is_some_and(|end| (end - theirs).abs() < 4.0);
+            assert!(near(found.low, low) && near(found.high, high), "{found:?}");
         }
     }
 
     #[test]
     fn intervals_have_the_width_of_the_theory() {
         let runs: Vec<f64> = (0..100).map(|i| f64::from(i % 10)).collect();
-        let Estimate { value, low, high } = estimate(&runs, mean).expect("there are runs");
+        let found = estimate(&runs, mean).expect("there are runs");
+        let Estimate { value, low: Some(low), high: Some(high) } = found else { panic!("{found}") };
         // The deviation of the mean of 100 draws from 0 to 9 is 0.287, and 1.96 of it are 0.563.
         assert_eq!(value, 4.5);
         assert!((low - 3.937).abs() < 0.06 && (high - 5.063).abs() < 0.06, "{low} {high}");
         assert_eq!(estimate(&runs, mean), estimate(&runs, mean), "no interval is drawn twice");
         assert_eq!(
             estimate(&[3.0; 4], interquartile_mean),
-            Some(Estimate { value: 3.0, low: 3.0, high: 3.0 })
+            Some(Estimate { value: 3.0, low: Some(3.0), high: Some(3.0) })
         );
         assert_eq!(estimate(&[], mean), None);
     }

@@ -303,19 +303,19 @@ fn pictures_a_second(text: &str) -> Result<f64, String> {
 
 #[derive(Args, Debug)]
 pub(super) struct ExportArguments {
-    /// A built-in experiment (see `podracer list`) or the path of a TOML file
+    /// A built-in experiment (see `podracer list`), the path of a TOML file, or a run directory: its experiment with its parameters
     pub(super) experiment: String,
     /// The folder to write
     #[arg(short, long, value_name = "FOLDER")]
     pub(super) output: PathBuf,
-    /// The run directory whose trained parameters are exported [default: those of an untrained agent]
+    /// The run directory with the trained parameters [default: EXPERIMENT if it is a run, or else an untrained agent]
     #[arg(long, value_name = "RUN")]
     pub(super) run: Option<PathBuf>,
     /// Export parameters that are NaN or infinite, too
     #[arg(long)]
     pub(super) allow_nan: bool,
-    /// With --run: the parameters of the best evaluation during the training (train.eval_every)
-    #[arg(long, requires = "run")]
+    /// With a run: the parameters of the best evaluation during the training (train.eval_every)
+    #[arg(long)]
     pub(super) best: bool,
     /// Observations that the policy takes at once [default: one, without a batch axis]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("observation"))]

@@ -11,7 +11,7 @@ use super::{Console, Program, open};
 use crate::export::{self, Parameters, Portable};
 use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
-use crate::settings::Settings;
+use crate::settings::{Settings, UsageError};
 
 pub(super) fn export(
     args: &ExportArguments,
@@ -20,10 +20,23 @@ pub(super) fn export(
 ) -> Result<u8> {
     let &ExportArguments { seed, ref set, trust, .. } = args;
     let overrides = Overrides { seed, set: set.clone(), trust, ..Overrides::default() };
-    let settings = program.registry.load(&args.experiment, &overrides)?;
+    let registry = program.registry;
+    let named = Path::new(&args.experiment);
+    let known = registry.experiments().iter().any(|known| known.name == args.experiment);
+    // A run in place of an experiment is exported as it is.
+    let of_run = (!known && RunDirectory::is_run(named)).then_some(named);
+    let settings = match of_run {
+        Some(run) => RunDirectory::settings(run, &overrides, registry)?,
+        None => registry.load(&args.experiment, &overrides)?,
+    };
+    let run = args.run.as_deref().or(of_run);
+    if args.best && run.is_none() {
+        let problem = "--best is for the parameters of a run: `--run RUN` names it";
+        return Err(UsageError::new(problem).into());
+    }
     let programs = (program.build)(&settings)?.programs(args.batch.map(NonZero::get))?;
     let client;
-    let parameters = match &args.run {
+    let parameters = match run {
         Some(run) => {
             let trained = if args.best {
                 export::of_checkpoint(&programs, &RunDirectory::find_best(run)?.checkpoint)?

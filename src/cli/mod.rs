@@ -26,6 +26,7 @@ mod exporter;
 mod launch;
 mod list;
 mod memory;
+mod named_runs;
 mod new;
 mod numbers;
 mod one_by_one;

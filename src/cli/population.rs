@@ -1,6 +1,7 @@
 //! `podracer train X --seeds N`: runs with several seeds as one program, and a run directory for each.
 
 use std::io;
+use std::mem;
 use std::num::NonZero;
 use std::ops::Range;
 use std::path::Path;
@@ -12,6 +13,7 @@ use podracer_rl::population::Exploit;
 use podracer_runtime::World;
 
 use super::arguments::{Apart, TrainArguments};
+use super::named_runs::present_value;
 use super::outcomes::Outcomes;
 use super::ready::Ready;
 use super::{
@@ -61,6 +63,28 @@ impl Several<'_> {
                 "--exploit-every is for runs of one program, and {why}"
             ))),
         }
+    }
+
+    /// If runs took over from one another, gives each its last settings, followed by its first settings and its seed: each run is then a
+    /// row of the results. Its first settings do not describe it, and it is no further seed of its last settings.
+    fn settings_at_the_end(&mut self, folder: &Path) {
+        if self.exploit.is_none() {
+            return;
+        }
+        for run in &mut self.runs {
+            let path = folder.join(&run.folder);
+            let first = mem::take(&mut run.chosen);
+            let now = |(key, first): (&String, &String)| {
+                present_value(&path, key, first).unwrap_or_else(|| first.clone())
+            };
+            run.chosen = self.keys.iter().zip(&first).map(now).collect();
+            run.chosen.extend(first);
+            run.chosen.push(run.settings.train.seed.to_string());
+        }
+        let first = |key: &String| format!("{key} at the beginning");
+        let first: Vec<String> = self.keys.iter().map(first).collect();
+        self.keys.extend(first);
+        self.keys.push("seed".to_owned());
     }
 
     /// The settings in which the runs differ, as numbers.
@@ -155,19 +179,19 @@ pub(super) fn with_seeds(settings: &Settings, number: usize) -> impl Iterator<It
 
 /// Trains the runs: those that are this process's, where a launcher started several.
 pub(super) fn train(
-    several: Several<'_>,
+    mut several: Several<'_>,
     started: Instant,
     (console, interrupt): (&mut Console<'_>, &AtomicBool),
     program: Program<'_>,
 ) -> Result<u8> {
     let world = World::joined();
     if world.is_none_or(World::is_first) {
-        return train_own(&several, world, started, (console, interrupt), program);
+        return train_own(&mut several, world, started, (console, interrupt), program);
     }
     // The first process tells of all.
     let (mut out, mut err) = (io::sink(), io::sink());
     let console = &mut Console::new(&mut out, &mut err, false);
-    train_own(&several, world, started, (console, interrupt), program)
+    train_own(&mut several, world, started, (console, interrupt), program)
 }
 
 /// The way in which the runs are trained.
@@ -238,7 +262,7 @@ impl Way {
 }
 
 fn train_own(
-    several: &Several<'_>,
+    several: &mut Several<'_>,
     world: Option<World>,
     started: Instant,
     (console, interrupt): (&mut Console<'_>, &AtomicBool),
@@ -283,6 +307,7 @@ fn train_own(
         (false, false) => FAILURE,
     };
     if tells {
+        several.settings_at_the_end(&folder);
         Outcomes::of(several, &folder, trained).tell(several.json, console)?;
     }
     Ok(code)

@@ -13,13 +13,14 @@ use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
+use super::named_runs::{compared, has_changed};
 use super::one_by_one::{self, ARGUMENTS};
 use super::runs::{RESULTS, mean_returns, results, two_decimals};
 use super::{Console, program_name};
 use crate::chart;
 use crate::files::write_whole;
 use crate::format::{count, plural};
-use crate::run_directory::{RunOverview, differences};
+use crate::run_directory::RunOverview;
 use crate::statistics::mean;
 
 #[derive(Args, Debug)]
@@ -39,15 +40,16 @@ const FILMS: usize = 1_000_000;
 const SHOWN: usize = 4;
 
 pub(super) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
-    let CurveArguments { runs, metric, along, summary } = &args.curves;
-    let curves = Curves::read(runs)?;
-    let metrics = match metric.is_empty() {
+    let CurveArguments { metric, along, summary, .. } = &args.curves;
+    let curves = Curves::read(&args.curves, console)?;
+    let metrics: Vec<String> = match metric.is_empty() {
         // Those that the runs have.
         true => {
             USUAL.iter().flat_map(|name| curves.metrics(&[(*name).to_owned()])).flatten().collect()
         }
         false => curves.metrics(metric)?,
     };
+    curves.warn_of_lengths(&metrics, *along, console);
     let chart =
         |metric: &String| chart::svg("", along.name(), &[curves.panel(metric, *along, *summary)]);
     let charts = metrics.iter().map(chart).collect::<Result<Vec<_>>>()?;
@@ -127,7 +129,14 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
                 @for group in ranked { (row(group)) }
             }
         }
-        p { "A return is the mean of the last episodes of a training, 100 or more; an interval is the percentile bootstrap over runs." }
+        p { "A return is the mean of the last episodes of a training, 100 or more. A 95% interval, here and in the curves, is the percentile bootstrap over runs." }
+        @for (_, repeated) in curves.repeated() { p { (repeated) "." } }
+        @if curves.runs.iter().any(has_changed) {
+            p {
+                "Population-based training changed the settings of runs: " code { "0.1 -> 0.0056" }
+                " is the value at the beginning and at the end. Each of these runs is a row."
+            }
+        }
     }
 }
 
@@ -135,7 +144,10 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
 fn heat_map(curves: &Curves, ranked: &[&Group]) -> Markup {
     let first = |group: &&Group| &curves.runs[group.members[0]];
     let firsts: Vec<&RunOverview> = ranked.iter().map(first).collect();
-    let keys: Vec<String> = differences(&firsts).into_keys().collect();
+    if firsts.iter().any(|run| has_changed(run)) {
+        return html! {};
+    }
+    let keys: Vec<String> = compared(&firsts).into_iter().collect();
     let [down, across] = &keys[..] else { return html! {} };
     let value =
         |run: &RunOverview, key: &String| run.settings.get(key).cloned().unwrap_or_default();
@@ -233,6 +245,8 @@ fn runs(curves: &Curves) -> Result<Markup> {
             Some(text) => serde_json::from_str(&text).unwrap_or_default(),
             None => Value::Null,
         };
+        // The settings of the configuration, which is printed below.
+        let first = RunOverview::read(&run.run)?;
         let hash = result["params_sha256"].as_str().unwrap_or("-");
         let recorded = run.recorded()?;
         let on = ["podracer", "platform", "device_kind", "processor", "host"]
@@ -245,7 +259,7 @@ fn runs(curves: &Curves) -> Result<Markup> {
                 td class="number" { (two_decimals(run.mean_return)) }
                 td { (run.state.name()) }
                 td { code { (hash.get(..16).unwrap_or(hash)) } }
-                td { code { (run.settings_hash()) } }
+                td { code { (first.settings_hash()) } }
                 @for text in on { td { (text) } }
             }
         });
@@ -318,7 +332,7 @@ fn unrepeatable(run: &RunOverview) -> Option<&'static str> {
             "Time decides which parameters act with sebulba.schedule = \"free-running\": another training may end with other parameters.",
         );
     }
-    is_exploited(&run.run).then_some(
+    (has_changed(run) || is_exploited(&run.run)).then_some(
         "The run is a member of a population with --exploit-every, and may have taken over the agent and the settings of another member: \
          a training with these settings alone ends with other parameters.",
     )

@@ -1,14 +1,14 @@
 //! `podracer runs`: lists, compares, exports and removes runs.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::named_runs::{by_seed, compared, folders_of, has_changed, overview, repeated};
 use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
-use crate::run_directory::{RunOverview, RunState, differences, runs_in};
+use crate::run_directory::{RunOverview, RunState, runs_in};
 use crate::settings::UsageError;
 use crate::statistics::{Statistic, estimate, interquartile_mean, mean};
 use crate::tables::{self, Written};
@@ -28,7 +28,7 @@ enum RunsCommand {
     List(ListArguments),
     /// Print the settings in which runs differ, and their results, best mean return first; seeds of the same settings are a row
     Compare {
-        /// The run directories
+        /// The run directories; a folder of runs stands for its runs, and files are skipped
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
         /// Print a row for each run
@@ -60,7 +60,7 @@ struct ListArguments {
 
 #[derive(Args, Debug)]
 struct ExportArguments {
-    /// The run directories
+    /// The run directories; a folder of runs stands for its runs, and files are skipped
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// The kind of file or folder
@@ -121,19 +121,29 @@ fn list(args: &ListArguments, console: &mut Console<'_>) -> Result<u8> {
 }
 
 fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8> {
-    let runs = runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
+    let folders = folders_of(runs, console)?;
+    let runs = folders.iter().map(|run| overview(run)).collect::<Result<Vec<_>>>()?;
     // Runs that are a row, and the settings of the row: those of its first run.
     let mut rows: Vec<Vec<&RunOverview>> = Vec::new();
     for run in &runs {
-        match rows.iter_mut().find(|row| !each && row[0].settings == run.settings) {
+        let apart = each || has_changed(run);
+        match rows.iter_mut().find(|row| !apart && row[0].settings == run.settings) {
             Some(row) => row.push(run),
             None => rows.push(vec![run]),
         }
+    }
+    for row in &mut rows {
+        let (kept, repeats) = by_seed(row.iter().copied().enumerate());
+        repeats.iter().for_each(|(one, kept)| console.warn(&repeated(row[*one], row[*kept])));
+        *row = kept.into_iter().map(|kept| row[kept]).collect();
     }
     // Without a mean return last. Equal ones stay in the order in which they were named.
     let best = |row: &[&RunOverview]| mean(&mean_returns(row)).unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|one, other| best(other).total_cmp(&best(one)));
 
+    if runs.iter().any(has_changed) {
+        console.say("note: population-based training changed the settings of runs: `0.1 -> 0.0056` is the value at the beginning and at the end");
+    }
     let keys = compared(&runs.iter().collect::<Vec<_>>());
     let mut head: Vec<String> = if each { vec!["run".to_owned()] } else { Vec::new() };
     head.push("experiment".to_owned());
@@ -158,16 +168,6 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
     }
     console.print(&aligned(&table))?;
     Ok(0)
-}
-
-/// The settings in which runs of the same experiment differ. Two experiments differ in so much that their names say more.
-pub(super) fn compared(runs: &[&RunOverview]) -> BTreeSet<String> {
-    let experiments: BTreeSet<&str> = runs.iter().map(|run| run.experiment.as_str()).collect();
-    let keys = experiments.into_iter().flat_map(|experiment| {
-        let same = runs.iter().copied().filter(|run| run.experiment == experiment);
-        differences(&same.collect::<Vec<_>>()).into_keys()
-    });
-    keys.collect()
 }
 
 /// The heads of [`results`].
@@ -228,8 +228,8 @@ fn export(args: &ExportArguments, console: &mut Console<'_>) -> Result<u8> {
         Kind::Wandb => ("wandb", tables::wandb),
         Kind::Mlflow => ("mlruns", tables::mlflow),
     };
-    for Written { path, advice } in
-        write(&args.runs, args.output.as_deref().unwrap_or(Path::new(name)))?
+    let runs = folders_of(&args.runs, console)?;
+    for Written { path, advice } in write(&runs, args.output.as_deref().unwrap_or(Path::new(name)))?
     {
         console.print(&format!("{}\n", path.display()))?;
         if let Some(advice) = advice {
@@ -268,12 +268,9 @@ fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> 
     Ok(0)
 }
 
-/// A statistic of returns, with its interval where there are several.
+/// A statistic of returns, with its interval if there are several.
 fn estimated(returns: &[f64], statistic: Statistic) -> String {
-    match returns.len() {
-        0 | 1 => two_decimals(statistic(returns)),
-        _ => estimate(returns, statistic).map_or_else(String::new, |estimate| estimate.to_string()),
-    }
+    estimate(returns, statistic).map_or_else(|| "-".to_owned(), |estimate| estimate.to_string())
 }
 
 /// A number with two decimals, or `-`.

@@ -67,9 +67,18 @@ impl Populates for AnakinTraining {
             made = with_row(row, || self.entry.agent(&table, &self.task).map(drop));
         })?;
         made.map_err(|mistake| {
-            let problem = format!(
-                "{mistake}: it is not a number that a program takes as data, and runs that differ in it are programs of their own"
-            );
+            let unfit = self.no_numbers(columns);
+            let problem = match &unfit[..] {
+                [] => format!(
+                    "{mistake}: runs that differ in {} are programs of their own",
+                    columns.iter().map(|column| &*column.key).collect::<Vec<_>>().join(", ")
+                ),
+                keys => format!(
+                    "{}: it is not a number that a program takes as data, and runs that differ in it are programs of their own (in the settings of an \
+                     agent of one's own such a number has the type `Number`, not `f64`)",
+                    keys.join(", ")
+                ),
+            };
             UsageError::new(problem).into()
         })
     }
@@ -137,6 +146,24 @@ impl Populates for AnakinTraining {
 }
 
 impl AnakinTraining {
+    /// The settings of these columns that the agent's struct of settings does not take as data.
+    fn no_numbers<'a>(&self, columns: &'a [Column]) -> Vec<&'a str> {
+        let row = Spec::<Tensor>(TensorType::new(DType::F32, [columns.len()]));
+        let is_unfit = |index: usize, key: &str| {
+            let mut table = self.table.clone();
+            table.insert(key.trim_start_matches("agent.").to_owned(), column(index).into());
+            let mut mistake = None;
+            let made = eval_shape((row.clone(),), |(row,)| {
+                mistake = with_row(row, || self.entry.agent(&table, &self.task)).err();
+            });
+            // The mistake of another type quotes the text that stands for the column.
+            made.is_ok()
+                && mistake.is_some_and(|mistake| format!("{mistake}").contains(&column(index)))
+        };
+        let unfit = columns.iter().enumerate().filter(|(index, one)| is_unfit(*index, &one.key));
+        unfit.map(|(_, one)| &*one.key).collect()
+    }
+
     /// The settings of the agent, with these columns in place of values.
     fn table_of(&self, columns: &[Column]) -> Result<Table, UsageError> {
         let mut table = self.table.clone();

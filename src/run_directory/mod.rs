@@ -42,7 +42,8 @@ pub use place::group;
 use place::{given, next_free};
 pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]
-pub(crate) use reading::{next_line, open, open_if_there};
+pub(crate) use reading::open_if_there;
+pub(crate) use reading::{next_line, open};
 #[cfg(feature = "plots")]
 pub use series::Sample;
 pub use series::Series;

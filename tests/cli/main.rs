@@ -26,6 +26,7 @@ mod servers;
 mod signals;
 #[path = "../src/skip.rs"]
 mod skip;
+mod sweeps;
 mod tune;
 mod watch;
 mod work;

@@ -59,7 +59,12 @@ fn a_page_says_of_runs_what_the_commands_say() {
     let addresses = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!addresses.contains("http"), "{addresses}");
 
-    let wrong = podracer(&["report", "s"]).current_dir(&folder).assert().code(2);
+    // A folder of runs stands for its runs.
+    run(&["report", "s", "-o", "all.html"]);
+    let all = fs::read_to_string(folder.path().join("all.html")).expect("a page");
+    assert_eq!(all.matches("<details>").count(), 4, "a configuration for each setting");
+    fs::create_dir(folder.path().join("none")).expect("a folder");
+    let wrong = podracer(&["report", "none"]).current_dir(&folder).assert().code(2);
     let said = text(&wrong.get_output().stderr);
-    assert!(said.contains("`s` holds no run"), "{said}");
+    assert!(said.contains("`none` holds no run"), "{said}");
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 
 use super::thin::{Metrics, Point};
-use crate::cli::curves::{Along, Curve, Group, Summary, groups, line};
-use crate::cli::runs::compared;
+use crate::cli::curves::{Along, Curve, Group, Summary, early_end, groups, line};
+use crate::cli::named_runs::{self, DEPTH, compared, find};
 use crate::experiments::is_activity;
 use crate::machine::memory_of_holder;
-use crate::run_directory::{CONFIG, METRICS, RESULT, RunDirectory, RunOverview, RunState};
+use crate::run_directory::{CONFIG, METRICS, RESULT, RunOverview, RunState};
 
 /// Time that is read for at once: what is left is read with the next request.
 const AT_ONCE: Duration = Duration::from_millis(250);
@@ -62,7 +62,7 @@ impl Store {
         }
         let mut found = BTreeSet::new();
         for root in &self.roots {
-            find(root, 2, &mut found);
+            find(root, DEPTH, &mut found);
         }
         let before = self.runs.len();
         self.runs.retain(|path, _| found.contains(path));
@@ -79,7 +79,7 @@ impl Store {
                 continue;
             }
             changed = true;
-            match RunOverview::read(path) {
+            match named_runs::overview(path) {
                 Ok(overview) => match self.runs.get_mut(path) {
                     Some(run) => (run.overview, run.files) = (overview, files),
                     None => {
@@ -96,7 +96,13 @@ impl Store {
         }
         if changed {
             let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
-            (self.groups, self.different) = (groups(&all), compared(&all));
+            (self.groups, self.different) = (groups(&all, &[]), compared(&all));
+        }
+        let runs: Vec<(&PathBuf, &RunOverview)> =
+            self.runs.iter().map(|(path, run)| (path, &run.overview)).collect();
+        let all: Vec<&RunOverview> = runs.iter().map(|(_, run)| *run).collect();
+        for (run, said) in self.groups.iter().flat_map(|group| group.repeated(&all)) {
+            self.problems.insert(runs[run].0.clone(), said);
         }
         // With hundreds of runs the look at their folders takes a while itself.
         let until = Instant::now() + AT_ONCE;
@@ -133,7 +139,7 @@ impl Store {
                 "memory": run.memory,
                 "seconds": run.metrics.seconds(),
                 "state": state,
-                "group": groups.iter().position(|group| group.members.contains(&place)),
+                "group": groups.iter().position(|group| group.has(place)),
                 "settings": settings,
             })
         };
@@ -163,18 +169,25 @@ impl Store {
     ) -> Value {
         let runs: Vec<(&PathBuf, &Watched)> = self.runs.iter().collect();
         let until = Instant::now() + AT_ONCE;
-        let points = |member: &usize| -> Curve {
+        let points = |member: &usize| -> Option<((f64, f64), Curve)> {
             let (path, Watched { metrics, .. }) = runs[*member];
             let closer = part
                 .and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
             let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();
             let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
-            points.map(|point| (at(point), f64::from(point.value))).collect()
+            // The end of the run, and not of the part that is looked at.
+            let last = metrics.points(metric).last()?;
+            let curve: Curve = points.map(|point| (at(point), f64::from(point.value))).collect();
+            (!curve.is_empty()).then_some(((last.steps, at(last)), curve))
         };
         let of_group = |group: &Group| {
-            let curves = group.members.iter().map(points).filter(|curve| !curve.is_empty());
-            let line = line(&curves.collect::<Vec<_>>(), summary);
-            json!({ "name": group.name, "points": line.points, "band": line.band })
+            let found = group.members.iter().filter_map(points);
+            let (ends, curves): (Vec<(f64, f64)>, Vec<Curve>) = found.unzip();
+            let line = line(&curves, summary);
+            let until = early_end(ends).map(|end| along.place(end));
+            let until = until.map(|end| format!(" ({} runs up to {end})", curves.len()));
+            let name = group.name.clone() + &until.unwrap_or_default();
+            json!({ "name": name, "points": line.points, "band": line.band })
         };
         Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
     }
@@ -200,19 +213,6 @@ impl Store {
     /// The run in a folder, if it is one that is shown.
     pub(super) fn run(&self, path: &Path) -> Option<&RunOverview> {
         self.runs.get(path).map(|run| &run.overview)
-    }
-}
-
-/// The runs at a path, or in folders below it.
-fn find(path: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
-    if RunDirectory::is_run(path) {
-        found.insert(path.to_owned());
-    } else if depth > 0 {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                find(&entry.path(), depth - 1, found);
-            }
-        }
     }
 }
 
