@@ -28,7 +28,7 @@ pub(super) enum Along {
 /// A number that sums up the runs of a setting, with the 95% interval of the bootstrap over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Summary {
-    /// Their mean
+    /// Mean of the runs
     Mean,
     /// The mean without a quarter of them at either end
     Iqm,

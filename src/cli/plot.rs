@@ -103,7 +103,7 @@ mod tests {
         path
     }
 
-    /// What `plot` prints for these runs, and the chart.
+    /// The output of `plot` for these runs, and its chart.
     fn plot(folder: &Path, arguments: &[&str]) -> (Printed, String) {
         let output = folder.join("plot.svg");
         let printed = podracer(&[&["plot", "-o", output.to_str().unwrap()], arguments].concat());
