@@ -23,7 +23,7 @@ impl Folder {
     /// Opens a folder.
     ///
     /// # Errors
-    /// Those of the system.
+    /// System errors.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Folder { open: Arc::new(File::open(path)?), path: path.to_owned() })
     }

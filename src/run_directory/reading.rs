@@ -22,7 +22,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`]; [`ErrorKind::InvalidInput`] for a link, for anything else that is not a regular file, and for a file that is
-/// longer than `most`; those of the system.
+/// longer than `most`; system errors.
 pub(crate) fn open(run: &Path, name: &str, most: u64) -> io::Result<File> {
     let refused = |problem: String| io::Error::new(ErrorKind::InvalidInput, problem);
     let irregular = |kind: &str| refused(format!("it is {kind} and must be a regular file"));
@@ -59,7 +59,7 @@ pub(crate) fn open(run: &Path, name: &str, most: u64) -> io::Result<File> {
 /// [`open`] with the file's path in the message of an error; `None` for a file that does not exist.
 ///
 /// # Errors
-/// Those of [`open`], except that of a file which does not exist.
+/// Errors of [`open`], unless the file does not exist.
 pub(crate) fn open_if_there(run: &Path, name: &str, most: u64) -> Result<Option<File>> {
     match open(run, name, most) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -92,7 +92,7 @@ pub(crate) fn read_text(run: &Path, name: &str) -> Result<Option<String>> {
 /// line with more than a mebibyte, `line` is empty.
 ///
 /// # Errors
-/// Those of the system.
+/// System errors.
 pub(crate) fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     line.clear();
     let mut bytes = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', line)? as u64;
