@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::Console;
-use crate::run_directory::{METRICS, RunDirectory, RunOverview, differences, next_line, open};
+use crate::run_directory::{
+    METRICS, RunDirectory, RunOverview, differences, next_line, open, tail,
+};
 use crate::settings::UsageError;
 
 /// Levels of folders below a named folder that are searched for runs: `runs` may contain sweeps.
@@ -112,22 +114,21 @@ fn three_digits(number: f64) -> String {
 /// if the metrics cannot be read.
 fn present(run: &Path) -> BTreeMap<String, f64> {
     let last = || {
+        let end = tail(run, METRICS, END).ok()?;
+        let end = String::from_utf8_lossy(&end);
+        let line = end.lines().rev().filter(|line| line.contains(OF_AGENT)).find_map(object);
         let mut file = open(run, METRICS, u64::MAX).ok()?;
-        let length = file.metadata().ok()?.len();
-        let mut part = |from: u64| {
-            let mut bytes = Vec::new();
-            file.seek(SeekFrom::Start(from)).ok()?;
-            (&mut file).take(END).read_to_end(&mut bytes).ok()?;
-            Some(String::from_utf8_lossy(&bytes).into_owned())
-        };
-        let tail = part(length.saturating_sub(END))?;
-        let line = tail.lines().rev().filter(|line| line.contains(OF_AGENT)).find_map(object);
-        if line.is_some() || length <= END || !part(0)?.contains(OF_AGENT) {
+        if line.is_some() || file.metadata().ok()?.len() <= END {
             return line;
         }
+        let mut bytes = Vec::new();
+        (&mut file).take(END).read_to_end(&mut bytes).ok()?;
+        if !String::from_utf8_lossy(&bytes).contains(OF_AGENT) {
+            return None;
+        }
         // A run that was resumed by itself keeps the settings, and its own lines do not have them.
-        file.seek(SeekFrom::Start(0)).ok()?;
-        let (mut file, mut bytes, mut last) = (BufReader::new(file), Vec::new(), None);
+        file.rewind().ok()?;
+        let (mut file, mut last) = (BufReader::new(file), None);
         while next_line(&mut file, &mut bytes).ok()? > 0 {
             let text = str::from_utf8(&bytes).unwrap_or_default();
             last = text.contains(OF_AGENT).then(|| object(text)).flatten().or(last);

@@ -43,7 +43,7 @@ use place::{given, next_free};
 pub use progress::{Counters, Evaluated, Files, RunProgress};
 #[cfg(feature = "plots")]
 pub(crate) use reading::open_if_there;
-pub(crate) use reading::{next_line, open};
+pub(crate) use reading::{next_line, open, tail};
 #[cfg(feature = "plots")]
 pub use series::Sample;
 pub use series::Series;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, TryLockError};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use toml::Table;
 
 use super::best::BEST;
-use super::reading::{open, read_text};
+use super::reading::{open, read_text, tail};
 use super::{CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, MESSAGES, METRICS, RESULT};
 use crate::parameters;
 use crate::settings::UsageError;
@@ -221,15 +221,8 @@ fn text(value: &toml::Value) -> String {
 
 /// The last line of a call in the metrics, or null.
 fn last_line(run: &Path) -> Value {
-    let tail = || {
-        let mut file = open(run, METRICS, u64::MAX).ok()?;
-        let length = file.metadata().ok()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
-        let mut bytes = Vec::new();
-        file.take(TAIL).read_to_end(&mut bytes).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let tail = tail().unwrap_or_default();
+    let tail = tail(run, METRICS, TAIL).unwrap_or_default();
+    let tail = String::from_utf8_lossy(&tail);
     let lines = tail.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.into_iter().find(|line| line.get("mean_return").is_some()).unwrap_or_default()
 }

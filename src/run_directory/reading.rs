@@ -6,11 +6,12 @@
 //! - A line has a bound as well: [`next_line`].
 
 use std::fs::File;
-use std::io::{self, BufRead, ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use podracer_plugins::check_regular;
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 /// Greatest length in bytes of a file of settings, of a result or of messages.
@@ -24,8 +25,10 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// [`ErrorKind::NotFound`]; [`ErrorKind::InvalidInput`] for a link, for anything else that is not a regular file, and for a file that is
 /// longer than `most`; system errors.
 pub(crate) fn open(run: &Path, name: &str, most: u64) -> io::Result<File> {
-    let refused = |problem: String| io::Error::new(ErrorKind::InvalidInput, problem);
-    let irregular = |kind: &str| refused(format!("it is {kind} and must be a regular file"));
+    let irregular = |kind: &str| {
+        let problem = format!("it is {kind} and must be a regular file");
+        io::Error::new(ErrorKind::InvalidInput, problem)
+    };
     let linked = |error| match error {
         // The two errors of a link in place of a file and of a folder.
         Errno::LOOP | Errno::NOTDIR => irregular("a link"),
@@ -41,19 +44,8 @@ pub(crate) fn open(run: &Path, name: &str, most: u64) -> io::Result<File> {
         let kind = if parts.peek().is_some() { OFlags::DIRECTORY } else { OFlags::empty() };
         file = openat(&file, part, flags | kind, Mode::empty()).map_err(linked)?.into();
     }
-    let status = fstat(&file)?;
-    match FileType::from_raw_mode(status.st_mode) {
-        FileType::RegularFile => {}
-        FileType::Directory => return Err(irregular("a folder")),
-        FileType::Fifo => return Err(irregular("a pipe")),
-        _ => return Err(irregular("a device")),
-    }
-    match u64::try_from(status.st_size).unwrap_or(u64::MAX) {
-        bytes if bytes > most => {
-            Err(refused(format!("it has {bytes} bytes, and at most {most} are read")))
-        }
-        _ => Ok(file),
-    }
+    check_regular(&file.metadata()?, most)?;
+    Ok(file)
 }
 
 /// [`open`] with the file's path in the message of an error; `None` for a file that does not exist.
@@ -88,6 +80,19 @@ pub(crate) fn read_text(run: &Path, name: &str) -> Result<Option<String>> {
     text.with_context(|| cannot_read(run, name))
 }
 
+/// The last `most` bytes of a file of the run in the folder `run`, or all bytes of a shorter file.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn tail(run: &Path, name: &str, most: u64) -> io::Result<Vec<u8>> {
+    let mut file = open(run, name, u64::MAX)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads the next line into `line`, with its end. Returns the number of bytes of the file that it takes: 0 at the end of the file. Of a
 /// line with more than a mebibyte, `line` is empty.
 ///
@@ -113,7 +118,7 @@ mod tests {
     use std::io::Cursor;
     use std::os::unix::fs::symlink;
 
-    use rustix::fs::{CWD, mknodat};
+    use rustix::fs::{CWD, FileType, mknodat};
 
     use super::*;
 

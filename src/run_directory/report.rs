@@ -1,12 +1,12 @@
 //! What a report says of a run beside its [`RunOverview`].
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::ErrorKind;
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use toml::Table;
 
-use super::reading::{cannot_read, open_if_there, read_text};
+use super::reading::{cannot_read, read_text, tail};
 use super::{CONFIG, MESSAGES, Message, RunOverview};
 
 /// The end of `messages.jsonl` that is read, in bytes.
@@ -46,17 +46,10 @@ impl RunOverview {
     /// # Errors
     /// Where the file is there and cannot be read.
     pub(crate) fn messages(&self, most: usize) -> Result<Vec<Message>> {
-        let Some(mut file) = open_if_there(&self.run, MESSAGES, u64::MAX)? else {
-            return Ok(Vec::new());
+        let tail = match tail(&self.run, MESSAGES, TAIL) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            tail => tail.with_context(|| cannot_read(&self.run, MESSAGES))?,
         };
-        let mut read = || {
-            let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-            let mut tail = Vec::new();
-            (&mut file).take(TAIL).read_to_end(&mut tail)?;
-            Ok::<_, io::Error>(tail)
-        };
-        let tail = read().with_context(|| cannot_read(&self.run, MESSAGES))?;
         let lines = tail.rsplit(|byte| *byte == b'\n');
         let last = lines.filter_map(|line| serde_json::from_slice(line).ok());
         let mut messages: Vec<Message> = last.take(most).collect();

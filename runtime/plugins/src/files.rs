@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 /// The bits of a mode that let the group and everybody write.
 const OTHERS: u32 = 0o022;
-/// The number of root, and that of owners which a container does not know.
+/// The numbers of root, and of owners that a container does not know.
 const ROOT: u32 = 0;
 const UNKNOWN: u32 = 65534;
 /// In a folder with this bit, such as that for temporary files, only the owner of a file can replace it.
 const STICKY: u32 = 0o1000;
 
-/// A file of code or of a record about code, or a folder above it, that other users can write: what is there may be theirs.
+/// A file of code or of a record about code, or a folder above it, that other users can write: its content may be theirs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OthersCanWrite {
     /// The permissions let other users write.
@@ -106,21 +106,25 @@ pub(crate) fn restrict(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// Those of the system; [`io::ErrorKind::InvalidInput`] with what the file is instead.
 pub fn open_regular(path: &Path, most: u64) -> io::Result<(File, u64)> {
-    let refused = |problem: String| Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
-    // Before it is opened: opening a pipe waits for somebody who writes.
-    if let Some(kind) = irregular(&fs::metadata(path)?) {
-        return refused(format!("it is {kind} and must be a regular file"));
-    }
+    // Before it is opened: opening a pipe waits for a writer.
+    check_regular(&fs::metadata(path)?, u64::MAX)?;
     let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if let Some(kind) = irregular(&metadata) {
-        return refused(format!("it is {kind} and must be a regular file"));
-    }
-    match metadata.len() {
-        bytes if bytes > most => {
+    let bytes = check_regular(&file.metadata()?, most)?;
+    Ok((file, bytes))
+}
+
+/// Checks that a file is regular and has at most `most` bytes, and gives its length.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] with the kind of another file, or with a length above `most`.
+pub fn check_regular(metadata: &fs::Metadata, most: u64) -> io::Result<u64> {
+    let refused = |problem: String| Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    match (irregular(metadata), metadata.len()) {
+        (Some(kind), _) => refused(format!("it is {kind} and must be a regular file")),
+        (None, bytes) if bytes > most => {
             refused(format!("it has {bytes} bytes, and at most {most} are read"))
         }
-        bytes => Ok((file, bytes)),
+        (None, bytes) => Ok(bytes),
     }
 }
 

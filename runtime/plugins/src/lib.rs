@@ -34,8 +34,8 @@ mod work;
 
 pub use error::PluginError;
 pub use files::{
-    OthersCanWrite, make_folder, open_regular, others_can_write, read_regular, read_regular_text,
-    write_whole, write_whole_as,
+    OthersCanWrite, check_regular, make_folder, open_regular, others_can_write, read_regular,
+    read_regular_text, write_whole, write_whole_as,
 };
 pub use install::install;
 pub use locate::{
