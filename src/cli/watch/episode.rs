@@ -45,7 +45,7 @@ impl Episodes {
     ///
     /// # Errors
     /// If two episodes are played already. The last line of the player's messages, if it fails.
-    pub(super) async fn play(&self, run: &Path, seed: u64, values: bool) -> Result<Played> {
+    pub(super) async fn play(&self, run: &Path, seed: u64, values: bool) -> Result<Content> {
         let permit = Arc::clone(&self.0).try_acquire_owned().ok();
         let permit = permit.with_context(|| {
             format!("{EPISODES} episodes are being played: try again when one of them has ended")
@@ -67,7 +67,7 @@ impl Episodes {
         first.truncate(bytes);
         let (sender, receiver) = mpsc::channel(WAITING);
         tokio::spawn(send((player, permit), pictures, first, sender));
-        Ok(Played::Now(receiver))
+        Ok(Content::Now(receiver))
     }
 }
 
@@ -112,25 +112,25 @@ fn last_line(said: &mut File) -> String {
 }
 
 /// The body of an answer.
-pub(super) enum Played {
+pub(super) enum Content {
     /// All bytes; `None` when they are sent.
     Whole(Option<Bytes>),
     /// An episode that is being played, compressed by gzip.
     Now(mpsc::Receiver<Bytes>),
 }
 
-impl Played {
+impl Content {
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Played::Whole(Some(bytes))
+        Content::Whole(Some(bytes))
     }
 
     /// True if the body is compressed.
     pub(super) fn zipped(&self) -> bool {
-        matches!(self, Played::Now(_))
+        matches!(self, Content::Now(_))
     }
 }
 
-impl Body for Played {
+impl Body for Content {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -139,18 +139,18 @@ impl Body for Played {
         task: &mut Task<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let bytes = match self.get_mut() {
-            Played::Whole(bytes) => Poll::Ready(bytes.take()),
-            Played::Now(receiver) => receiver.poll_recv(task),
+            Content::Whole(bytes) => Poll::Ready(bytes.take()),
+            Content::Now(receiver) => receiver.poll_recv(task),
         };
         bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Played::Whole(bytes) => {
+            Content::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
             }
-            Played::Now(_) => SizeHint::default(),
+            Content::Now(_) => SizeHint::default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -26,7 +26,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::time::{sleep, timeout};
 
-use super::episode::{Episodes, Played};
+use super::episode::{Content, Episodes};
 use super::store::Store;
 use crate::cli::curves::{Along, Summary};
 use crate::run_directory::{FilmName, RunOverview};
@@ -59,12 +59,12 @@ const SCRIPT: &str = include_str!("page.js");
 pub(super) struct Answer {
     code: StatusCode,
     kind: &'static str,
-    body: Played,
+    body: Content,
 }
 
 impl Answer {
     fn new(kind: &'static str, bytes: impl Into<Bytes>) -> Self {
-        Answer { code: StatusCode::OK, kind, body: Played::whole(bytes.into()) }
+        Answer { code: StatusCode::OK, kind, body: Content::whole(bytes.into()) }
     }
 
     fn refusal(code: StatusCode, problem: String) -> Self {
@@ -196,9 +196,9 @@ impl Site {
         if let Err(problem) = self.check(&request, &asked) {
             return Answer::refusal(StatusCode::FORBIDDEN, problem);
         }
-        let answer = if asked.path == "/api/play" {
+        let answer = if asked.plays() {
             plays.store(true, Ordering::Relaxed);
-            self.play(&asked).await
+            self.play(asked).await
         } else {
             let answer = move || self.look(&asked);
             tokio::task::spawn_blocking(answer).await.context("the page failed").flatten()
@@ -207,9 +207,13 @@ impl Site {
             .unwrap_or_else(|error| Answer::refusal(StatusCode::BAD_REQUEST, format!("{error:#}")))
     }
 
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The answer to a request that only reads.
     fn look(&self, asked: &Asked) -> Result<Answer> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.store();
         let json = |text: serde_json::Value| Answer::new("application/json", text.to_string());
         Ok(match asked.path.as_str() {
             "/" => Answer::new("text/html; charset=utf-8", PAGE),
@@ -234,13 +238,15 @@ impl Site {
     }
 
     /// The pictures of an episode.
-    async fn play(&self, asked: &Asked) -> Result<Answer> {
-        let run = {
-            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-            run(&store, asked)?.run.clone()
-        };
-        let seed = asked.get("seed").parse().context("expected a seed")?;
-        let body = self.episodes.play(&run, seed, asked.get("values") == "true").await?;
+    async fn play(self: Arc<Self>, asked: Asked) -> Result<Answer> {
+        let seed = asked.get("seed").parse();
+        let values = asked.get("values") == "true";
+        let site = Arc::clone(&self);
+        // Another answer may hold the runs for a while.
+        let run = move || Ok(run(&site.store(), &asked)?.run.clone());
+        let run = tokio::task::spawn_blocking(run).await.context("the page failed").flatten()?;
+        let seed = seed.context("expected a seed")?;
+        let body = self.episodes.play(&run, seed, values).await?;
         Ok(Answer { body, ..Answer::new("video/x-yuv4mpeg", Bytes::new()) })
     }
 
@@ -263,7 +269,7 @@ impl Site {
                 }
             }
         }
-        let plays = asked.path == "/api/play";
+        let plays = asked.plays();
         if *request.method() != if plays { Method::POST } else { Method::GET } {
             return Err(match plays {
                 true => "an episode is played for a POST".to_owned(),
@@ -290,6 +296,11 @@ impl Asked {
         let parameters = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());
         let path = request.uri().path().to_owned();
         Asked { path, parameters: parameters.into_owned().collect() }
+    }
+
+    /// True for a request that starts a process.
+    fn plays(&self) -> bool {
+        self.path == "/api/play"
     }
 
     /// A parameter; empty for one that is not there.
@@ -320,7 +331,7 @@ fn now(store: &Store, asked: &Asked) -> Result<serde_json::Value> {
     Ok(json!({ "messages": run.messages(MESSAGES_SHOWN)?, "threads": threads, "films": films }))
 }
 
-fn response(Answer { code, kind, body }: Answer) -> Response<Played> {
+fn response(Answer { code, kind, body }: Answer) -> Response<Content> {
     let zipped = body.zipped();
     let mut response = Response::new(body);
     *response.status_mut() = code;
