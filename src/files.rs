@@ -29,10 +29,11 @@ impl<'a> Unfinished<'a> {
     /// # Errors
     /// Where it cannot be created.
     pub(crate) fn create(path: &'a Path) -> io::Result<(File, Self)> {
-        let special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
-        if path.is_dir() {
+        let there = fs::metadata(path).ok();
+        if there.as_ref().is_some_and(fs::Metadata::is_dir) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
+        let special = there.is_some_and(|there| !there.is_file());
         let so_far = (!special).then(|| path.with_added_extension("unfinished"));
         let file = File::create(so_far.as_deref().unwrap_or(path))?;
         Ok((file, Unfinished { path, so_far }))
