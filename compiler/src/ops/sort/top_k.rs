@@ -92,7 +92,7 @@ impl Op for TopK {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
-        // XLA compares in IEEE 754's total order. A NaN with a sign, such as the log of -1, is the least there.
+        // XLA compares in IEEE 754's total order. In that order, a NaN with a sign, such as the log of -1, is the least.
         let x = one_nan(hlo, inputs[0]);
         hlo.op(HloOp::new("chlo.top_k", &[x], results).attributes(attributes))
     }
