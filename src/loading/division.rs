@@ -1,5 +1,7 @@
 //! Checks that lanes and minibatches divide evenly over the devices, and picks the learner devices if none are named.
 
+use podracer_rl::agents::RolloutShape;
+
 use crate::UsageError;
 use crate::registry::Registry;
 use crate::settings::{Settings, decide};
@@ -65,11 +67,12 @@ impl Settings {
                 "{section}.{key} = {number} does not divide over {devices} devices: it must be a multiple of {devices}"
             )));
         }
-        let (lanes, unroll) = (self.training_loop.lanes(), self.training_loop.unroll());
+        let lanes = self.training_loop.lanes() / devices;
+        let rollout = RolloutShape { lanes, unroll: self.training_loop.unroll() };
         let Some(agent) = registry.agent(self.agent_kind()) else {
             return Ok(());
         };
-        (agent.check_rollout)(&self.agent, lanes / devices, unroll).map_err(UsageError::new)
+        (agent.check_rollout)(&self.agent, rollout, devices).map_err(UsageError::new)
     }
 }
 
@@ -82,6 +85,20 @@ mod tests {
     fn set(experiment: &str, set: &str) -> Settings {
         let overrides = Overrides { set: vec![set.to_owned()], ..Overrides::default() };
         load(experiment, &overrides).unwrap()
+    }
+
+    #[test]
+    fn lanes_without_room_for_a_window_in_the_replay_are_an_error_that_names_the_settings() {
+        for (experiment, setting, window) in [
+            ("catch-central-r2d2", "central.environments=1000000", "25 steps"),
+            ("memory-r2d2", "agent.sequence_length=100000", "100001 steps"),
+            ("pendulum-sac", "anakin.environments=4000000", "2 steps"),
+        ] {
+            let registry = Registry::built_in();
+            let error =
+                set(experiment, setting).check_division(1, &registry).unwrap_err().to_string();
+            assert!(error.contains("agent.capacity = ") && error.contains(window), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use podracer_rl::agents::{
     A2cSettings, AgentSettings, AlphaZeroSettings, AnyAgent, BootstrappedSettings, DqnSettings,
     ImpalaSettings, MuZeroSettings, OnlineSettings, PpoSettings, PqnSettings, R2d2Settings,
-    SacSettings, Task, Td3Settings,
+    RolloutShape, SacSettings, Task, Td3Settings,
 };
 use toml::Table;
 
@@ -42,8 +42,8 @@ pub struct AgentEntry {
     pub schema: Schema,
     /// Checks that settings of valid types and ranges fit together.
     pub(crate) check: fn(&Table) -> Result<(), String>,
-    /// Checks that the agent can learn from so many steps (the last argument) of so many lanes of a device.
-    pub(crate) check_rollout: fn(&Table, usize, usize) -> Result<(), String>,
+    /// Checks that the agent can learn from the rollouts of so many devices (the last argument), each of the shape.
+    pub(crate) check_rollout: fn(&Table, RolloutShape, usize) -> Result<(), String>,
     agent: fn(&Table, &Task) -> Result<AnyAgent, String>,
 }
 
@@ -54,8 +54,8 @@ impl AgentEntry {
             searches: A::SEARCHES,
             schema: Schema::of::<A>().map_err(|mistake| format!("agent `{name}`: {mistake}"))?,
             check: |table| parse::<A>(table, "agent").map(|_| ()),
-            check_rollout: |table, lanes, steps| {
-                parse::<A>(table, "agent")?.check_rollout(lanes, steps)
+            check_rollout: |table, rollout, devices| {
+                parse::<A>(table, "agent")?.check_rollout(rollout, devices)
             },
             agent: |table, task| parse::<A>(table, "agent")?.agent(task),
         })

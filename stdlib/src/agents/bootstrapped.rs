@@ -10,8 +10,8 @@ use super::steps::of_legal;
 use super::{
     Act, AdamSettings, Agent, AgentSettings, AnyAgent, Cx, Dqn, DqnLoss, DqnMemory, DqnMetrics,
     DqnSettings, DqnState, DqnValues, Exploration, Exploring, Input, LaneId, LearnFromReplay, Mode,
-    Networks, QNetwork, ReplaySettings, Replayed, Rollout, Step, Task, View, Window, Windows,
-    stack_frame,
+    Networks, QNetwork, ReplaySettings, Replayed, Rollout, RolloutShape, Step, Task, View, Window,
+    Windows, stack_frame,
 };
 use crate::Number;
 use podracer_dsl::prelude::*;
@@ -82,6 +82,10 @@ impl AgentSettings for BootstrappedSettings {
         self.dqn.check(task)?;
         let agent = BootstrappedDqn::for_task(task, self);
         Ok(AnyAgent::new(Replayed::for_task(agent, &self.dqn.replay, task)))
+    }
+
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        self.dqn.check_lanes(rollout, devices)
     }
 }
 

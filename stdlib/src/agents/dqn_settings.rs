@@ -2,7 +2,7 @@
 
 use super::{
     ActionValues, AdamSettings, AgentSettings, AnyAgent, Dqn, Exploration, Networks, QHeadShape,
-    ReplaySettings, Replayed, RewardClipping, Task, stacked_space,
+    ReplaySettings, Replayed, RewardClipping, RolloutShape, Task, Window, stacked_space,
 };
 use crate::Number;
 use crate::nn::{Activation, ConvNet};
@@ -217,6 +217,12 @@ impl DqnSettings {
         self.networks.check(&stacked_space(&task.observation, self.frames))?;
         self.replay.check(self.frames + self.n_step)
     }
+
+    /// Checks that the transitions of the lanes fit into the replay.
+    pub(super) fn check_lanes(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        let window = Window { length: self.frames + self.n_step, period: 1, learnt: 1 };
+        self.replay.check_rollout(window, rollout, devices)
+    }
 }
 
 impl AgentSettings for DqnSettings {
@@ -224,5 +230,9 @@ impl AgentSettings for DqnSettings {
         self.check(task)?;
         let agent = Dqn::for_task(task, self);
         Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
+    }
+
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        self.check_lanes(rollout, devices)
     }
 }

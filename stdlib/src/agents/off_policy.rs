@@ -3,8 +3,8 @@
 
 use super::steps::weighted;
 use super::{
-    AnyAgent, Axes, LearnFromReplay, Networks, Optimized, ReplaySettings, Replayed, Step, Task,
-    TorsoNet, Transition, Windows,
+    AnyAgent, Axes, LearnFromReplay, Networks, Optimized, ReplaySettings, Replayed, RolloutShape,
+    Step, Task, TorsoNet, Transition, Window, Windows,
 };
 use crate::Number;
 use crate::losses::l2_loss;
@@ -81,6 +81,16 @@ impl OffPolicySettings {
         self.networks.check(&task.observation)?;
         self.replay.check(self.n_step + 1)?;
         Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
+    }
+
+    /// Checks that the transitions of the lanes fit into the replay.
+    pub(super) fn check_rollout(
+        &self,
+        rollout: RolloutShape,
+        devices: usize,
+    ) -> Result<(), String> {
+        let window = Window { length: self.n_step + 1, period: 1, learnt: 1 };
+        self.replay.check_rollout(window, rollout, devices)
     }
 }
 

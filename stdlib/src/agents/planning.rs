@@ -3,7 +3,7 @@
 use super::settings::clipped;
 use super::{
     ActorCriticOptimizer, AdamSettings, AnyAgent, DescribesOptimizer, LearnFromReplay, Mode,
-    ReplaySettings, Replayed, RewardClipping, RolloutOf, Split, Task, View,
+    ReplaySettings, Replayed, RewardClipping, RolloutOf, RolloutShape, Split, Task, View, Window,
 };
 use crate::Number;
 use crate::optim::{Schedule, adam};
@@ -190,11 +190,16 @@ impl PlanningSettings {
         }
     }
 
-    /// Checks that gradient steps from rollouts can be of equal parts of so many lanes.
-    pub(super) fn check_rollout(&self, lanes: usize) -> Result<(), String> {
+    /// Checks that gradient steps from rollouts can be of equal parts of the lanes, or that windows fit into the replay.
+    pub(super) fn check_rollout(
+        &self,
+        window: Window,
+        rollout: RolloutShape,
+        devices: usize,
+    ) -> Result<(), String> {
         match self.learn_from {
-            LearnFrom::Replay => Ok(()),
-            LearnFrom::Rollouts => Split::<()>::check(lanes, self.gradient_steps),
+            LearnFrom::Replay => self.replay.check_rollout(window, rollout, devices),
+            LearnFrom::Rollouts => Split::<()>::check(rollout.lanes, self.gradient_steps),
         }
     }
 }

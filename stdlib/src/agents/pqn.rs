@@ -123,8 +123,8 @@ impl AgentSettings for PqnSettings {
         Pqn::for_task(self, task).map(AnyAgent::new)
     }
 
-    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        self.drawn().check(RolloutShape { lanes, unroll: steps }, None)
+    fn check_rollout(&self, rollout: RolloutShape, _: usize) -> Result<(), String> {
+        self.drawn().check(rollout, None)
     }
 }
 

@@ -85,6 +85,36 @@ impl ReplaySettings {
         }
         Ok(())
     }
+
+    /// Checks that each lane's share of the replay has room for a window, with the rollouts of `devices` devices, each of the shape
+    /// `rollout`.
+    ///
+    /// # Errors
+    /// Too many lanes for the capacity, as a sentence that names the settings.
+    pub fn check_rollout(
+        &self,
+        window: Window,
+        rollout: RolloutShape,
+        devices: usize,
+    ) -> Result<(), String> {
+        let (capacity, lanes) = (self.capacity, rollout.lanes * devices);
+        match self.store(window, devices).ring_steps(rollout) {
+            Some(steps) if steps < window.length => Err(format!(
+                "agent.capacity = {capacity} keeps {steps} steps of each of {lanes} environments, and the agent learns from windows of {} \
+                 steps: raise agent.capacity to {} or more, or lower the number of environments",
+                window.length,
+                window.length.saturating_mul(lanes)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The store of each of `devices` devices.
+    fn store(&self, Window { length, period, .. }: Window, devices: usize) -> Replay {
+        let &ReplaySettings { capacity, prioritized, priority_exponent, .. } = self;
+        let priorities = prioritized.then_some(Priorities { exponent: priority_exponent });
+        Replay { capacity: capacity.div_ceil(devices), length, period, priorities }
+    }
 }
 
 /// The windows that an agent learns from.
@@ -223,11 +253,8 @@ impl<A: LearnFromReplay> Replayed<A> {
 
     /// The replay of one of the members of these axes, and its windows, for rollouts of which such steps are kept.
     pub(super) fn replay(&self, steps: &Spec<KeptStep<A::Step>>, axes: &Axes) -> (Replay, Window) {
-        let window @ Window { length, period, .. } = self.agent.window(&steps.step);
-        let &ReplaySettings { capacity, prioritized, priority_exponent, .. } = &self.settings;
-        let capacity = capacity.div_ceil(axes.members());
-        let priorities = prioritized.then_some(Priorities { exponent: priority_exponent });
-        (Replay { capacity, length, period, priorities }, window)
+        let window = self.agent.window(&steps.step);
+        (self.settings.store(window, axes.members()), window)
     }
 
     /// Adds to what the agent keeps of a rollout the lanes in which it does not follow the one before.

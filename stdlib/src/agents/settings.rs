@@ -1,6 +1,6 @@
 //! Settings of agents: the structs that an experiment's `[agent]` table becomes.
 
-use super::{ActorCriticShape, AnyAgent};
+use super::{ActorCriticShape, AnyAgent, RolloutShape};
 use crate::Number;
 use crate::nn::{Activation, ConvNet, Initializer, ResidualNet};
 use crate::optim::{
@@ -60,12 +60,12 @@ pub trait AgentSettings:
     /// Settings that do not fit the task, or each other, as a sentence that names them.
     fn agent(&self, task: &Task) -> Result<AnyAgent, String>;
 
-    /// Checks that the agent can learn from `steps` steps of so many lanes: those of one device.
+    /// Checks that the agent can learn from the rollouts of `devices` devices, each of the shape `rollout`.
     ///
     /// # Errors
-    /// Numbers that do not divide, as a sentence that names the settings.
-    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        let _ = (lanes, steps);
+    /// Numbers that do not divide, and a replay that is too small for the lanes, as a sentence that names the settings.
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        let _ = (rollout, devices);
         Ok(())
     }
 }

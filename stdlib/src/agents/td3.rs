@@ -8,8 +8,8 @@
 use super::off_policy::{Batch, CriticStep, uniform};
 use super::{
     Act, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay, Mode,
-    OffPolicySettings, Optimized, ReplaySettings, Rollout, Step, Task, TorsoMlp, Transition,
-    UnitBox, Window, Windows,
+    OffPolicySettings, Optimized, ReplaySettings, Rollout, RolloutShape, Step, Task, TorsoMlp,
+    Transition, UnitBox, Window, Windows,
 };
 use crate::Number;
 use crate::counter::next_of_period;
@@ -90,6 +90,10 @@ impl AgentSettings for Td3Settings {
             settings: self.clone(),
         };
         self.off_policy.replayed(agent, task)
+    }
+
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        self.off_policy.check_rollout(rollout, devices)
     }
 }
 

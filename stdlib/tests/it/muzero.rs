@@ -7,7 +7,8 @@ use podracer_envs::{AnyEnvironment, Catch, Environment, Space};
 use podracer_rl::agents::{
     Agent, AgentSettings, AlphaZero, AlphaZeroSettings, Axes, Cx, Input, LearnFrom,
     LearnFromReplay, Mode, MuZero, MuZeroNetwork, MuZeroSettings, Networks, PlanExtras,
-    PlannedStep, PlanningSettings, SearchKind, SearchSettings, Split, Task, TorsoNet, Windows,
+    PlannedStep, PlanningSettings, RolloutShape, SearchKind, SearchSettings, Split, Task, TorsoNet,
+    Windows,
 };
 use podracer_rl::nn::{Activation, Linear, Mlp};
 
@@ -282,6 +283,7 @@ fn an_environment_that_does_not_tell_its_state_is_an_error() {
 
 #[test]
 fn lanes_that_do_not_divide_into_gradient_steps_are_an_error() {
-    let problem = small().check_rollout(8, 16).expect_err("an error");
+    let problem =
+        small().check_rollout(RolloutShape { lanes: 8, unroll: 16 }, 1).expect_err("an error");
     assert!(problem.contains("8 environments") && problem.contains("gradient_steps = 3"));
 }

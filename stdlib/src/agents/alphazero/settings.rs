@@ -3,7 +3,9 @@
 use super::AlphaZero;
 use crate::Number;
 use crate::agents::planning::searched_actions;
-use crate::agents::{AgentSettings, AnyAgent, Networks, PlanningSettings, Task, Window};
+use crate::agents::{
+    AgentSettings, AnyAgent, Networks, PlanningSettings, RolloutShape, Task, Window,
+};
 use crate::nn::Activation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,7 +74,7 @@ impl AgentSettings for AlphaZeroSettings {
         self.planning.learning(agent, self.window().length, task)
     }
 
-    fn check_rollout(&self, lanes: usize, _: usize) -> Result<(), String> {
-        self.planning.check_rollout(lanes)
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        self.planning.check_rollout(self.window(), rollout, devices)
     }
 }

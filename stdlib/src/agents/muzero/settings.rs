@@ -5,7 +5,7 @@ use super::network::Support;
 use crate::Number;
 use crate::agents::{
     AdamSettings, AgentSettings, AnyAgent, LearnFrom, Networks, PlanningSettings, ReplaySettings,
-    RewardClipping, SearchKind, Task, Torso, Window,
+    RewardClipping, RolloutShape, SearchKind, Task, Torso, Window,
 };
 use crate::nn::{Activation, ConvNet};
 use crate::returns::TxPair;
@@ -198,12 +198,12 @@ impl AgentSettings for MuZeroSettings {
         self.planning.learning(agent, self.window().length, task)
     }
 
-    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        self.planning.check_rollout(lanes)?;
-        if self.planning.learn_from == LearnFrom::Rollouts && steps < self.frames {
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        self.planning.check_rollout(self.window(), rollout, devices)?;
+        if self.planning.learn_from == LearnFrom::Rollouts && rollout.unroll < self.frames {
             return Err(format!(
-                "a rollout has {steps} steps (unroll), and agent.frames = {}: expected at least as many steps",
-                self.frames
+                "a rollout has {} steps (unroll), and agent.frames = {}: expected at least as many steps",
+                rollout.unroll, self.frames
             ));
         }
         Ok(())

@@ -176,8 +176,8 @@ impl<L: Surrogate> AgentSettings for PpoSettingsOf<L> {
         Ok(self.normalized(ActorCriticAgent::for_task(self, task)?, task))
     }
 
-    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        self.drawn().check(RolloutShape { lanes, unroll: steps }, self.lstm)
+    fn check_rollout(&self, rollout: RolloutShape, _: usize) -> Result<(), String> {
+        self.drawn().check(rollout, self.lstm)
     }
 }
 

@@ -19,8 +19,8 @@ use super::frames::{FrameMemory, no_frames, stack_frame, stacked_space};
 use super::settings::clipped;
 use super::{
     Act, ActorCriticOptimizer, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay,
-    Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, Task, View, Window, Windows,
-    epsilon_greedy, epsilon_ladder,
+    Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, RolloutShape, Task, View, Window,
+    Windows, epsilon_greedy, epsilon_ladder,
 };
 use crate::Number;
 use crate::counter::next_of_period;
@@ -164,20 +164,20 @@ impl AgentSettings for R2d2Settings {
         Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
     }
 
-    fn check_rollout(&self, _: usize, steps: usize) -> Result<(), String> {
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
         if self.burn_in >= self.sequence_length {
             return Err(format!(
                 "agent.burn_in = {} leaves nothing to learn from in agent.sequence_length = {}: expected less",
                 self.burn_in, self.sequence_length
             ));
         }
-        if !self.period.is_multiple_of(steps) {
+        if !self.period.is_multiple_of(rollout.unroll) {
             return Err(format!(
-                "agent.period = {} must be a multiple of the {steps} steps of an iteration (unroll): the memory is kept where an iteration begins",
-                self.period
+                "agent.period = {} must be a multiple of the {} steps of an iteration (unroll): the memory is kept where an iteration begins",
+                self.period, rollout.unroll
             ));
         }
-        Ok(())
+        self.replay.check_rollout(self.window(), rollout, devices)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Sac, SacActions, SacOptimizer, SacOptimizers};
 use crate::Number;
-use crate::agents::{AgentSettings, AnyAgent, OffPolicySettings, Task};
+use crate::agents::{AgentSettings, AnyAgent, OffPolicySettings, RolloutShape, Task};
 use crate::optim::{adam, flatten};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,10 @@ impl AgentSettings for SacSettings {
             settings: self.clone(),
         };
         self.off_policy.replayed(agent, task)
+    }
+
+    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
+        self.off_policy.check_rollout(rollout, devices)
     }
 }
 
