@@ -50,7 +50,7 @@ check: setup ## Check the formatting, clippy's lints, and each combination of fe
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo check --package podracer --locked --no-default-features
-	for features in cli cli,plots cli,python-environments central; do \
+	for features in cli cli,plots central prometheus,egraph; do \
 	  cargo clippy --package podracer --locked --no-default-features --features "$$features" -- -D warnings || exit 1; done
 
 lint: check ## The same, and the licences and versions of other crates

@@ -22,6 +22,7 @@ mod eval;
 mod evaluations;
 mod explain;
 mod export;
+#[cfg_attr(not(feature = "prometheus"), path = "no_exporter.rs")]
 mod exporter;
 mod launch;
 mod list;

@@ -20,7 +20,6 @@ pub use panel::Panel;
 pub use picture::{Colours, Picture};
 pub use reel::{End, Frame, Reel, Shown};
 pub use rows::Lines;
-#[cfg(feature = "python-environments")]
 pub use stage::of_servers;
 pub use stage::{Pictures, of_dsl, of_observations};
 pub use versus::Versus;

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::*;
-#[cfg(feature = "python-environments")]
 use podracer_envs::host::server::Servers;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
 use podracer_envs::{Environment, Space, TimeStep, check_environment};
@@ -76,7 +75,6 @@ pub fn of_observations(
 ///
 /// # Errors
 /// A server that draws none of an environment whose observations are neither images nor boards.
-#[cfg(feature = "python-environments")]
 pub fn of_servers(environments: Servers) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
     match environments.picture_size() {
         Ok([height, width]) => {
@@ -255,7 +253,6 @@ impl HostEnvironment for Drawn {
 }
 
 /// An environment whose server draws its pictures.
-#[cfg(feature = "python-environments")]
 struct DrawnInServer {
     environments: Servers,
     /// Type of a picture.
@@ -263,7 +260,6 @@ struct DrawnInServer {
     pictures: Pictures,
 }
 
-#[cfg(feature = "python-environments")]
 impl DrawnInServer {
     fn show(&mut self) -> Result<(), HostError> {
         let drawn = self.environments.draw()?;
@@ -272,7 +268,6 @@ impl DrawnInServer {
     }
 }
 
-#[cfg(feature = "python-environments")]
 impl HostEnvironment for DrawnInServer {
     fn spec(&self) -> &HostSpec {
         self.environments.spec()

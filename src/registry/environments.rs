@@ -31,7 +31,6 @@ use toml::{Table, Value};
 use super::batches::Batches;
 use super::matches::{CONNECT_FOUR, OTHELLO, Opponents, TIC_TAC_TOE};
 use super::remote;
-#[cfg(feature = "python-environments")]
 use super::served;
 use super::shortest_paths::shortest_paths;
 use super::{Configuration, Registry, parse};
@@ -121,7 +120,6 @@ pub(super) fn register(registry: &mut Registry) {
     ));
     registry.add_environment(EnvironmentEntry::dsl::<TravellingSalesman>("travelling-salesman"));
     registry.add_environment(EnvironmentEntry::dsl::<UmbrellaChain>("umbrella-chain"));
-    #[cfg(feature = "python-environments")]
     served::register(registry);
 }
 
@@ -213,7 +211,6 @@ impl EnvironmentEntry {
     }
 
     /// An environment in servers, which are processes of Python packages.
-    #[cfg(feature = "python-environments")]
     pub(super) fn served<E: served::Served>(name: &str) -> Result<Self, String> {
         let entry =
             EnvironmentEntry::new::<E>(name, |table, lanes, _| served::batches::<E>(table, lanes))?;

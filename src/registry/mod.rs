@@ -10,7 +10,6 @@ mod batches;
 mod environments;
 mod matches;
 mod remote;
-#[cfg(feature = "python-environments")]
 mod served;
 mod shortest_paths;
 

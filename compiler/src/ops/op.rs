@@ -7,7 +7,6 @@ use crate::array::Array;
 use crate::ir::{Batched, Builder, Func, Loc, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloResults, HloValue};
 use crate::scalar::Scalar;
-use crate::simplify::Group;
 use crate::transform::{Mode, TransformError, VmapContext};
 use crate::types::TensorType;
 use std::any::Any;
@@ -236,20 +235,6 @@ pub trait Op: OpStruct {
     /// True if the reference semantics are XLA's to the bit, so that results of constants may be computed at compile time.
     fn exact(&self) -> bool {
         false
-    }
-
-    /// Emits cheaper equations with the same results, to the bit, by the rewrites of `group`; `None` if there are none.
-    /// Region ops override it; rules for single ops stand in [`crate::simplify`](mod@crate::simplify). `known` has the
-    /// value of each operand that is a constant with all elements the same.
-    fn rewrite(
-        &self,
-        b: &mut Builder,
-        group: Group,
-        inputs: &[Var],
-        known: &[Option<Scalar>],
-    ) -> Option<Vec<Var>> {
-        let _ = (b, group, inputs, known);
-        None
     }
 
     /// Emits equations with the same results, to the bit, of which XLA makes fewer kernels, although they are more or move more

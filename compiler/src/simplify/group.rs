@@ -1,7 +1,17 @@
-//! Groups of rewrites, which options name and region ops are asked for.
+//! Groups of rewrites, which options name.
 
 use crate::words;
 
+#[cfg(not(feature = "egraph"))]
+words! {
+    /// Rewrites that are switched on and off together. The feature `egraph` has more of them.
+    Group {
+        /// Loops: operands that are constants or given twice, carries and outputs that never change.
+        Loops = "loops",
+    }
+}
+
+#[cfg(feature = "egraph")]
 words! {
     /// Rewrites that are switched on and off together.
     Group {
@@ -18,9 +28,4 @@ words! {
         /// Loops: operands that are constants or given twice, carries and outputs that never change.
         Loops = "loops",
     }
-}
-
-impl Group {
-    /// The groups whose rewrites stand with region ops.
-    pub(super) const OF_REGIONS: [Group; 1] = [Group::Loops];
 }

@@ -1,11 +1,10 @@
 //! Fewer and cheaper equations for the same results, to the bit.
 //!
 //! A function is first cleared of common subexpressions and dead code, and its all-reduces wait together where they can. Then every region (the function, each body) becomes
-//! an e-graph of its own, in which named rules ([`rules`]) find equal terms, and the cheapest terms are taken out again; and
-//! region ops rewrite themselves ([`Op::rewrite`](crate::Op::rewrite)): a carry that never changes becomes a constant of its
-//! loop, a constant enters the body. This repeats until nothing changes.
+//! an e-graph of its own, in which named rules find equal terms, and the cheapest terms are taken out again; and loops become
+//! slimmer: a carry that never changes becomes a constant of its loop, a constant enters the body. This repeats until nothing changes.
 //!
-//! No group is on by default. On the training loops of `benches/simplify` 11 to 18 of 100 equations go, and yet no
+//! The e-graph and its rules are the feature `egraph`. No group is on by default: on the training loops of `benches/simplify` 11 to 18 of 100 equations go, and yet no
 //! gain in compiling or running could be measured.
 //!
 //! # Invariants
@@ -14,21 +13,25 @@
 //! - Limits are numbers of rounds and nodes, never times. The result is a function of the program and the options.
 //! - Work grows with the size of a region as its nodes do, and their number is limited by the number of its equations.
 
+#[cfg(feature = "egraph")]
 mod cost;
+#[cfg(feature = "egraph")]
 mod extract;
+#[cfg(feature = "egraph")]
 mod graph;
 mod group;
+#[cfg(feature = "egraph")]
 mod region;
+#[cfg(feature = "egraph")]
 pub mod rules;
-#[cfg(test)]
+#[cfg(all(test, feature = "egraph"))]
 mod tests;
 
 use crate::array::Array;
 use crate::ir::{Builder, Func, Var};
-use crate::ops::{Constant, OpRef};
+use crate::ops::{Constant, OpRef, Scan, While};
 use crate::scalar::Scalar;
 use crate::transform::{cse, dce, join, launch_less, map_bodies, settle_launched};
-use std::sync::Arc;
 
 pub use group::Group;
 
@@ -106,7 +109,7 @@ pub fn simplify(func: &Func, options: &Options) -> Func {
     let mut func = tidy(&settle_launched(func, options.launches));
     let rounds = if options.groups.is_empty() { 0 } else { options.rounds };
     for _ in 0..rounds {
-        let next = tidy(&pass(&func, options, &rules::enabled(options)));
+        let next = tidy(&pass(&func, options));
         if next == func {
             break;
         }
@@ -120,24 +123,39 @@ fn tidy(func: &Func) -> Func {
 }
 
 /// Simplifies the bodies of a region's ops and then the region, once.
-fn pass(func: &Func, options: &Options, rules: &[&'static rules::Rule]) -> Func {
-    let func = rewrite_regions(func, options, rules);
-    region::simplify(&func, options, rules)
+fn pass(func: &Func, options: &Options) -> Func {
+    let func = rewrite_loops(func, options);
+    #[cfg(feature = "egraph")]
+    let func = region::simplify(&func, options);
+    func
 }
 
-/// Rewrites each region op of a region by itself, and simplifies its bodies.
-fn rewrite_regions(func: &Func, options: &Options, rules: &[&'static rules::Rule]) -> Func {
+/// Rewrites each loop of a region by itself, and simplifies the bodies of its ops.
+fn rewrite_loops(func: &Func, options: &Options) -> Func {
     let mut known: Vec<Option<Scalar>> = vec![None; func.types.len()];
     func.rebuilt(|b, eqn, inputs| {
         let values: Vec<Option<Scalar>> = eqn.inputs.iter().map(|var| known[var.index()]).collect();
         if let ([output], Some(value)) = (&eqn.outputs[..], constant(&eqn.op, &values)) {
             known[output.index()] = Some(value);
         }
-        let op = map_bodies(&eqn.op, |body| pass(body, options, rules));
-        let mut groups = Group::OF_REGIONS.iter().filter(|&&group| options.has(group));
-        let rewritten = groups.find_map(|&group| op.rewrite(b, group, inputs, &values));
-        rewritten.unwrap_or_else(|| b.emit_ref(op, inputs))
+        let op = map_bodies(&eqn.op, |body| pass(body, options));
+        let slimmer = options.has(Group::Loops).then(|| slimmer(&op, b, inputs, &values)).flatten();
+        slimmer.unwrap_or_else(|| b.emit_ref(op, inputs))
     })
+}
+
+/// Emits the equations of a loop with the same results, to the bit, and fewer operands; `None` if there are none. `known` has the value of
+/// each operand that is a constant with all elements the same.
+fn slimmer(
+    op: &OpRef,
+    b: &mut Builder,
+    inputs: &[Var],
+    known: &[Option<Scalar>],
+) -> Option<Vec<Var>> {
+    match op.downcast::<Scan>() {
+        Some(scan) => scan.slimmer(b, inputs, known),
+        None => op.downcast::<While>()?.slimmer(b, inputs),
+    }
 }
 
 /// The value of all elements of an op's result, if it is a constant or repeats one.
@@ -165,6 +183,7 @@ impl Builder {
 const LARGEST_CONSTANT: usize = 1024;
 
 /// The op that gives a constant.
+#[cfg(feature = "egraph")]
 fn constant_op(value: Array) -> OpRef {
-    OpRef::new(Constant { value: Arc::new(value) })
+    OpRef::new(Constant { value: std::sync::Arc::new(value) })
 }

@@ -3,7 +3,7 @@
 use super::cost::Cost;
 use super::extract::{Choice, extract};
 use super::graph::{Class, Facts, Graph, Meaning, Node, Term, View};
-use super::rules::Rule;
+use super::rules::{Rule, enabled};
 use super::{Group, Options};
 use crate::ir::{Builder, Eqn, Func, Loc, Var};
 use crate::ops::Effect;
@@ -11,7 +11,12 @@ use egg::{EGraph, Id, Language};
 use std::collections::HashMap;
 
 /// The region with the cheapest equations that the rules lead to; itself where there are none cheaper.
-pub(super) fn simplify(func: &Func, options: &Options, rules: &[&'static Rule]) -> Func {
+pub(super) fn simplify(func: &Func, options: &Options) -> Func {
+    simplify_by(func, options, &enabled(options))
+}
+
+/// As [`simplify`], by these rules.
+pub(super) fn simplify_by(func: &Func, options: &Options, rules: &[&'static Rule]) -> Func {
     // An effect without results would have no node to stay by.
     let lost = |eqn: &Eqn| eqn.outputs.is_empty() && eqn.op.effect() != Effect::Pure;
     let idle = rules.is_empty() && !options.has(Group::Fold);

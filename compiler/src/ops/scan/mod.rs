@@ -2,8 +2,8 @@
 
 mod derivative;
 mod launches;
-mod rewrite;
 mod sample;
+mod slimmer;
 
 use super::TypeError;
 use super::loops::fixpoint;
@@ -18,7 +18,6 @@ use crate::lower::{
 use crate::op_struct;
 use crate::ops::rules::region_derivative;
 use crate::scalar::Scalar;
-use crate::simplify::Group;
 use crate::transform::{VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::convert::Infallible;
@@ -247,19 +246,6 @@ impl Op for Scan {
             ..self.clone()
         };
         Some(Pruned { op: OpRef::new(op), inputs: keep, outputs: kept_outputs })
-    }
-
-    fn rewrite(
-        &self,
-        b: &mut Builder,
-        group: Group,
-        inputs: &[Var],
-        known: &[Option<Scalar>],
-    ) -> Option<Vec<Var>> {
-        match group {
-            Group::Loops => rewrite::slimmer(self, b, inputs, known),
-            _ => None,
-        }
     }
 
     fn launch_less(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {

@@ -10,8 +10,6 @@ use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloOp, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::rules::{no_jvp, no_transpose};
-use crate::scalar::Scalar;
-use crate::simplify::Group;
 use crate::transform::{
     Mode, TransformError, VmapContext, dce, deal, given, jvp_with, needed, vmap,
 };
@@ -86,7 +84,7 @@ impl While {
     }
 
     /// The loop with a carry that never changes as a constant.
-    fn slimmer(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
+    pub(crate) fn slimmer(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
         let params = &self.body.params[self.body_consts..];
         let still = (0..params.len()).find(|&i| self.body.results[i] == params[i])?;
         let mut condition = (*self.condition).clone();
@@ -321,18 +319,5 @@ impl Op for While {
             body_consts: body_consts.len(),
         };
         Some(Pruned { op: OpRef::new(op), inputs, outputs })
-    }
-
-    fn rewrite(
-        &self,
-        b: &mut Builder,
-        group: Group,
-        inputs: &[Var],
-        _: &[Option<Scalar>],
-    ) -> Option<Vec<Var>> {
-        match group {
-            Group::Loops => self.slimmer(b, inputs),
-            _ => None,
-        }
     }
 }

@@ -29,7 +29,7 @@ fn every_rule_applies_to_its_example_and_keeps_all_bits() {
             );
             // The rule alone, and with those that it makes way for.
             let after = [
-                region::simplify(&func, &Options::default(), &[rule]),
+                region::simplify_by(&func, &Options::default(), &[rule]),
                 check(&func, &Options::default().with(rule.group), 7),
             ];
             assert!(
