@@ -190,11 +190,15 @@ fn unnamed(entries: &[Entry], records: &Records) -> Option<String> {
     let trained = entries.iter().filter(|entry| !records.shown(entry).is_empty());
     let has_none = |entry: &Entry| records.shown(entry).iter().any(|one| one.program.is_none());
     let (unnamed, named): (Vec<_>, Vec<_>) = trained.partition(|entry| has_none(entry));
-    let names = unnamed.iter().map(|entry| format!("`{}`", entry.row.name));
-    let rows = match (unnamed.is_empty(), named.is_empty()) {
-        (true, _) => return None,
-        (false, true) => "all rows".to_owned(),
-        (false, false) => names.collect::<Vec<_>>().join(", "),
+    let list = |entries: &[&Entry]| {
+        let names = entries.iter().map(|entry| format!("`{}`", entry.row.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let rows = match (unnamed.len(), named.len()) {
+        (0, _) => return None,
+        (_, 0) => "all rows".to_owned(),
+        (without, with) if with < without => format!("all rows but {}", list(&named)),
+        _ => list(&unnamed),
     };
     Some(format!(
         "- Records without a hash of their program, which may have changed since: {rows}."
