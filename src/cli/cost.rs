@@ -7,7 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Console, Program};
+use super::console::Console;
+use super::program::Program;
 use crate::cost::{Cost, PRICES, Used};
 use crate::loading::Overrides;
 use crate::run_directory::{RunDirectory, RunOverview};
@@ -144,8 +145,8 @@ fn as_text(cost: &Cost, frames: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::podracer;
     use super::*;
+    use crate::cli::fake::podracer;
 
     #[test]
     fn what_is_used_is_a_name_with_a_number() {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value as Json, json};
 use toml::Table;
 
-use super::Console;
+use super::console::Console;
 use crate::loading::Overrides;
 use crate::registry::Registry;
 use crate::schema::{Kind, Schema};

@@ -9,7 +9,9 @@ use podracer_envs::{Environment, MemoryChain, Space, TimeStep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Console, Program, run};
+use super::console::Console;
+use super::program::Program;
+use super::run;
 use crate::registry::{EnvironmentEntry, Registry};
 
 /// A memory chain that breaks a promise in its third step.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use podracer_plugins::{PACKAGE_SETS, PluginError, package_set};
 
-use super::Console;
+use super::console::Console;
 use crate::settings::UsageError;
 
 #[derive(Debug, Subcommand)]

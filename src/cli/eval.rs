@@ -1,23 +1,59 @@
 //! `podracer eval`: plays whole episodes with the parameters of a run's last checkpoint.
 
 use std::fmt;
+use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use clap::Args;
 use podracer_runtime::{Checkpoint, Checkpoints};
 use serde::Serialize;
 use toml::Value;
 
-use super::arguments::EvalArguments;
-use super::ready::Ready;
+use super::console::Console;
+use super::numbers::at_least_one;
+use super::program::{INTERRUPTED, Program};
 use super::session::Reopened;
-use super::{Console, INTERRUPTED, Program, signals};
+use super::session::ready::Ready;
+use super::signals;
 use crate::evaluation::{Play, Played, agent_state};
 use crate::format::plural;
 use crate::loading::Overrides;
 use crate::registry::{Match, Registry, Score};
 use crate::run_directory::RunDirectory;
 use crate::settings::UsageError;
+
+#[derive(Args, Debug)]
+pub(super) struct EvalArguments {
+    /// The run directory
+    pub(super) run: PathBuf,
+    /// Play a game of two players against a fixed opponent, and move first in half of the games: `random`, another one of the
+    /// game's own, or `mcts:N`, plain tree search with N simulations (`mcts`: as many as the agent's)
+    #[arg(long, value_name = "OPPONENT")]
+    pub(super) against: Option<String>,
+    /// Number of episodes
+    #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
+    pub(super) episodes: NonZero<usize>,
+    /// Seed of the episodes; no seed repeats episodes of the training
+    #[arg(long, default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Draw actions from the policy, as in training, instead of taking the greedy ones
+    #[arg(long)]
+    pub(super) sample: bool,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
+    /// Play with parameters that are NaN or infinite, too
+    #[arg(long)]
+    pub(super) allow_nan: bool,
+    /// Play with the parameters of the best evaluation during the training (train.eval_every)
+    #[arg(long)]
+    pub(super) best: bool,
+    /// Print the result as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 /// The result, which `--json` prints.
 #[derive(Debug, Serialize)]
@@ -200,7 +236,7 @@ pub(super) fn eval(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{podracer, short};
+    use crate::cli::fake::{podracer, short};
 
     #[test]
     fn episodes_are_played_with_what_was_learnt() {

@@ -12,7 +12,9 @@ use podracer_rl::agents::AnyAgent;
 use podracer_runtime::{Array, Checkpoint, Client, Module, OptionValue};
 use serde_json::Value;
 
-use super::{Console, Program, run};
+use super::console::Console;
+use super::program::Program;
+use super::run;
 use crate::evaluation::{Play, Played, Watch};
 use crate::export::Portable;
 use crate::registry::Registry;

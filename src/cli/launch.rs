@@ -3,17 +3,17 @@
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{ArgGroup, Args, Parser};
-use podracer_plugins::unblocked;
 
-use super::arguments::TrainArguments;
+use super::console::Console;
 use super::numbers::at_least_one;
+use super::processes::{submitted, word};
+use super::program::Program;
 #[cfg(feature = "central")]
 use super::serve::ServeArguments;
-use super::{Console, Program, train};
+use super::train::{self, TrainArguments};
 use crate::files::write_whole;
 use crate::settings::UsageError;
 
@@ -175,28 +175,6 @@ fn check_in_container(run: &Path, has_volume: bool) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Submits a job's file by a command, or says how, and prints its path.
-pub(super) fn submitted(
-    path: &Path,
-    by: &[&str],
-    submit: bool,
-    console: &mut Console<'_>,
-) -> Result<u8> {
-    let command = format!("{} {}", by.join(" "), path.display());
-    if submit {
-        let mut submitting = Command::new(by[0]);
-        submitting.args(&by[1..]).arg(path);
-        let submitted = unblocked(|| submitting.spawn()).and_then(|mut child| child.wait());
-        let status = submitted
-            .with_context(|| format!("cannot run `{}`, which submits the script", by[0]))?;
-        ensure!(status.success(), "`{command}` failed: {status}");
-    } else {
-        console.say(&format!("`{command}` submits it"));
-    }
-    console.print(&format!("{}\n", path.display()))?;
-    Ok(0)
-}
-
 impl LaunchArguments {
     /// The words of the training's command, behind the program's name.
     fn words(&self) -> impl Iterator<Item = String> {
@@ -346,25 +324,11 @@ spec:
     }
 }
 
-/// A word as a shell reads it back, in quotes.
-pub(super) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// A word as a shell reads it back, in quotes where it needs them.
-fn word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => quoted(word),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::super::fake::podracer;
+    use crate::cli::fake::podracer;
 
     /// The job that is written for these arguments, with `DIR` and `PROGRAM` for what differs from machine to machine.
     fn written(arguments: &[&str]) -> String {

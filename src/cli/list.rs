@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::Console;
+use super::console::Console;
 use crate::format::{aligned, count};
 use crate::loading::Overrides;
 use crate::registry::Registry;

@@ -1,6 +1,10 @@
 //! The command line: `podracer new|train|resume|eval|play|explain|profile|memory|plot|report|watch|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
 //! completions`.
 //!
+//! Each command has a file with its arguments, and [`command`] lists them. Commands that belong together share a folder: `session` has a
+//! training from its first call to its end, `several` has trainings of several runs, `inspect` has what looks at runs and trainings, and
+//! `ir` has what handles programs. The test `tidy` lists the modules from the lowest: imports run one way.
+//!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
 //! - Exit codes: 0 success, 1 a failure, 2 a mistake in the command, a file or the settings, 130 stopped by a signal.
@@ -8,69 +12,41 @@
 //!   training.
 
 mod arguments;
-mod axes;
-mod calls;
-mod check;
+mod command;
 mod console;
 mod cost;
-#[cfg(feature = "plots")]
-mod curves;
 mod describe;
-mod emit;
+mod devices;
 mod envs;
 mod eval;
-mod evaluations;
-mod explain;
-mod export;
-#[cfg_attr(not(feature = "prometheus"), path = "no_exporter.rs")]
-mod exporter;
+mod inspect;
+mod ir;
 mod launch;
 mod list;
-mod memory;
 mod named_runs;
 mod new;
 mod numbers;
-mod one_by_one;
-mod one_program;
-mod opt;
-mod outcomes;
-mod play;
-#[cfg(feature = "plots")]
-mod plot;
+mod order;
 mod plugins;
-mod population;
 mod processes;
-mod profile;
-mod progress;
-mod ready;
-mod recorder;
-#[cfg(feature = "plots")]
-mod report;
+mod program;
 mod resume;
 mod runs;
 #[cfg(feature = "central")]
 mod serve;
 mod session;
-mod shared_runs;
+mod several;
 mod signals;
 #[cfg(feature = "central")]
 mod store;
-mod summary;
-mod sweep;
-mod target;
 mod together;
-mod totals;
 mod train;
 mod tune;
-mod versus;
-#[cfg(feature = "plots")]
-mod watch;
 #[cfg(feature = "central")]
 mod work;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -79,37 +55,23 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 use podracer_dsl::prelude::TraceErrors;
-use podracer_runtime::{Client, ClientOptions, Plugin, World};
+use podracer_runtime::World;
 use rustix::process::{Resource, getrlimit};
 use tracing_subscriber::EnvFilter;
 
-pub(crate) use crate::program_name::program_name;
-use crate::program_name::set_program_name;
-use crate::registry::Registry;
+use crate::program_name::{program_name, set_program_name};
 use crate::run_directory::MessageKind;
-use crate::settings::{Settings, UsageError};
-use crate::training::Training;
+use crate::settings::UsageError;
 
 pub use console::Console;
+pub use program::Program;
 
-use arguments::{Arguments, Command};
+use command::{Arguments, Command};
 use console::OutputError;
 use envs::EnvsCommand;
+use order::NotBegun;
 use plugins::PluginsCommand;
-use together::NotBegun;
-
-/// A program's agents, environments and experiments, and the function that makes a training of settings.
-#[derive(Clone, Copy)]
-pub struct Program<'a> {
-    /// The agents, environments and experiments.
-    pub registry: &'a Registry,
-    /// Makes the training loop of settings.
-    pub build: &'a dyn Fn(&Settings) -> Result<Box<dyn Training>>,
-}
-
-const FAILURE: u8 = 1;
-const USAGE: u8 = 2;
-const INTERRUPTED: u8 = 130;
+use program::{FAILURE, USAGE};
 
 /// Runs the command of the process's arguments.
 #[must_use]
@@ -154,27 +116,29 @@ pub fn run(
         Command::Train(args) => train::train(&args, started, console, program, interrupt),
         Command::Resume(args) => resume::resume(&args, started, console, program, interrupt),
         Command::Eval(args) => eval::eval(&args, console, program, interrupt),
-        Command::Play(args) => play::play(&args, console, program, interrupt),
-        Command::Explain(args) => explain::explain(&args, console, program, interrupt),
-        Command::Emit(args) => emit::emit(&args, console, program),
-        Command::Memory(args) => memory::memory(&args, console, program),
-        Command::Profile(args) => profile::profile(&args, console, program, interrupt),
-        Command::Export(args) => export::export(&args, console, program),
+        Command::Play(args) => inspect::play::play(&args, console, program, interrupt),
+        Command::Explain(args) => inspect::explain::explain(&args, console, program, interrupt),
+        Command::Emit(args) => ir::emit::emit(&args, console, program),
+        Command::Memory(args) => inspect::memory::memory(&args, console, program),
+        Command::Profile(args) => inspect::profile::profile(&args, console, program, interrupt),
+        Command::Export(args) => ir::export::export(&args, console, program),
         Command::Launch(args) => launch::launch(&args, console, program),
-        Command::Check(args) => check::check(&args, console, program),
+        Command::Check(args) => ir::check::check(&args, console, program),
         Command::Tune(args) => tune::tune(&args, program.registry, console, interrupt),
-        Command::Sweep(args) => sweep::sweep(&args, started, (console, interrupt), program),
-        Command::Opt { file, pass, print } => opt::opt(&file, &pass, print, console),
-        Command::Diff { left, right } => opt::diff(&left, &right, console),
+        Command::Sweep(args) => {
+            several::sweep::sweep(&args, started, (console, interrupt), program)
+        }
+        Command::Opt { file, pass, print } => ir::opt::opt(&file, &pass, print, console),
+        Command::Diff { left, right } => ir::opt::diff(&left, &right, console),
         Command::Describe { name, json } => {
             describe::describe(&name, json, program.registry, console)
         }
         #[cfg(feature = "plots")]
-        Command::Plot(args) => plot::plot(&args, console),
+        Command::Plot(args) => inspect::plot::plot(&args, console),
         #[cfg(feature = "plots")]
-        Command::Report(args) => report::report(&args, console),
+        Command::Report(args) => inspect::report::report(&args, console),
         #[cfg(feature = "plots")]
-        Command::Watch(args) => watch::watch(&args, console, interrupt),
+        Command::Watch(args) => inspect::watch::watch(&args, console, interrupt),
         Command::Runs(args) => runs::runs(&args, console),
         Command::Cost(args) => cost::cost(&args, console, program),
         Command::Completions { shell } => completions(shell, console),
@@ -255,56 +219,6 @@ fn limit(error: &anyhow::Error) -> String {
         ),
         _ => String::new(),
     }
-}
-
-/// Greatest number of devices that a CPU is divided into: XLA takes minutes and gigabytes for tens of thousands.
-const MOST_CPU_DEVICES: usize = 1024;
-
-#[cfg(feature = "central")]
-use store::of_all as store_of_all;
-
-#[cfg(not(feature = "central"))]
-fn store_of_all(_: World) -> Result<&'static dyn podracer_runtime::pjrt::KeyValueStore> {
-    Err(UsageError::new("several processes train together on GPUs with the feature `central`, which this program is built without").into())
-}
-
-/// Opens the devices that the settings ask for; with `one_thread` one device of a CPU, whose kernels are each the work of one thread.
-fn open(settings: &Settings, world: Option<World>, one_thread: bool) -> Result<Client> {
-    // Where actors and learners are on different devices, a CPU has as many as are named.
-    let training_loop = &settings.training_loop;
-    let named = match training_loop.host() {
-        None => 0,
-        Some(_) => settings.train.devices.named().max(training_loop.devices_named()),
-    };
-    if settings.train.platform == "cpu" && named > MOST_CPU_DEVICES {
-        return Err(UsageError::new(format!(
-            "{named} devices are asked for, and a CPU is divided into at most {MOST_CPU_DEVICES}"
-        ))
-        .into());
-    }
-    let plugin = Plugin::load(&settings.train.platform)?;
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let (cpu_devices, cpu_threads) = match one_thread {
-        true => (Some(1), NonZero::new(1)),
-        false => ((plugin.name() == "cpu" && named > cores).then_some(named), None),
-    };
-    let store = world.filter(|_| plugin.name() == "cuda13").map(store_of_all).transpose()?;
-    let options = ClientOptions { cpu_devices, cpu_threads, world, store };
-    Ok(Client::new(plugin, options)?)
-}
-
-/// Picks the devices that act and learn, with warnings, and checks that the lanes divide over them. `devices` are those of
-/// the machine, and afterwards those of the run.
-fn decide(
-    settings: &mut Settings,
-    devices: &mut Vec<usize>,
-    registry: &Registry,
-    console: &mut Console<'_>,
-) -> Result<(), UsageError> {
-    for warning in settings.decide(devices, registry)? {
-        console.warn(&warning);
-    }
-    settings.check_division(devices.len() * settings.processes(), registry)
 }
 
 /// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::Console;
+use super::console::Console;
 use crate::run_directory::{
     METRICS, RunDirectory, RunOverview, differences, next_line, open, tail,
 };

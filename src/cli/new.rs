@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::Console;
+use super::console::Console;
 use crate::files::cannot_write;
 use crate::settings::UsageError;
 
@@ -121,8 +121,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fs;
 
-    use super::super::fake::podracer;
     use super::FILES;
+    use crate::cli::fake::podracer;
 
     #[test]
     fn a_new_crate_is_the_template_under_its_own_name() {

@@ -2,6 +2,8 @@
 
 use std::num::NonZero;
 
+use clap::builder::RangedU64ValueParser;
+
 /// The greatest integer that TOML can write.
 const LARGEST: u128 = i64::MAX as u128;
 
@@ -29,6 +31,11 @@ pub(super) fn at_least_one(
             Err(_) => format!("expected a whole number, at least 1 {thing}"),
         })
     }
+}
+
+/// The numbers that TOML can write.
+pub(super) fn number() -> RangedU64ValueParser<u64> {
+    RangedU64ValueParser::new().range(..=i64::MAX as u64)
 }
 
 /// The whole number that a text writes, with or without a fraction, an exponent and a unit. `None` for other texts, and for numbers

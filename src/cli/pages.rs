@@ -8,7 +8,7 @@ use clap::Parser;
 use podracer_envs::Catch;
 use podracer_rl::agents::PpoSettings;
 
-use super::arguments::{Arguments, Command};
+use super::command::{Arguments, Command};
 use crate::registry::{AgentEntry, EnvironmentEntry, Registry};
 
 #[path = "../../tests/src/pages.rs"]

@@ -4,7 +4,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use podracer_plugins::{PLUGINS, PluginError, check, find, spec};
 
-use super::{Console, FAILURE};
+use super::console::Console;
+use super::program::FAILURE;
 use crate::settings::UsageError;
 
 #[derive(Debug, Subcommand)]

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use podracer_plugins::{read_regular_text, unblocked};
 
+use super::console::Console;
 use super::signals;
 
 /// Most bytes that a process prints.
@@ -25,4 +26,40 @@ pub(super) fn last_words(printed: &Path) -> String {
     let error = said.lines().rfind(|line| line.starts_with("error"));
     let last = error.or(said.lines().next_back()).unwrap_or("it ended without a word");
     last.trim_start_matches("error: ").to_owned()
+}
+
+/// Submits a job's file by a command, or says how, and prints its path.
+pub(super) fn submitted(
+    path: &Path,
+    by: &[&str],
+    submit: bool,
+    console: &mut Console<'_>,
+) -> Result<u8> {
+    let command = format!("{} {}", by.join(" "), path.display());
+    if submit {
+        let mut submitting = Command::new(by[0]);
+        submitting.args(&by[1..]).arg(path);
+        let submitted = unblocked(|| submitting.spawn()).and_then(|mut child| child.wait());
+        let status = submitted
+            .with_context(|| format!("cannot run `{}`, which submits the script", by[0]))?;
+        ensure!(status.success(), "`{command}` failed: {status}");
+    } else {
+        console.say(&format!("`{command}` submits it"));
+    }
+    console.print(&format!("{}\n", path.display()))?;
+    Ok(0)
+}
+
+/// A word as a shell reads it back, in quotes.
+pub(super) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A word as a shell reads it back, in quotes where it needs them.
+pub(super) fn word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => quoted(word),
+    }
 }

@@ -1,18 +1,50 @@
 //! `podracer resume`: goes on with a training from its last checkpoint.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
+use clap::Args;
 use podracer_runtime::Checkpoints;
 
-use super::arguments::ResumeArguments;
-use super::exporter::Exporter;
-use super::session::{Reopened, Session};
-use super::{Console, Program, together};
+use super::console::Console;
+use super::numbers::steps;
+use super::program::Program;
+use super::session::exporter::Exporter;
+use super::session::{Reopened, Session, follow};
+use super::together;
 use crate::loading::Overrides;
 use crate::run_directory::RunDirectory;
-use crate::settings::UsageError;
+use crate::settings::{Devices, UsageError};
+
+#[derive(Args, Debug)]
+pub(super) struct ResumeArguments {
+    /// The run directory
+    pub(super) run: PathBuf,
+    /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
+    /// goes on by the schedule of the new total
+    #[arg(long, allow_negative_numbers = true, value_parser = steps)]
+    pub(super) steps: Option<u64>,
+    /// The devices [default: as before; with another number of them what follows is another run than without the stop]
+    #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
+    pub(super) devices: Option<Devices>,
+    /// With [sebulba] or [central]: the devices that act, with [sebulba] as many as before
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) actors: Option<Vec<usize>>,
+    /// With [sebulba] or [central]: the devices that learn
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) learners: Option<Vec<usize>>,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
+    /// Give the metrics to Prometheus at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) metrics: Option<String>,
+    /// Print the result as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 pub(super) fn resume(
     args: &ResumeArguments,
@@ -24,8 +56,8 @@ pub(super) fn resume(
     let world = together::join(console)?;
     let reopened = together::agree(world, reopen(args, console, program), Reopened::facts)?;
     let Reopened { ready, found, .. } = &reopened;
-    if let Some(world) = together::following(world, ready) {
-        return together::follow(world, ready, Some(&found.checkpoint), None);
+    if let Some(world) = follow::following(world, ready) {
+        return follow::follow(world, ready, Some(&found.checkpoint), None);
     }
     session(args, reopened, started, console)?.run(console, interrupt)
 }
@@ -96,7 +128,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use super::super::fake::{podracer, short, with};
+    use crate::cli::fake::{podracer, short, with};
 
     /// A run of 5 calls, stopped after `calls`.
     fn stopped(folder: &Path, calls: u64, more: &[&str]) {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::console::Console;
 use super::named_runs::{by_seed, compared, folders_of, has_changed, overview, repeated};
-use super::{Console, program_name};
 use crate::format::{aligned, count, plural};
+use crate::program_name::program_name;
 use crate::run_directory::{RunOverview, RunState, runs_in};
 use crate::settings::UsageError;
 use crate::statistics::{Statistic, estimate, interquartile_mean, mean};
@@ -283,8 +284,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs::{self, File};
 
-    use super::super::fake::{podracer, short, with};
     use super::*;
+    use crate::cli::fake::{podracer, short, with};
 
     #[test]
     fn runs_are_listed() {

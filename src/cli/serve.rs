@@ -12,11 +12,14 @@ use podracer_remote::{Address, RunDescription, Security};
 use podracer_runtime::World;
 use serde_json::Value;
 
-use super::arguments::{ResumeArguments, TrainArguments};
-use super::ready::{Ready, Serving};
-use super::session::Reopened;
+use super::console::Console;
+use super::program::Program;
+use super::resume::{self, ResumeArguments};
+use super::session::ready::{Ready, Serving};
+use super::session::{Reopened, follow};
 use super::together::{self, Facts};
-use super::{Console, Program, resume, train};
+use super::train::{self, TrainArguments};
+use crate::program_name::program_name;
 use crate::run_directory::RunDirectory;
 use crate::settings::{CentralSettings, Settings, TrainingLoop, UsageError};
 use crate::training::{Elsewhere, Serves, Traffic};
@@ -48,12 +51,12 @@ pub(super) fn serve(
     let made = args.options(world);
     let made = made.and_then(|options| Ok((options, Made::new(train, console, program)?)));
     let (options, made) = together::agree(world, made, |(_, made)| made.facts())?;
-    if let Some(world) = together::following(world, made.ready()) {
+    if let Some(world) = follow::following(world, made.ready()) {
         let id = String::from_utf8_lossy(&world.hear_first(&[])?).into_owned();
         let (address, serving) = listening(made.ready(), &options, id)?;
         world.gather(address.to_string().as_bytes())?;
         let from = made.reopened().map(|reopened| &reopened.found.checkpoint);
-        return together::follow(world, made.ready(), from, Some(serving));
+        return follow::follow(world, made.ready(), from, Some(serving));
     }
     let mut session = match made {
         Made::Begins(ready) => train::begin(train, *ready, started, console)?,
@@ -71,7 +74,7 @@ pub(super) fn serve(
         console.say(&format!(
             "{} lanes for workers: {} work --connect {} --environments N",
             lanes(&session.ready)?,
-            super::program_name(),
+            program_name(),
             String::from_utf8_lossy(address)
         ));
     }
@@ -148,7 +151,7 @@ impl Made {
 
     /// Facts of the training that all processes must have alike.
     fn facts(&self) -> Result<Facts> {
-        self.reopened().map_or_else(|| together::facts(self.ready()), Reopened::facts)
+        self.reopened().map_or_else(|| follow::facts(self.ready()), Reopened::facts)
     }
 }
 

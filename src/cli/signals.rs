@@ -19,7 +19,7 @@ use rustix::process::{
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use super::INTERRUPTED;
+use super::program::INTERRUPTED;
 
 /// Number of running commands that poll the stop flag.
 static HEEDING: AtomicUsize = AtomicUsize::new(0);

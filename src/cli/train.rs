@@ -1,21 +1,94 @@
 //! `podracer train`: trains an agent, and leaves a run directory behind.
 
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use clap::Args;
 use podracer_runtime::World;
 
-use super::arguments::TrainArguments;
-use super::exporter::Exporter;
-use super::ready::Ready;
-use super::session::Session;
+use super::arguments::ExperimentArguments;
+use super::console::Console;
 #[cfg(feature = "plots")]
-use super::watch::Page;
-use super::{Console, Program, population, resume, together};
+use super::inspect::watch::{HERE, Page};
+use super::numbers::{at_least_one, number, steps};
+use super::program::Program;
+use super::resume::{self, ResumeArguments};
+use super::session::exporter::Exporter;
+use super::session::ready::Ready;
+use super::session::{Session, follow};
+use super::several::population;
+use super::several::{Apart, Planned, Several};
+use super::together;
 use crate::loading::Overrides;
+#[cfg(feature = "plots")]
+use crate::program_name::program_name;
 use crate::run_directory::RunDirectory;
 use crate::settings::{Settings, UsageError};
+
+#[derive(Args, Debug)]
+pub(super) struct TrainArguments {
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArguments,
+    /// Seed of all randomness
+    #[arg(long, allow_negative_numbers = true, value_parser = number())]
+    pub(super) seed: Option<u64>,
+    /// Train so many runs as one program, with as many seeds from --seed on, and a run directory each
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("seed"))]
+    pub(super) seeds: Option<NonZero<usize>>,
+    /// Most runs of one program, with --seeds; more are trained part by part [default: all, and half as many where they do not fit the memory]
+    #[arg(long, value_name = "N", requires = "seeds", allow_negative_numbers = true, value_parser = at_least_one("run"))]
+    pub(super) together: Option<NonZero<usize>>,
+    /// Environment steps in all: 300000, 300k, 2.5M or 1e6
+    #[arg(long, allow_negative_numbers = true, value_parser = steps)]
+    pub(super) steps: Option<u64>,
+    /// With [sebulba] or [central]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) actors: Option<Vec<usize>>,
+    /// With [sebulba] or [central]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) learners: Option<Vec<usize>>,
+    /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) run_dir: Option<PathBuf>,
+    /// Go on with the run in --run-dir as it was, where it has a checkpoint; begin it where there is none: for jobs that are restarted
+    #[arg(long, requires = "run_dir", conflicts_with = "seeds")]
+    pub(super) resume: bool,
+    /// Give the metrics to Prometheus at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) metrics: Option<String>,
+    /// Show the run in a page, at this address or at http://127.0.0.1:7280
+    #[cfg(feature = "plots")]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = HERE)]
+    pub(super) watch: Option<String>,
+    /// Print the result as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl TrainArguments {
+    /// The arguments of `resume` where `--resume` asks to go on with the run in the run directory, and it has begun.
+    pub(super) fn goes_on(&self) -> Option<ResumeArguments> {
+        let run = self.run_dir.as_deref().filter(|_| self.resume)?;
+        RunDirectory::has_begun(run).then(|| self.going_on(run))
+    }
+
+    /// The arguments of `resume` for a run that goes on.
+    pub(super) fn going_on(&self, run: &Path) -> ResumeArguments {
+        ResumeArguments {
+            run: run.to_owned(),
+            steps: self.steps,
+            devices: self.experiment.devices.clone(),
+            actors: self.actors.clone(),
+            learners: self.learners.clone(),
+            trust: self.experiment.trust,
+            metrics: self.metrics.clone(),
+            json: self.json,
+        }
+    }
+}
 
 pub(super) fn train(
     args: &TrainArguments,
@@ -29,14 +102,14 @@ pub(super) fn train(
     }
     let world = together::join(console)?;
     if let Some(seeds) = args.seeds {
-        let several = settings(args, program)
-            .and_then(|settings| population::seeds(args, seeds.get(), &settings));
+        let several =
+            settings(args, program).and_then(|settings| of_seeds(args, seeds.get(), &settings));
         let several = together::agree(world, several, |_| Ok(Vec::new()))?;
         return population::train(several, started, (console, interrupt), program);
     }
-    let ready = together::agree(world, ready(args, console, program), together::facts)?;
-    if let Some(world) = together::following(world, &ready) {
-        return together::follow(world, &ready, None, None);
+    let ready = together::agree(world, ready(args, console, program), follow::facts)?;
+    if let Some(world) = follow::following(world, &ready) {
+        return follow::follow(world, &ready, None, None);
     }
     begin(args, ready, started, console)?.run(console, interrupt)
 }
@@ -93,5 +166,50 @@ pub(super) fn begin(
         json: args.json,
         exporter: Exporter::of(args.metrics.as_deref(), console)?,
         ..Session::beginning(ready, directory, started)
+    })
+}
+
+/// Runs with `number` seeds, from the seed of the settings on.
+fn of_seeds<'a>(
+    args: &'a TrainArguments,
+    number: usize,
+    settings: &Settings,
+) -> Result<Several<'a>> {
+    if args.metrics.is_some() {
+        bail!(UsageError::new("--metrics is for one run, and --seeds trains several"));
+    }
+    #[cfg(feature = "plots")]
+    if args.watch.is_some() {
+        bail!(UsageError::new(format!(
+            "--watch is for one run, and --seeds trains several: `{} watch` shows all runs of their folder",
+            program_name()
+        )));
+    }
+    population::at_most(number)?;
+    let run = |settings: Settings| Planned {
+        folder: format!("seed-{}", settings.train.seed),
+        chosen: Vec::new(),
+        sets: args.experiment.set.clone(),
+        settings,
+    };
+    let mut common = args.experiment.common(args.steps);
+    for (role, devices) in [("actors", &args.actors), ("learners", &args.learners)] {
+        let indices = |devices: &Vec<usize>| {
+            devices.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        };
+        common.extend(devices.as_ref().map(|devices| format!("--{role}={}", indices(devices))));
+    }
+    Ok(Several {
+        name: format!("{}-{number}seeds", settings.experiment),
+        runs: population::with_seeds(settings, number).map(run).collect(),
+        keys: Vec::new(),
+        run_dir: args.run_dir.as_deref(),
+        again: args.experiment.again("train", &common, (args.seed, number)),
+        common,
+        exploit: None,
+        together: args.together,
+        apart: Apart::default(),
+        on_devices: args.experiment.devices.is_some(),
+        json: args.json,
     })
 }

@@ -3,28 +3,51 @@
 //! Each is a process of its own, of the same program: one that XLA's options end is a trial that failed.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use podracer_plugins::read_regular_text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde_json::Value as Json;
 use toml::Value;
 
-use super::arguments::{ExperimentArguments, TuneArguments};
-use super::axes::{Axis, axis, combinations};
-use super::{Console, FAILURE, INTERRUPTED, processes, program_name, signals};
+use super::arguments::ExperimentArguments;
+use super::console::Console;
+use super::program::{FAILURE, INTERRUPTED};
+use super::several::axes::{Axis, axis, combinations};
+use super::{processes, signals};
 use crate::files::write_whole;
 use crate::format::count;
 use crate::loading::{Overrides, parse_sets};
+use crate::program_name::program_name;
 use crate::registry::Registry;
 use crate::run_directory::METRICS;
 use crate::settings::{Settings, TrainingLoop};
+
+#[derive(Args, Debug)]
+pub(super) struct TuneArguments {
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArguments,
+    /// Values to try, such as sebulba.threads=1,2,4 [repeatable: every combination is tried] [default: sizes of the
+    /// loop that fit the experiment]
+    #[arg(long = "try", value_name = "TABLE.KEY=VALUE,VALUE")]
+    pub(super) tries: Vec<String>,
+    /// Seconds of training for each, after it is compiled
+    #[arg(long, default_value_t = 5.0)]
+    pub(super) seconds: f64,
+    /// Write the experiment with the fastest settings to this TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Print the report as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 /// An experiment, with the settings that all trials share.
 struct Common<'a> {

@@ -16,8 +16,10 @@ use podracer_remote::worker::{
 };
 use podracer_remote::{Address, RunDescription, Security, certificates};
 
+use super::console::Console;
 use super::numbers::at_least_one;
-use super::{Console, INTERRUPTED, signals};
+use super::program::INTERRUPTED;
+use super::signals;
 use crate::registry::Registry;
 use crate::settings::UsageError;
 

@@ -4,6 +4,7 @@ use podracer_tests::{check_all, workspace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+mod command_line;
 mod packages;
 
 /// The crates of the house and what each may depend on, of ours. The facade and the tests may use everything.
@@ -63,11 +64,11 @@ const MOST_RIDDLES: usize = 0;
 const OPENERS: &[(&str, &str)] = &[
     ("src/run_directory/reading.rs", "it looks at their kind"),
     (
-        "src/cli/opt.rs",
+        "src/cli/ir/opt.rs",
         "a program that the user names may come from a pipe, of which a bound is read",
     ),
     ("src/cli/new.rs", "the manifest of the folder that the user is in"),
-    ("src/cli/memory.rs", "what XLA has just written into a folder of this process"),
+    ("src/cli/inspect/memory.rs", "what XLA has just written into a folder of this process"),
     ("src/cli/pages.rs", "a test"),
     ("src/cli/signals.rs", "files of the system about this process"),
     ("src/loading/sizes.rs", "files of the system about this process"),

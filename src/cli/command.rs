@@ -1,0 +1,143 @@
+//! The commands, each with its arguments.
+
+use clap::{Parser, Subcommand};
+
+use super::cost::CostArguments;
+use super::envs::EnvsCommand;
+use super::eval::EvalArguments;
+use super::inspect::explain::ExplainArguments;
+use super::inspect::memory::MemoryArguments;
+use super::inspect::play::PlayArguments;
+#[cfg(feature = "plots")]
+use super::inspect::plot::PlotArguments;
+use super::inspect::profile::ProfileArguments;
+#[cfg(feature = "plots")]
+use super::inspect::report::ReportArguments;
+#[cfg(feature = "plots")]
+use super::inspect::watch::WatchArguments;
+use super::ir::check::CheckArguments;
+use super::ir::emit::EmitArguments;
+use super::ir::export::ExportArguments;
+use super::ir::opt;
+use super::launch::LaunchArguments;
+use super::new::NewArguments;
+use super::plugins::PluginsCommand;
+use super::resume::ResumeArguments;
+use super::runs::RunsArguments;
+#[cfg(feature = "central")]
+use super::serve::ServeArguments;
+use super::several::sweep::SweepArguments;
+use super::train::TrainArguments;
+use super::tune::TuneArguments;
+#[cfg(feature = "central")]
+use super::work::{CertificatesCommand, WorkArguments};
+
+/// Reinforcement learning loops, compiled as a whole by XLA.
+#[derive(Debug, Parser)]
+#[command(name = "podracer", version, max_term_width = 100)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Write a crate with an environment, an experiment and tests, to begin with
+    New(NewArguments),
+    /// Train an agent, and leave a run directory behind
+    Train(TrainArguments),
+    /// Go on with a training that was stopped, from its last checkpoint, in the same run directory
+    Resume(ResumeArguments),
+    /// Play whole episodes with the parameters of a run's last checkpoint
+    Eval(EvalArguments),
+    /// Show episodes in the terminal, or write them as an animated GIF
+    Play(PlayArguments),
+    /// Find the line of the source at which a run's numbers stopped being finite
+    Explain(ExplainArguments),
+    /// Print the training loop on its way from the source to the device
+    Emit(EmitArguments),
+    /// Find the lines of the source that a training's time goes to, on a CPU
+    Profile(ProfileArguments),
+    /// Find the lines of the source, and the buffers, that take the memory of a training's programs
+    Memory(MemoryArguments),
+    /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
+    Export(ExportArguments),
+    /// Compile the training loop for a machine that is not there, and report on it
+    Check(CheckArguments),
+    /// Write the job that trains in several processes, on machines of a cluster or by mpirun, and submit it if asked to
+    Launch(LaunchArguments),
+    /// Run passes over a program given as the text of the IR, as `podracer emit --stage trace` prints it
+    #[command(after_help = opt::passes_help())]
+    Opt {
+        /// The file; `-` for standard input
+        file: String,
+        /// A pass, see below [repeatable, in order]
+        #[arg(long, value_name = "PASS")]
+        pass: Vec<String>,
+        /// The form in which the result is printed
+        #[arg(long, value_enum, default_value_t = opt::Print::Ir)]
+        print: opt::Print,
+    },
+    /// Compare two programs given as the text of the IR; the exit code is 1 if they differ
+    Diff {
+        /// A file; `-` for standard input
+        left: String,
+        /// The file to compare it with; `-` for standard input
+        right: String,
+    },
+    /// Train with different settings for some seconds each, and say which are fastest
+    Tune(TuneArguments),
+    /// Train with several values of the settings that --set names (`1e-4,1e-3`, `lin:0..1:5` or `log:1e-4..1e-2:8`), and several seeds of
+    /// each, as one program
+    Sweep(SweepArguments),
+    /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
+    Describe {
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba`, `central`, `meta` or `metrics`
+        name: String,
+        /// Print one JSON object or list
+        #[arg(long)]
+        json: bool,
+    },
+    /// Draw metrics of runs as SVG; seeds of the same settings become a mean with its interval
+    #[cfg(feature = "plots")]
+    Plot(PlotArguments),
+    /// Write a page of what runs are, reached and need, which opens without a network
+    #[cfg(feature = "plots")]
+    Report(ReportArguments),
+    /// Show runs in a page that follows them, at an address of this machine
+    #[cfg(feature = "plots")]
+    Watch(WatchArguments),
+    /// List, compare, export or remove runs
+    Runs(RunsArguments),
+    /// Print what frames cost, by the speed of a run or a given one, and by machines with prices
+    Cost(CostArguments),
+    /// Print the completions of a shell, such as for `source <(podracer completions bash)`
+    Completions {
+        /// The shell to write completions for
+        shell: clap_complete::Shell,
+    },
+    /// List the experiments, agents and environments
+    List,
+    /// Train with central inference, and with workers that connect from elsewhere; goes on where it is given a run directory
+    #[cfg(feature = "central")]
+    Serve(ServeArguments),
+    /// Step environments for a learner elsewhere (podracer serve), until its run is complete
+    #[cfg(feature = "central")]
+    Work(WorkArguments),
+    /// Make the certificates by which a learner and its workers know each other
+    #[cfg(feature = "central")]
+    Certificates {
+        #[command(subcommand)]
+        command: CertificatesCommand,
+    },
+    /// List or install the PJRT plugins through which XLA drives devices
+    Plugins {
+        #[command(subcommand)]
+        command: PluginsCommand,
+    },
+    /// List or install the Python packages that environments in processes of their own need
+    Envs {
+        #[command(subcommand)]
+        command: EnvsCommand,
+    },
+}

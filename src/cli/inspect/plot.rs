@@ -1,0 +1,224 @@
+//! `podracer plot`: charts of runs' metrics.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::curves::{CurveArguments, Curves};
+use crate::chart;
+use crate::cli::console::Console;
+use crate::files::write_whole;
+use crate::settings::UsageError;
+
+#[derive(Args, Debug)]
+pub(crate) struct PlotArguments {
+    #[command(flatten)]
+    curves: CurveArguments,
+    /// The file to write, whose name ends in .svg or .png
+    #[arg(short, long, value_name = "FILE", default_value = "plot.svg")]
+    output: PathBuf,
+}
+
+pub(crate) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8> {
+    let png = match args.output.extension().and_then(OsStr::to_str) {
+        Some("svg") => false,
+        Some("png") => true,
+        _ => {
+            let output = args.output.display();
+            return Err(UsageError::new(format!(
+                "--output is `{output}` and must end in .svg or .png: no other format is written"
+            ))
+            .into());
+        }
+    };
+    let CurveArguments { metric, along, summary, .. } = &args.curves;
+    let curves = Curves::read(&args.curves, console)?;
+    let metrics = curves.metrics(metric)?;
+    curves.warn_of_lengths(&metrics, *along, console);
+    let panel = |metric: &String| curves.panel(metric, *along, *summary);
+    let panels: Vec<chart::Panel> = metrics.iter().map(panel).collect();
+    let (caption, along) = (curves.caption(), along.name());
+    let file = match png {
+        false => chart::svg(&caption, along, &panels)?.into_bytes(),
+        true => chart::png(&caption, along, &panels)?,
+    };
+    write_whole(&args.output, &file)?;
+    console.print(&format!("{}\n", args.output.display()))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use crate::cli::fake::{Printed, podracer, short};
+
+    #[test]
+    fn runs_of_the_same_settings_are_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |name: &str, more: &[&str]| {
+            let path = folder.path().join(name);
+            assert_eq!(podracer(&short(&path, more)).code, 0);
+            path.to_str().unwrap().to_owned()
+        };
+        let runs = [
+            run("a", &[]),
+            run("b", &["--seed=1", "--set=train.checkpoint_every=16"]),
+            run("c", &["--set=agent.clip=0.1"]),
+        ];
+        let output = folder.path().join("plot.svg");
+        let plot = |more: &[&str]| {
+            let output = ["-o", output.to_str().unwrap()];
+            podracer(&[&["plot", &runs[0], &runs[1], &runs[2]], &output[..], more].concat())
+        };
+        let printed = plot(&["--metric=returns", "--metric=losses"]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        let text = fs::read_to_string(&output).unwrap();
+        let said = "\nagent.clip = 0.2: mean of 2 seeds, 95% bootstrap interval\n";
+        assert_eq!(text.matches(said).count(), 2, "{text}");
+        assert_eq!(text.matches("\nagent.clip = 0.1\n").count(), 2, "{text}");
+        assert_eq!(plot(&["--along=seconds", "--summary=iqm"]).code, 0);
+        let text = fs::read_to_string(&output).unwrap();
+        assert!(text.contains("interquartile mean of 2 seeds, 95% bootstrap interval"), "{text}");
+        let printed = plot(&["--metric=entropi"]);
+        assert_eq!(printed.code, 2);
+        let said = "the runs have no metric `entropi`; they have episodes, loss, mean_return";
+        assert!(printed.err.contains(said), "{}", printed.err);
+        let picture = folder.path().join("plot.png");
+        assert_eq!(podracer(&["plot", &runs[0], "-o", picture.to_str().unwrap()]).code, 0);
+        assert!(fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+        let printed = podracer(&["plot", &runs[0], "-o", "plot.pdf"]);
+        let said = "must end in .svg or .png";
+        assert!(printed.code == 2 && printed.err.contains(said), "{}", printed.err);
+    }
+
+    /// Trains a run of this name, and gives its path.
+    fn run(folder: &Path, name: &str, arguments: &[&str]) -> String {
+        let path = folder.join(name).to_str().unwrap().to_owned();
+        let train = ["train", "cartpole-ppo", "--run-dir", &path];
+        assert_eq!(podracer(&[&train[..], arguments].concat()).code, 0);
+        path
+    }
+
+    /// The output of `plot` for these runs, and its chart.
+    fn plot(folder: &Path, arguments: &[&str]) -> (Printed, String) {
+        let output = folder.join("plot.svg");
+        let printed = podracer(&[&["plot", "-o", output.to_str().unwrap()], arguments].concat());
+        let chart = fs::read_to_string(output).unwrap_or_default();
+        (printed, chart)
+    }
+
+    /// The mean of three runs ended with the shortest, without a warning.
+    #[test]
+    fn a_line_ends_with_the_shortest_run_silently() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let long = run(folder, "long", &["--steps=80000"]);
+        let short = run(folder, "short", &["--steps=40000", "--seed=1"]);
+        let (printed, chart) = plot(folder, &[&long, &short]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        let said = format!(
+            "warning: cartpole-ppo: the runs have different numbers of environment steps (`{long}` 81.9k, `{short}` 41.0k): their line ends \
+             with the shortest, at 41.0k environment steps"
+        );
+        assert_eq!(printed.err.matches(&said).count(), 1, "{}", printed.err);
+        let legend =
+            "cartpole-ppo: mean of 2 seeds up to 41.0k environment steps, 95% bootstrap interval";
+        assert!(chart.contains(legend), "{chart}");
+    }
+
+    /// A run that was trained again, on the same machine the same numbers, made the interval narrower.
+    #[test]
+    fn repeated_seeds_are_independent_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let first = run(folder, "first", &["--steps=40000"]);
+        let again = run(folder, "again", &["--steps=40000"]);
+        let other = run(folder, "other", &["--steps=40000", "--seed=1"]);
+        let said = format!("`{again}` has the settings and the seed (0) of `{first}`");
+        let (printed, chart) = plot(folder, &[&first, &again, &other]);
+        assert!(printed.err.contains(&said), "{}", printed.err);
+        assert!(chart.contains("mean of 2 seeds, 95%"), "{chart}");
+        let compared = podracer(&["runs", "compare", &first, &again, &other]);
+        assert!(compared.err.contains(&said), "{}", compared.err);
+        let row = compared.out.lines().nth(1).unwrap();
+        assert_eq!(row.split_whitespace().nth(1), Some("2"), "{row}");
+        let (printed, chart) = plot(folder, &[&first, &again]);
+        assert_eq!(printed.err.matches("warning: ").count(), 1, "{}", printed.err);
+        assert!(chart.contains("cartpole-ppo, seed 0") && !chart.contains("interval"), "{chart}");
+    }
+
+    /// `plot sweep` and `plot sweep/*` were refused: the folder is no run, and neither is its `arguments.json`.
+    #[test]
+    fn a_folder_of_runs_and_a_file_among_runs_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let sweep = folder.join("sweep");
+        let runs = [
+            run(&sweep, "a", &["--steps=40000"]),
+            run(&sweep, "b", &["--steps=40000", "--seed=1"]),
+        ];
+        let file = sweep.join("arguments.json").to_str().unwrap().to_owned();
+        fs::write(&file, "[]").unwrap();
+        let sweep = sweep.to_str().unwrap();
+        for named in [&[sweep][..], &[&file, &runs[0], &runs[1]], &[sweep, &runs[0]]] {
+            let (printed, chart) = plot(folder, named);
+            assert_eq!(printed.code, 0, "{}", printed.err);
+            assert!(chart.contains("mean of 2 seeds"), "{chart}");
+            let said = format!("note: skipped: `{file}` is a file, not a run directory");
+            assert_eq!(printed.err.contains(&said), named.len() == 3, "{}", printed.err);
+            let compared = podracer(&[&["runs", "compare"], named].concat());
+            assert_eq!((compared.code, compared.out.lines().count()), (0, 2), "{}", compared.err);
+            let table = folder.join("metrics.csv");
+            let export = ["runs", "export", "-o", table.to_str().unwrap()];
+            let exported = podracer(&[&export[..], named].concat());
+            assert_eq!(exported.code, 0, "{}", exported.err);
+        }
+        let (printed, _) = plot(folder, &[&file]);
+        assert_eq!(printed.code, 2);
+        assert!(printed.err.contains("is a file, not a run directory"), "{}", printed.err);
+    }
+
+    /// Agents of two kinds have different settings, and the legend had all of them in each line.
+    #[test]
+    fn agents_of_two_kinds_have_a_legend_of_all_their_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let ppo = ["--steps=40000", "--set=agent.clip=0.1"];
+        let a2c = ["--steps=40000", "--set=agent.kind=a2c"];
+        let runs = [
+            run(folder, "ppo", &["--steps=40000"]),
+            run(folder, "clip", &ppo),
+            run(folder, "a2c", &a2c),
+        ];
+        let runs = [&*runs[0], &runs[1], &runs[2]];
+        let legend = |more: &[&str]| -> Vec<String> {
+            let (printed, chart) = plot(folder, &[&runs, more].concat());
+            assert_eq!(printed.code, 0, "{}", printed.err);
+            let last = chart.lines().rev().filter(|line| !line.starts_with('<'));
+            let mut last: Vec<String> = last.take(3).map(str::to_owned).collect();
+            last.reverse();
+            last
+        };
+        let expected = [
+            "agent.clip = 0.2, agent.kind = ppo",
+            "agent.clip = 0.1, agent.kind = ppo",
+            "agent.kind = a2c",
+        ];
+        assert_eq!(legend(&[]), expected);
+        // Lines with the same label are told apart.
+        let expected = ["ppo, agent.clip = 0.2", "ppo, agent.clip = 0.1", "a2c"];
+        assert_eq!(legend(&["--label=agent.kind"]), expected);
+        let expected = ["agent.kind = ppo, agent.clip = 0.2", "agent.kind = ppo, agent.clip = 0.1"];
+        assert_eq!(legend(&["--label=agent.kind", "--label=agent.clip"])[..2], expected);
+        let compared = podracer(&[&["runs", "compare"], &runs[..]].concat());
+        let head: Vec<&str> = compared.out.lines().next().unwrap().split_whitespace().collect();
+        assert_eq!(head[..4], ["experiment", "agent.clip", "agent.kind", "runs"]);
+        let (printed, _) = plot(folder, &[runs[0], "--label=agent.knd"]);
+        assert_eq!(printed.code, 2);
+        assert!(printed.err.contains("did you mean `agent.kind`"), "{}", printed.err);
+    }
+}

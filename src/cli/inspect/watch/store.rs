@@ -1,0 +1,226 @@
+//! The runs that a page shows, as far as they are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::thin::{Metrics, Point};
+use crate::cli::inspect::curves::{Along, Curve, Group, Summary, early_end, groups, line};
+use crate::cli::named_runs::{self, DEPTH, compared, find};
+use crate::experiments::is_activity;
+use crate::machine::memory_of_holder;
+use crate::run_directory::{CONFIG, METRICS, RESULT, RunOverview, RunState};
+
+/// Time that is read for at once: what is left is read with the next request.
+const AT_ONCE: Duration = Duration::from_millis(250);
+/// Least time between two looks at the folders.
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// The runs in some folders.
+pub(super) struct Store {
+    /// Runs, and folders of runs.
+    roots: Vec<PathBuf>,
+    runs: BTreeMap<PathBuf, Watched>,
+    /// The runs by their settings, and the settings in which they differ.
+    groups: Vec<Group>,
+    different: BTreeSet<String>,
+    /// Runs that cannot be read, and why.
+    problems: BTreeMap<PathBuf, String>,
+    looked: Option<Instant>,
+}
+
+/// A run, as far as it is read.
+struct Watched {
+    overview: RunOverview,
+    metrics: Metrics,
+    /// Ages and sizes of its files when the overview was read.
+    files: Vec<Option<(SystemTime, u64)>>,
+    /// Bytes of memory of the process that trains it, where one of this machine does.
+    memory: Option<u64>,
+}
+
+impl Store {
+    pub(super) fn new(roots: Vec<PathBuf>) -> Self {
+        Store {
+            roots,
+            runs: BTreeMap::new(),
+            groups: Vec::new(),
+            different: BTreeSet::new(),
+            problems: BTreeMap::new(),
+            looked: None,
+        }
+    }
+
+    /// Looks for new runs and new metrics.
+    pub(super) fn refresh(&mut self) {
+        let now = Instant::now();
+        if self.looked.is_some_and(|looked| now - looked < BETWEEN) {
+            return;
+        }
+        let mut found = BTreeSet::new();
+        for root in &self.roots {
+            find(root, DEPTH, &mut found);
+        }
+        let before = self.runs.len();
+        self.runs.retain(|path, _| found.contains(path));
+        let mut changed = self.runs.len() < before;
+        self.problems.clear();
+        for path in &found {
+            let files = files(path);
+            // A run that is trained changes its state without a file.
+            let known = self
+                .runs
+                .get(path)
+                .is_some_and(|run| run.files == files && run.overview.state != RunState::Running);
+            if known {
+                continue;
+            }
+            changed = true;
+            match named_runs::overview(path) {
+                Ok(overview) => match self.runs.get_mut(path) {
+                    Some(run) => (run.overview, run.files) = (overview, files),
+                    None => {
+                        let metrics = Metrics::default();
+                        let run = Watched { overview, metrics, files, memory: None };
+                        self.runs.insert(path.clone(), run);
+                    }
+                },
+                Err(error) => {
+                    self.problems.insert(path.clone(), format!("{error:#}"));
+                    self.runs.remove(path);
+                }
+            }
+        }
+        if changed {
+            let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
+            (self.groups, self.different) = (groups(&all, &[]), compared(&all));
+        }
+        let runs: Vec<(&PathBuf, &RunOverview)> =
+            self.runs.iter().map(|(path, run)| (path, &run.overview)).collect();
+        let all: Vec<&RunOverview> = runs.iter().map(|(_, run)| *run).collect();
+        for (run, said) in self.groups.iter().flat_map(|group| group.repeated(&all)) {
+            self.problems.insert(runs[run].0.clone(), said);
+        }
+        // With hundreds of runs the look at their folders takes a while itself.
+        let until = Instant::now() + AT_ONCE;
+        for (path, run) in &mut self.runs {
+            let going = run.overview.state == RunState::Running;
+            run.memory = if going { memory_of_holder(&path.join(METRICS)) } else { None };
+            if let Err(error) = run.metrics.read(path, until) {
+                self.problems.insert(path.clone(), format!("{error:#}"));
+            }
+        }
+        self.looked = Some(Instant::now());
+    }
+
+    /// All runs at a glance.
+    pub(super) fn state(&self) -> Value {
+        let Store { groups, different, .. } = self;
+        let run = |(place, run): (usize, &Watched)| {
+            let RunOverview { run: path, experiment, seed, env_steps, mean_return, state, .. } =
+                &run.overview;
+            let state = match state {
+                RunState::Running if run.metrics.progress().1 == 0 => "compiling",
+                state => state.name(),
+            };
+            let value = |key: &String| run.overview.settings.get(key).map_or("-", String::as_str);
+            let settings: BTreeMap<&String, &str> =
+                different.iter().map(|key| (key, value(key))).collect();
+            json!({
+                "path": path,
+                "experiment": experiment,
+                "seed": seed,
+                "env_steps": env_steps,
+                "mean_return": mean_return,
+                "speed": run.overview.env_steps_per_second.or_else(|| run.metrics.speed()),
+                "memory": run.memory,
+                "seconds": run.metrics.seconds(),
+                "state": state,
+                "group": groups.iter().position(|group| group.has(place)),
+                "settings": settings,
+            })
+        };
+        let metrics: BTreeSet<&str> =
+            self.runs.values().flat_map(|run| run.metrics.names()).collect();
+        let (read, length) = self
+            .runs
+            .values()
+            .map(|run| run.metrics.progress())
+            .fold((0, 0), |(read, length), run| (read + run.0, length + run.1));
+        json!({
+            "runs": self.runs.values().enumerate().map(run).collect::<Vec<_>>(),
+            "groups": groups.iter().map(|group| &group.name).collect::<Vec<_>>(),
+            "metrics": metrics,
+            "problems": self.problems,
+            "read": [read, length],
+        })
+    }
+
+    /// The curves of a metric: a line for each group, with a band where it has several runs. Between the ends of `part`, where they are given, it
+    /// has more points, as far as there is time to read them.
+    pub(super) fn curves(
+        &self,
+        metric: &str,
+        (along, part): (Along, Option<[f64; 2]>),
+        summary: Summary,
+    ) -> Value {
+        let runs: Vec<(&PathBuf, &Watched)> = self.runs.iter().collect();
+        let until = Instant::now() + AT_ONCE;
+        let points = |member: &usize| -> Option<((f64, f64), Curve)> {
+            let (path, Watched { metrics, .. }) = runs[*member];
+            let closer = part
+                .and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
+            let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();
+            let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
+            // The end of the run, and not of the part that is looked at.
+            let last = metrics.points(metric).last()?;
+            let curve: Curve = points.map(|point| (at(point), f64::from(point.value))).collect();
+            (!curve.is_empty()).then_some(((last.steps, at(last)), curve))
+        };
+        let of_group = |group: &Group| {
+            let found = group.members.iter().filter_map(points);
+            let (ends, curves): (Vec<(f64, f64)>, Vec<Curve>) = found.unzip();
+            let line = line(&curves, summary);
+            let until = early_end(ends).map(|end| along.place(end));
+            let until = until.map(|end| format!(" ({} runs up to {end})", curves.len()));
+            let name = group.name.clone() + &until.unwrap_or_default();
+            json!({ "name": name, "points": line.points, "band": line.band })
+        };
+        Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
+    }
+
+    /// The shares of the time of a run's threads by activity, 0 to 1, over the seconds of training: by thread, then by activity. Empty for
+    /// a run whose loop is one program.
+    pub(super) fn threads(&self, run: &Path) -> Value {
+        let mut threads: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
+        if let Some(metrics) = self.runs.get(run).map(|run| &run.metrics) {
+            for name in metrics.names() {
+                let Some((thread, activity)) = name.split_once('/') else { continue };
+                if !is_activity(activity) {
+                    continue;
+                }
+                let points = metrics.points(name).iter();
+                let points = points.map(|point| json!([point.seconds, point.value])).collect();
+                threads.entry(thread).or_default().insert(activity, points);
+            }
+        }
+        json!(threads)
+    }
+
+    /// The run in a folder, if it is one that is shown.
+    pub(super) fn run(&self, path: &Path) -> Option<&RunOverview> {
+        self.runs.get(path).map(|run| &run.overview)
+    }
+}
+
+/// Age and size of the files that tell how a run stands.
+fn files(run: &Path) -> Vec<Option<(SystemTime, u64)>> {
+    let file = |name| {
+        let file = fs::metadata(run.join(name)).ok()?;
+        Some((file.modified().ok()?, file.len()))
+    };
+    [CONFIG, METRICS, RESULT].map(file).to_vec()
+}

@@ -1,0 +1,208 @@
+//! `podracer opt` and `podracer diff`: passes over, and differences of, programs given as text.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use anyhow::{Context, Result};
+use podracer_compiler::ir::verify;
+use podracer_compiler::simplify::Group;
+use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
+use podracer_compiler::transform::passes;
+use podracer_compiler::{Func, text};
+
+use crate::cli::console::Console;
+use crate::cli::program::FAILURE;
+use crate::settings::UsageError;
+
+/// Greatest length of a program in bytes.
+const LARGEST: u64 = 1 << 30;
+
+/// Forms in which `podracer opt` prints a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Print {
+    /// The IR, which `podracer opt` reads
+    Ir,
+    /// The IR with the places in the source
+    Located,
+    /// The program as StableHLO
+    Stablehlo,
+}
+
+/// The passes, one per line.
+pub(crate) fn passes_help() -> String {
+    let lines = passes::PASSES.iter().map(|pass| {
+        let form = pass.to_string();
+        format!("  {form:<28}  {}\n", pass.help)
+    });
+    format!(
+        "Passes:\n{}\nPARAMETER is the number of a parameter. Without numbers a pass is about all of them, or all floats.\n\
+         GROUP is one of {}. Without groups `simplify` uses all.",
+        lines.collect::<String>(),
+        Group::ALL.iter().map(|group| group.word()).collect::<Vec<_>>().join(", ")
+    )
+}
+
+pub(crate) fn opt(
+    file: &str,
+    passes: &[String],
+    print: Print,
+    console: &mut Console<'_>,
+) -> Result<u8> {
+    let mut func = read(file)?;
+    for pass in passes {
+        func = passes::run(&func, pass).map_err(|error| UsageError::new(error.to_string()))?;
+        verify(&func).with_context(|| format!("after {pass}"))?;
+    }
+    let mut text = match print {
+        Print::Ir => func.to_string(),
+        Print::Located => format!("{func:#}"),
+        Print::Stablehlo => stablehlo(&func, &ModuleSpec::new(func.name.clone(), &func))?.text,
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    console.print(&text)?;
+    Ok(0)
+}
+
+pub(crate) fn diff(left: &str, right: &str, console: &mut Console<'_>) -> Result<u8> {
+    match text::diff(&read(left)?, &read(right)?) {
+        None => Ok(0),
+        Some(difference) => {
+            console.print(&format!("{difference}\n"))?;
+            Ok(FAILURE)
+        }
+    }
+}
+
+/// The program in a file, or in standard input where the file is `-`.
+fn read(file: &str) -> Result<Func> {
+    // A pipe may be named too: `podracer diff <(..) <(..)`.
+    let (file, read) = match file {
+        "-" => ("standard input", bounded(std::io::stdin())),
+        file => (file, File::open(file).and_then(bounded)),
+    };
+    let problem = match read.map(String::from_utf8) {
+        Err(error) => format!("cannot read {file}: {error}"),
+        Ok(Err(_)) => format!("{file} is no text: it has bytes that are not UTF-8"),
+        Ok(Ok(program)) => match text::parse(&program) {
+            Ok(func) => return Ok(func),
+            Err(error) => format!("{file}:{error}"),
+        },
+    };
+    Err(UsageError::new(problem).into())
+}
+
+/// Reads to the end, which must come before [`LARGEST`].
+fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!("it has more than {LARGEST} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::fake::podracer;
+    use std::fs;
+
+    const SQUARE: &str =
+        "func square(%0: f32[]) -> (f32[]) {\n  %1: f32[] = multiply %0 %0\n  return %1\n}\n";
+
+    /// A folder with the square in a file, and the file's name.
+    fn square() -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("square.pir");
+        fs::write(&file, format!("// A comment.\n{SQUARE}")).unwrap();
+        let name = file.to_str().unwrap().to_owned();
+        (folder, name)
+    }
+
+    #[test]
+    fn without_passes_the_program_is_printed_anew() {
+        let (_folder, file) = square();
+        let printed = podracer(&["opt", &file]);
+        assert_eq!((printed.code, &*printed.out), (0, SQUARE), "{}", printed.err);
+    }
+
+    #[test]
+    fn passes_run_in_order() {
+        let (_folder, file) = square();
+        let passes = ["--pass", "grad", "--pass", "cse", "--pass", "vmap=4"];
+        let printed = podracer(&[&["opt", &file][..], &passes].concat());
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        assert!(printed.out.starts_with("func square(%0: f32[4]) -> (f32[4]) {"));
+    }
+
+    #[test]
+    fn a_program_is_printed_as_stablehlo_or_with_its_places() {
+        let (_folder, file) = square();
+        let printed = podracer(&["opt", &file, "--print", "stablehlo"]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        assert!(printed.out.contains("stablehlo.multiply"), "{}", printed.out);
+        fs::write(&file, SQUARE.replace("%0\n", "%0 loc(\"a.rs\":1:2)\n")).unwrap();
+        let printed = podracer(&["opt", &file, "--print", "located"]);
+        assert!(printed.out.contains("multiply %0 %0 loc(\"a.rs\":1:2)"));
+    }
+
+    #[test]
+    fn mistakes_name_the_file_the_line_and_the_pass() {
+        let (_folder, file) = square();
+        fs::write(&file, SQUARE.replace("multiply", "multipy")).unwrap();
+        let printed = podracer(&["opt", &file]);
+        assert_eq!(printed.code, 2);
+        let expected =
+            format!("error: {file}:2:15: there is no op `multipy`; did you mean `multiply`?\n");
+        assert_eq!(printed.err, expected);
+        fs::write(&file, SQUARE).unwrap();
+        let printed = podracer(&["opt", &file, "--pass", "vmap"]);
+        assert_eq!(printed.code, 2);
+        assert!(printed.err.contains("vmap=SIZE"), "{}", printed.err);
+        fs::write(&file, [0xff]).unwrap();
+        assert!(podracer(&["opt", &file]).err.contains("not UTF-8"));
+        assert_eq!(podracer(&["opt", "no such file"]).code, 2);
+    }
+
+    #[test]
+    fn a_program_is_simplified_by_all_groups_or_by_some() {
+        let (_folder, file) = square();
+        let doubled = "func f(%0: f32[]) -> (f32[]) {\n  %1: f32[] = negate %0\n  %2: f32[] = negate %1\n  return %2\n}\n";
+        fs::write(&file, doubled).unwrap();
+        let simple = "func f(%0: f32[]) -> (f32[]) {\n  return %0\n}\n";
+        for (pass, expected) in
+            [("simplify", simple), ("simplify=shape,algebra", simple), ("simplify=shape", doubled)]
+        {
+            let printed = podracer(&["opt", &file, "--pass", pass]);
+            assert_eq!((printed.code, &*printed.out), (0, expected), "{}", printed.err);
+        }
+        let printed = podracer(&["opt", &file, "--pass", "simplify=algebra,everything"]);
+        assert_eq!(printed.code, 2);
+        assert_eq!(
+            printed.err,
+            "error: simplify[=GROUP,...]: expected one of algebra, select, shape, fold, sink, loops, got `everything`\n"
+        );
+    }
+
+    #[test]
+    fn the_help_has_the_passes() {
+        let printed = podracer(&["opt", "--help"]);
+        assert!(printed.out.contains("transpose[=PARAMETER,...]"), "{}", printed.out);
+    }
+
+    #[test]
+    fn a_difference_is_named_and_is_the_exit_code() {
+        let (folder, file) = square();
+        let other = folder.path().join("other.pir");
+        let renamed = SQUARE.replace("square", "other").replace("%1", "%y");
+        fs::write(&other, renamed).unwrap();
+        let same = podracer(&["diff", &file, other.to_str().unwrap()]);
+        assert_eq!((same.code, &*same.out), (0, ""), "{}", same.err);
+        fs::write(&other, SQUARE.replace("multiply", "add")).unwrap();
+        let different = podracer(&["diff", &file, other.to_str().unwrap()]);
+        assert_eq!(different.code, 1);
+        assert_eq!(different.out, "equation 0 (multiply): the op: multiply against add\n");
+        assert_eq!(podracer(&["diff", &file, "no such file"]).code, 2);
+    }
+}

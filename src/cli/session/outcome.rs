@@ -1,0 +1,50 @@
+//! The result of a training.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The result of a training: `result.json`, which `--json` prints. Times and speeds are the last process's; all else is the
+/// whole training's.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) experiment: String,
+    pub(crate) platform: String,
+    pub(crate) devices: usize,
+    /// Processes that trained together, each on so many devices, where there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) processes: Option<usize>,
+    /// Runs of the program, which took its seconds together, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) together: Option<usize>,
+    pub(crate) seed: u64,
+    /// The iteration from which the last process went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resumed_from_iteration: Option<u64>,
+    pub(crate) env_steps: u64,
+    pub(crate) iterations: u64,
+    pub(crate) calls: u64,
+    pub(crate) episodes: u64,
+    pub(crate) compile_seconds: f64,
+    /// Seconds of all calls, with the recording between them, without evaluations.
+    pub(crate) run_seconds: f64,
+    /// Seconds of the calls of the whole training, in all of its processes.
+    pub(crate) total_seconds: f64,
+    /// Seconds from the start of the process to the end of the first call.
+    pub(crate) first_call_seconds: Option<f64>,
+    /// Speed in environment steps per second, without the first call if there is another.
+    pub(crate) env_steps_per_second: Option<f64>,
+    /// Mean return of the last completed episodes of the training, 100 or more once there are as many.
+    pub(crate) mean_return: Option<f64>,
+    pub(crate) mean_return_episodes: u64,
+    pub(crate) evaluation: BTreeMap<String, f64>,
+    /// Seconds of each thread by activity.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) seconds_of_threads: BTreeMap<String, f64>,
+    /// Restarts of environments after a fault, in the last process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) environment_restarts: Option<usize>,
+    pub(crate) params_sha256: String,
+    pub(crate) interrupted: bool,
+    pub(crate) run_dir: String,
+}
