@@ -15,10 +15,9 @@ use super::inspect::profile::ProfileArguments;
 use super::inspect::report::ReportArguments;
 #[cfg(feature = "plots")]
 use super::inspect::watch::WatchArguments;
+use super::ir::IrCommand;
 use super::ir::check::CheckArguments;
-use super::ir::emit::EmitArguments;
 use super::ir::export::ExportArguments;
-use super::ir::opt;
 use super::launch::LaunchArguments;
 use super::new::NewArguments;
 use super::plugins::PluginsCommand;
@@ -54,37 +53,21 @@ pub(super) enum Command {
     Play(PlayArguments),
     /// Find the line of the source at which a run's numbers stopped being finite
     Explain(ExplainArguments),
-    /// Print the training loop on its way from the source to the device
-    Emit(EmitArguments),
     /// Find the lines of the source that a training's time goes to, on a CPU
     Profile(ProfileArguments),
     /// Find the lines of the source, and the buffers, that take the memory of a training's programs
     Memory(MemoryArguments),
     /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
     Export(ExportArguments),
+    /// Print, transform and compare programs as text
+    Ir {
+        #[command(subcommand)]
+        command: IrCommand,
+    },
     /// Compile the training loop for a machine that is not there, and report on it
     Check(CheckArguments),
     /// Write the job that trains in several processes, on machines of a cluster or by mpirun, and submit it if asked to
     Launch(LaunchArguments),
-    /// Run passes over a program given as the text of the IR, as `podracer emit --stage trace` prints it
-    #[command(after_help = opt::passes_help())]
-    Opt {
-        /// The file; `-` for standard input
-        file: String,
-        /// A pass, see below [repeatable, in order]
-        #[arg(long, value_name = "PASS")]
-        pass: Vec<String>,
-        /// The form in which the result is printed
-        #[arg(long, value_enum, default_value_t = opt::Print::Ir)]
-        print: opt::Print,
-    },
-    /// Compare two programs given as the text of the IR; the exit code is 1 if they differ
-    Diff {
-        /// A file; `-` for standard input
-        left: String,
-        /// The file to compare it with; `-` for standard input
-        right: String,
-    },
     /// Train with different settings for some seconds each, and say which are fastest
     Tune(TuneArguments),
     /// Train with several values of the settings that --set names (`1e-4,1e-3`, `lin:0..1:5` or `log:1e-4..1e-2:8`), and several seeds of

@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|play|explain|profile|memory|plot|report|watch|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|explain|profile|memory|plot|report|watch|runs|cost|serve|ir|export|check|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! Each command has a file with its arguments, and [`command`] lists them. Commands that belong together share a folder: `session` has a
@@ -118,7 +118,7 @@ pub fn run(
         Command::Eval(args) => eval::eval(&args, console, program, interrupt),
         Command::Play(args) => inspect::play::play(&args, console, program, interrupt),
         Command::Explain(args) => inspect::explain::explain(&args, console, program, interrupt),
-        Command::Emit(args) => ir::emit::emit(&args, console, program),
+        Command::Ir { command } => ir::run(&command, console, program),
         Command::Memory(args) => inspect::memory::memory(&args, console, program),
         Command::Profile(args) => inspect::profile::profile(&args, console, program, interrupt),
         Command::Export(args) => ir::export::export(&args, console, program),
@@ -128,8 +128,6 @@ pub fn run(
         Command::Sweep(args) => {
             several::sweep::sweep(&args, started, (console, interrupt), program)
         }
-        Command::Opt { file, pass, print } => ir::opt::opt(&file, &pass, print, console),
-        Command::Diff { left, right } => ir::opt::diff(&left, &right, console),
         Command::Describe { name, json } => {
             describe::describe(&name, json, program.registry, console)
         }
@@ -186,7 +184,7 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
         let kind = cause.downcast_ref::<OutputError>();
         kind.is_some_and(|OutputError(error)| error.kind() == ErrorKind::BrokenPipe)
     };
-    // `podracer emit ... | head` is no failure.
+    // `podracer ir emit ... | head` is no failure.
     if error.chain().any(of_output) {
         return 0;
     }

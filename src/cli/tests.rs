@@ -165,9 +165,9 @@ fn mistakes_have_exit_code_2() {
             "does not divide into agent.minibatches",
         ),
         (&["train", "cartpole-ppo", "--run-dir", run_dir], "holds a run already"),
-        (&["emit", "cartpole-ppo", "--stage", "binary"], "trace, simplified, stablehlo, hlo"),
+        (&["ir", "emit", "cartpole-ppo", "--stage", "binary"], "trace, simplified, stablehlo, hlo"),
         (
-            &["emit", "cartpole-ppo", "--stage", "trace", "--devices", "3"],
+            &["ir", "emit", "cartpole-ppo", "--stage", "trace", "--devices", "3"],
             "does not divide over 3 devices",
         ),
         (&["check", "cartpole-ppo", "--target", "tpu"], "such as tpu:v5e:2x4"),
@@ -187,17 +187,24 @@ fn mistakes_have_exit_code_2() {
 
 #[test]
 fn emit_prints_the_stage() {
-    let printed = podracer(&["emit", "cartpole-ppo", "--stage", "trace", "--devices", "2"]);
+    let printed = podracer(&["ir", "emit", "cartpole-ppo", "--stage", "trace", "--devices", "2"]);
     assert_eq!((printed.code, printed.out.as_str()), (0, "Trace for 2\n"));
-    let printed = podracer(&["emit", "cartpole-ppo", "--stage", "hlo"]);
+    let printed = podracer(&["ir", "emit", "cartpole-ppo", "--stage", "hlo"]);
     assert_eq!(printed.code, 0, "{}", printed.err);
     assert!(
         printed.out.starts_with("HloModule ") && printed.out.contains("ENTRY"),
         "{}",
         printed.out
     );
-    let printed =
-        podracer(&["emit", "cartpole-ppo", "--stage", "hlo", "--set", "xla.xla_no_such_option=1"]);
+    let printed = podracer(&[
+        "ir",
+        "emit",
+        "cartpole-ppo",
+        "--stage",
+        "hlo",
+        "--set",
+        "xla.xla_no_such_option=1",
+    ]);
     assert_eq!(printed.code, 1);
     assert!(printed.err.contains("xla_no_such_option"), "{}", printed.err);
 }
@@ -426,7 +433,7 @@ fn a_program_that_a_file_names_runs_only_with_trust() {
     };
     let of_files: [&[&str]; 5] = [
         &["train", file, "--run-dir", run],
-        &["emit", file, "--stage=trace"],
+        &["ir", "emit", file, "--stage=trace"],
         &["export", file, "--output", output],
         &["check", file, "--target=tpu:v5e:2x2"],
         &["tune", file],
@@ -446,7 +453,7 @@ fn a_program_that_a_file_names_runs_only_with_trust() {
     }
     // What the user says needs no flag.
     for set in ["environment.python=/usr/bin/mine", "environment.python=none"] {
-        let printed = podracer(&["emit", file, "--stage=trace", "--set", set]);
+        let printed = podracer(&["ir", "emit", file, "--stage=trace", "--set", set]);
         assert_eq!(printed.code, 0, "{}", printed.err);
     }
 }

@@ -108,14 +108,19 @@ fn settings_of_any_size_were_traced_until_memory_was_gone() {
             "agent.hidden must name at most 64 layers of 1 to 65536 units each",
         ),
     ] {
-        for command in [&["emit", experiment, "--stage=trace"][..], &["train", experiment]] {
+        for command in [&["ir", "emit", experiment, "--stage=trace"][..], &["train", experiment]] {
             let printed = podracer(&[command, &["--set", set]].concat());
             assert_eq!(printed.code, 2, "--set {set}: {}", printed.err);
             assert!(printed.err.contains(expected), "--set {set}: {}", printed.err);
         }
     }
-    let printed =
-        podracer(&["emit", "cartpole-ppo", "--stage=trace", "--devices=18446744073709551615"]);
+    let printed = podracer(&[
+        "ir",
+        "emit",
+        "cartpole-ppo",
+        "--stage=trace",
+        "--devices=18446744073709551615",
+    ]);
     let expected = "train.devices must be at most 65536 and is 9223372036854775807";
     assert!(printed.code == 2 && printed.err.contains(expected), "{}", printed.err);
 }

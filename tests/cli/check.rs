@@ -1,4 +1,4 @@
-//! `podracer check` and `podracer emit` of loops that are several programs.
+//! `podracer check` and `podracer ir emit` of loops that are several programs.
 
 use serde_json::Value;
 
@@ -59,9 +59,10 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
 #[test]
 fn the_update_that_is_emitted_is_that_of_all_learners() {
     let emitted = |devices: &str| {
-        let output = podracer(&["emit", "cartpole-sebulba-ppo", "--stage=stablehlo", devices])
-            .output()
-            .expect("the program runs");
+        let output =
+            podracer(&["ir", "emit", "cartpole-sebulba-ppo", "--stage=stablehlo", devices])
+                .output()
+                .expect("the program runs");
         (text(&output.stdout), text(&output.stderr))
     };
     let (alone, said) = emitted("--devices=2");

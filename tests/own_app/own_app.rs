@@ -48,7 +48,8 @@ fn an_environment_of_ones_own_is_trained_resumed_and_played() {
     );
     assert!(run(&["eval", "run", "--episodes=3"]).contains("docking-ppo after 4 iterations"));
     assert!(
-        run(&[&["emit", "docking-ppo", "--stage=trace"], &small[..]].concat()).contains("func")
+        run(&[&["ir", "emit", "docking-ppo", "--stage=trace"], &small[..]].concat())
+            .contains("func")
     );
     run(&[&["export", "docking-ppo", "-o", "exported"], &small[..]].concat());
     let tuned = run(&[

@@ -152,7 +152,8 @@ impl Program {
     /// A program that cannot be emitted.
     pub fn emitted(&self, experiment: &str, set: &Changes) -> Result<String> {
         let set = set_arguments(set);
-        let mut arguments = vec!["emit", experiment, "--stage", "stablehlo", "--devices", "1"];
+        let mut arguments =
+            vec!["ir", "emit", experiment, "--stage", "stablehlo", "--devices", "1"];
         arguments.extend(set.iter().map(String::as_str));
         // Warnings about a single device are about no training.
         let output = self.command(&arguments).stderr(Stdio::piped()).output();

@@ -1,4 +1,4 @@
-//! `podracer emit`: prints the training loop on its way from the source to the device.
+//! `podracer ir emit`: prints the training loop on its way from the source to the device.
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -34,7 +34,7 @@ enum EmitStage {
     Hlo,
 }
 
-pub(crate) fn emit(
+pub(super) fn emit(
     args: &EmitArguments,
     console: &mut Console<'_>,
     program: Program<'_>,

@@ -1,9 +1,10 @@
-//! `podracer opt` and `podracer diff`: passes over, and differences of, programs given as text.
+//! `podracer ir opt` and `podracer ir diff`: passes over, and differences of, programs given as text.
 
 use std::fs::File;
 use std::io::{self, Read};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use podracer_compiler::ir::verify;
 use podracer_compiler::simplify::Group;
 use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
@@ -17,10 +18,10 @@ use crate::settings::UsageError;
 /// Greatest length of a program in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Forms in which `podracer opt` prints a program.
+/// Forms in which `podracer ir opt` prints a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Print {
-    /// The IR, which `podracer opt` reads
+enum Print {
+    /// The IR, which `podracer ir opt` reads
     Ir,
     /// The IR with the places in the source
     Located,
@@ -29,7 +30,7 @@ pub(crate) enum Print {
 }
 
 /// The passes, one per line.
-pub(crate) fn passes_help() -> String {
+pub(super) fn passes_help() -> String {
     let lines = passes::PASSES.iter().map(|pass| {
         let form = pass.to_string();
         format!("  {form:<28}  {}\n", pass.help)
@@ -42,18 +43,33 @@ pub(crate) fn passes_help() -> String {
     )
 }
 
-pub(crate) fn opt(
-    file: &str,
-    passes: &[String],
+#[derive(Args, Debug)]
+pub(crate) struct OptArguments {
+    /// The file; `-` for standard input
+    file: String,
+    /// A pass, see below [repeatable, in order]
+    #[arg(long, value_name = "PASS")]
+    pass: Vec<String>,
+    /// The form in which the result is printed
+    #[arg(long, value_enum, default_value_t = Print::Ir)]
     print: Print,
-    console: &mut Console<'_>,
-) -> Result<u8> {
-    let mut func = read(file)?;
-    for pass in passes {
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArguments {
+    /// A file; `-` for standard input
+    left: String,
+    /// The file to compare it with; `-` for standard input
+    right: String,
+}
+
+pub(super) fn opt(args: &OptArguments, console: &mut Console<'_>) -> Result<u8> {
+    let mut func = read(&args.file)?;
+    for pass in &args.pass {
         func = passes::run(&func, pass).map_err(|error| UsageError::new(error.to_string()))?;
         verify(&func).with_context(|| format!("after {pass}"))?;
     }
-    let mut text = match print {
+    let mut text = match args.print {
         Print::Ir => func.to_string(),
         Print::Located => format!("{func:#}"),
         Print::Stablehlo => stablehlo(&func, &ModuleSpec::new(func.name.clone(), &func))?.text,
@@ -65,8 +81,8 @@ pub(crate) fn opt(
     Ok(0)
 }
 
-pub(crate) fn diff(left: &str, right: &str, console: &mut Console<'_>) -> Result<u8> {
-    match text::diff(&read(left)?, &read(right)?) {
+pub(super) fn diff(args: &DiffArguments, console: &mut Console<'_>) -> Result<u8> {
+    match text::diff(&read(&args.left)?, &read(&args.right)?) {
         None => Ok(0),
         Some(difference) => {
             console.print(&format!("{difference}\n"))?;
@@ -77,7 +93,7 @@ pub(crate) fn diff(left: &str, right: &str, console: &mut Console<'_>) -> Result
 
 /// The program in a file, or in standard input where the file is `-`.
 fn read(file: &str) -> Result<Func> {
-    // A pipe may be named too: `podracer diff <(..) <(..)`.
+    // A pipe may be named too: `podracer ir diff <(..) <(..)`.
     let (file, read) = match file {
         "-" => ("standard input", bounded(std::io::stdin())),
         file => (file, File::open(file).and_then(bounded)),
@@ -123,7 +139,7 @@ mod tests {
     #[test]
     fn without_passes_the_program_is_printed_anew() {
         let (_folder, file) = square();
-        let printed = podracer(&["opt", &file]);
+        let printed = podracer(&["ir", "opt", &file]);
         assert_eq!((printed.code, &*printed.out), (0, SQUARE), "{}", printed.err);
     }
 
@@ -131,7 +147,7 @@ mod tests {
     fn passes_run_in_order() {
         let (_folder, file) = square();
         let passes = ["--pass", "grad", "--pass", "cse", "--pass", "vmap=4"];
-        let printed = podracer(&[&["opt", &file][..], &passes].concat());
+        let printed = podracer(&[&["ir", "opt", &file][..], &passes].concat());
         assert_eq!(printed.code, 0, "{}", printed.err);
         assert!(printed.out.starts_with("func square(%0: f32[4]) -> (f32[4]) {"));
     }
@@ -139,11 +155,11 @@ mod tests {
     #[test]
     fn a_program_is_printed_as_stablehlo_or_with_its_places() {
         let (_folder, file) = square();
-        let printed = podracer(&["opt", &file, "--print", "stablehlo"]);
+        let printed = podracer(&["ir", "opt", &file, "--print", "stablehlo"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
         assert!(printed.out.contains("stablehlo.multiply"), "{}", printed.out);
         fs::write(&file, SQUARE.replace("%0\n", "%0 loc(\"a.rs\":1:2)\n")).unwrap();
-        let printed = podracer(&["opt", &file, "--print", "located"]);
+        let printed = podracer(&["ir", "opt", &file, "--print", "located"]);
         assert!(printed.out.contains("multiply %0 %0 loc(\"a.rs\":1:2)"));
     }
 
@@ -151,18 +167,18 @@ mod tests {
     fn mistakes_name_the_file_the_line_and_the_pass() {
         let (_folder, file) = square();
         fs::write(&file, SQUARE.replace("multiply", "multipy")).unwrap();
-        let printed = podracer(&["opt", &file]);
+        let printed = podracer(&["ir", "opt", &file]);
         assert_eq!(printed.code, 2);
         let expected =
             format!("error: {file}:2:15: there is no op `multipy`; did you mean `multiply`?\n");
         assert_eq!(printed.err, expected);
         fs::write(&file, SQUARE).unwrap();
-        let printed = podracer(&["opt", &file, "--pass", "vmap"]);
+        let printed = podracer(&["ir", "opt", &file, "--pass", "vmap"]);
         assert_eq!(printed.code, 2);
         assert!(printed.err.contains("vmap=SIZE"), "{}", printed.err);
         fs::write(&file, [0xff]).unwrap();
-        assert!(podracer(&["opt", &file]).err.contains("not UTF-8"));
-        assert_eq!(podracer(&["opt", "no such file"]).code, 2);
+        assert!(podracer(&["ir", "opt", &file]).err.contains("not UTF-8"));
+        assert_eq!(podracer(&["ir", "opt", "no such file"]).code, 2);
     }
 
     #[test]
@@ -174,10 +190,10 @@ mod tests {
         for (pass, expected) in
             [("simplify", simple), ("simplify=shape,algebra", simple), ("simplify=shape", doubled)]
         {
-            let printed = podracer(&["opt", &file, "--pass", pass]);
+            let printed = podracer(&["ir", "opt", &file, "--pass", pass]);
             assert_eq!((printed.code, &*printed.out), (0, expected), "{}", printed.err);
         }
-        let printed = podracer(&["opt", &file, "--pass", "simplify=algebra,everything"]);
+        let printed = podracer(&["ir", "opt", &file, "--pass", "simplify=algebra,everything"]);
         assert_eq!(printed.code, 2);
         assert_eq!(
             printed.err,
@@ -187,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_help_has_the_passes() {
-        let printed = podracer(&["opt", "--help"]);
+        let printed = podracer(&["ir", "opt", "--help"]);
         assert!(printed.out.contains("transpose[=PARAMETER,...]"), "{}", printed.out);
     }
 
@@ -197,12 +213,12 @@ mod tests {
         let other = folder.path().join("other.pir");
         let renamed = SQUARE.replace("square", "other").replace("%1", "%y");
         fs::write(&other, renamed).unwrap();
-        let same = podracer(&["diff", &file, other.to_str().unwrap()]);
+        let same = podracer(&["ir", "diff", &file, other.to_str().unwrap()]);
         assert_eq!((same.code, &*same.out), (0, ""), "{}", same.err);
         fs::write(&other, SQUARE.replace("multiply", "add")).unwrap();
-        let different = podracer(&["diff", &file, other.to_str().unwrap()]);
+        let different = podracer(&["ir", "diff", &file, other.to_str().unwrap()]);
         assert_eq!(different.code, 1);
         assert_eq!(different.out, "equation 0 (multiply): the op: multiply against add\n");
-        assert_eq!(podracer(&["diff", &file, "no such file"]).code, 2);
+        assert_eq!(podracer(&["ir", "diff", &file, "no such file"]).code, 2);
     }
 }

@@ -33,7 +33,7 @@ case $1 in
       exit 1
     fi
     finish false "$5" 1.5 ;;
-  emit) echo "program of $2 $7" ;;
+  ir) echo "program of $3 $8" ;;
   resume) finish false "$2" 3.0 ;;
   eval)
     mean=1.0; [ "$6" = --sample ] && mean=0.5
@@ -107,11 +107,11 @@ fn a_seed_is_trained_and_evaluated_with_both_policies() {
     assert_eq!(record.processor, "Abacus, 2 cores");
     assert_eq!(record.settings, fake.entry.described.settings);
     let (calls, commands) = fake.calls();
-    assert_eq!(commands, ["describe", "train", "eval", "eval", "emit"]);
+    assert_eq!(commands, ["describe", "train", "eval", "eval", "ir"]);
     assert!(calls.contains("train catch-ppo --seed=3 --run-dir"), "{calls}");
     // What is trained is not trained again: a row with other episodes is evaluated.
     fake.record();
-    assert_eq!(fake.calls().1[5..], ["eval", "eval", "emit"]);
+    assert_eq!(fake.calls().1[5..], ["eval", "eval", "ir"]);
 }
 
 /// One of them fails, with which the command ends with 1.
@@ -128,7 +128,7 @@ fn several_seeds_are_trained_as_one_population() {
     assert_eq!((last.greedy.seed, last.greedy.mean), (1_005, 1.0));
     assert!(problem.contains("-3-to-5"), "{problem}");
     let (calls, commands) = fake.calls();
-    let each = ["eval", "eval", "emit"];
+    let each = ["eval", "eval", "ir"];
     assert_eq!(commands, [&["describe", "train"], &each[..], &each].concat());
     assert!(calls.contains("train catch-ppo --seed=3 --seeds=3 --run-dir"), "{calls}");
 }
@@ -177,7 +177,7 @@ fn a_training_that_was_stopped_goes_on() {
     fake.says("stop");
     assert!(matches!(fake.train(), Ended::Interrupted));
     let record = fake.record();
-    assert_eq!(fake.calls().1, ["describe", "train", "resume", "eval", "eval", "emit"]);
+    assert_eq!(fake.calls().1, ["describe", "train", "resume", "eval", "eval", "ir"]);
     assert_eq!(record.seconds, 3.0, "of both processes");
 }
 
@@ -188,7 +188,7 @@ fn a_training_that_was_killed_before_its_first_checkpoint_begins_anew() {
     let run = fake.driver.runs.join(run);
     fs::create_dir_all(&run).expect("a folder");
     assert_eq!(fake.record().seconds, 1.5);
-    assert_eq!(fake.calls().1, ["describe", "train", "eval", "eval", "emit"]);
+    assert_eq!(fake.calls().1, ["describe", "train", "eval", "eval", "ir"]);
 }
 
 #[test]
