@@ -6,7 +6,6 @@ use super::cost::CostArguments;
 use super::envs::EnvsCommand;
 use super::eval::EvalArguments;
 use super::inspect::explain::ExplainArguments;
-use super::inspect::memory::MemoryArguments;
 use super::inspect::play::PlayArguments;
 #[cfg(feature = "plots")]
 use super::inspect::plot::PlotArguments;
@@ -53,10 +52,8 @@ pub(super) enum Command {
     Play(PlayArguments),
     /// Find the line of the source at which a run's numbers stopped being finite
     Explain(ExplainArguments),
-    /// Find the lines of the source that a training's time goes to, on a CPU
+    /// Find the lines of the source that a training's time goes to, on a CPU, or its memory (--memory)
     Profile(ProfileArguments),
-    /// Find the lines of the source, and the buffers, that take the memory of a training's programs
-    Memory(MemoryArguments),
     /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
     Export(ExportArguments),
     /// Print, transform and compare programs as text

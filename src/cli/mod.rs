@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|play|explain|profile|memory|plot|report|watch|runs|cost|serve|ir|export|check|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|explain|profile|plot|report|watch|runs|cost|serve|ir|export|check|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! Each command has a file with its arguments, and [`command`] lists them. Commands that belong together share a folder: `session` has a
@@ -119,7 +119,6 @@ pub fn run(
         Command::Play(args) => inspect::play::play(&args, console, program, interrupt),
         Command::Explain(args) => inspect::explain::explain(&args, console, program, interrupt),
         Command::Ir { command } => ir::run(&command, console, program),
-        Command::Memory(args) => inspect::memory::memory(&args, console, program),
         Command::Profile(args) => inspect::profile::profile(&args, console, program, interrupt),
         Command::Export(args) => ir::export::export(&args, console, program),
         Command::Launch(args) => launch::launch(&args, console, program),

@@ -129,8 +129,14 @@ fn that_cannot_be_there_is_asked_for_before_compiling() {
 /// The replay takes most of the memory of a training that has one, and all buffers together what XLA says.
 #[test]
 fn the_memory_of_a_program_is_given_to_lines_and_buffers() {
-    let arguments =
-        ["memory", "cartpole-dqn", "--set=agent.capacity=65536", "--devices=1", "--json"];
+    let arguments = [
+        "profile",
+        "--memory",
+        "cartpole-dqn",
+        "--set=agent.capacity=65536",
+        "--devices=1",
+        "--json",
+    ];
     let output = command(&arguments).output().expect("the program runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let memory: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a JSON object");

@@ -1,4 +1,4 @@
-//! `podracer memory`: the memory that the programs of a training take at their peaks, by line of the source and by buffer.
+//! `podracer profile --memory`: the memory that the programs of a training take at their peaks, by line of the source and by buffer.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,52 +6,41 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::Args;
 use podracer_runtime::{Executable, LiveBuffer, MemoryStats, OptionValue};
 use serde_json::{Value, json};
 
-use crate::cli::arguments::ExperimentArguments;
 use crate::cli::console::Console;
-use crate::cli::program::Program;
 use crate::cli::session::ready::Ready;
 use crate::format::{aligned, bytes, plural};
 use crate::sources::Sources;
 use crate::training::LoopModule;
 
-#[derive(Args, Debug)]
-pub(crate) struct MemoryArguments {
-    #[command(flatten)]
-    experiment: ExperimentArguments,
-    /// Lines and buffers that are shown of each program, the largest first
-    #[arg(long, value_name = "NUMBER", default_value_t = 12)]
-    lines: usize,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
+/// Lines and buffers that are shown of each program, unless the user names another number.
+const LINES: usize = 12;
 
-pub(crate) fn memory(
-    args: &MemoryArguments,
+/// Prints the memory of a training's programs, as one JSON object or with so many `lines` for each.
+pub(super) fn memory(
+    ready: &Ready,
+    (lines, json): (Option<usize>, bool),
     console: &mut Console<'_>,
-    program: Program<'_>,
 ) -> Result<u8> {
-    let settings =
-        program.registry.load(&args.experiment.experiment, &args.experiment.overrides())?;
-    let ready = Ready::new(settings, console, program)?;
     let folder = tempfile::tempdir().context("cannot make a folder for what XLA writes")?;
     let dump = OptionValue::String(folder.path().display().to_string());
     let compiled = ready.executables(&[("xla_dump_to".to_owned(), dump)])?;
     let programs =
         compiled.iter().map(|(one, executable)| Peak::of(one, executable, folder.path()));
     let programs = programs.collect::<Result<Vec<_>>>()?;
-    console.print(&match args.json {
+    console.print(&match json {
         true => {
             let programs: Vec<Value> = programs.iter().map(Peak::json).collect();
             let experiment = &ready.settings.experiment;
             let all = json!({ "experiment": experiment, "programs": programs });
             serde_json::to_string_pretty(&all)? + "\n"
         }
-        false => programs.iter().map(|one| one.text(args.lines)).collect::<Vec<_>>().join("\n"),
+        false => {
+            let lines = lines.unwrap_or(LINES);
+            programs.iter().map(|one| one.text(lines)).collect::<Vec<_>>().join("\n")
+        }
     })?;
     Ok(0)
 }

@@ -3,7 +3,7 @@
 #[cfg(feature = "plots")]
 mod curves;
 pub(super) mod explain;
-pub(super) mod memory;
+mod memory;
 pub(super) mod play;
 #[cfg(feature = "plots")]
 pub(super) mod plot;

@@ -1,4 +1,4 @@
-//! `podracer profile`: where the time of a training goes, by line of its source.
+//! `podracer profile`: where the time of a training goes, by line of its source. `--memory` is in `memory.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::memory::memory;
 use crate::cli::arguments::ExperimentArguments;
 use crate::cli::console::Console;
 use crate::cli::processes::{self, LARGEST};
@@ -32,6 +33,8 @@ use crate::sources::Sources;
 
 /// Time between two looks at all threads.
 const EVERY: Duration = Duration::from_millis(5);
+/// Lines that are shown, unless the user names another number.
+const LINES: usize = 20;
 /// The environment variable of the folder for temporary files.
 const TEMPORARY: &str = "TMPDIR";
 /// Files of what the training prints.
@@ -42,12 +45,15 @@ const ERR: &str = "err";
 pub(crate) struct ProfileArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
+    /// Find the lines, and the buffers, that take the memory of the programs instead; nothing is run
+    #[arg(long, conflicts_with_all = ["seconds", "folded", "trace"])]
+    memory: bool,
     /// Seconds for which the training is sampled, after a first call
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     seconds: f64,
-    /// Lines that are shown, those that take most first
-    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
-    lines: usize,
+    /// Lines that are shown, those that take most first; with --memory of each program, and as many buffers [default: 20, or 12 with --memory]
+    #[arg(long, value_name = "NUMBER")]
+    lines: Option<usize>,
     /// Write folded stacks, of which programs such as inferno and flamegraph.pl make a flame graph
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
@@ -76,6 +82,9 @@ pub(crate) fn profile(
     let settings =
         program.registry.load(&args.experiment.experiment, &args.experiment.overrides())?;
     let ready = Ready::new(settings, console, program)?;
+    if args.memory {
+        return memory(&ready, (args.lines, args.json), console);
+    }
     if ready.client.platform() != "cpu" {
         let problem = format!(
             "the training would run on `{}`: a profile is taken on a CPU, with --set train.platform=cpu",
@@ -123,7 +132,7 @@ pub(crate) fn profile(
     };
     console.print(&match args.json {
         true => serde_json::to_string_pretty(&summary.json())? + "\n",
-        false => summary.text(args.lines),
+        false => summary.text(args.lines.unwrap_or(LINES)),
     })?;
     Ok(0)
 }
