@@ -67,7 +67,7 @@ struct ExportArguments {
     /// The kind of file or folder
     #[arg(long, value_enum, default_value_t = Kind::Csv)]
     to: Kind,
-    /// The file or folder to write [default: metrics.csv, metrics.parquet, wandb, mlruns]
+    /// The file or folder to write [default: metrics.csv or wandb]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -76,12 +76,8 @@ struct ExportArguments {
 enum Kind {
     /// A file with a row for each line of the metrics
     Csv,
-    /// The same table as Parquet
-    Parquet,
     /// A folder for each run, which `wandb sync` uploads
     Wandb,
-    /// A folder of MLflow's: `mlflow ui --backend-store-uri FOLDER`
-    Mlflow,
 }
 
 pub(super) fn runs(args: &RunsArguments, console: &mut Console<'_>) -> Result<u8> {
@@ -225,9 +221,7 @@ fn export(args: &ExportArguments, console: &mut Console<'_>) -> Result<u8> {
     type Write = fn(&[PathBuf], &Path) -> Result<Vec<Written>>;
     let (name, write): (_, Write) = match args.to {
         Kind::Csv => ("metrics.csv", tables::csv),
-        Kind::Parquet => ("metrics.parquet", tables::parquet),
         Kind::Wandb => ("wandb", tables::wandb),
-        Kind::Mlflow => ("mlruns", tables::mlflow),
     };
     let runs = folders_of(&args.runs, console)?;
     for Written { path, advice } in write(&runs, args.output.as_deref().unwrap_or(Path::new(name)))?

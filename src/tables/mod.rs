@@ -1,9 +1,7 @@
-//! The metrics of runs as other programs read them: CSV, Parquet, and the folders of Weights & Biases and of MLflow.
+//! The metrics of runs as other programs read them: CSV, and the folders of Weights & Biases.
 
 mod columns;
 mod csv;
-mod mlflow;
-mod parquet;
 mod wandb;
 
 use std::path::{Path, PathBuf};
@@ -15,8 +13,6 @@ use sha2::{Digest, Sha256};
 use crate::run_directory::{RunDirectory, RunOverview, RunState, Series};
 
 pub(crate) use csv::write as csv;
-pub(crate) use mlflow::write as mlflow;
-pub(crate) use parquet::write as parquet;
 pub(crate) use wandb::write as wandb;
 
 /// A run and its metrics.

@@ -1,6 +1,6 @@
-"""Reads what `podracer runs export` wrote by the packages that it is for, and prints it as JSON.
+"""Reads what `podracer runs export` wrote by the package that it is for, and prints it as JSON.
 
-Arguments: the folder with metrics.parquet, mlruns and wandb, and the metric.
+Arguments: the folder with wandb, and the metric.
 """
 
 import glob
@@ -13,27 +13,6 @@ import threading
 
 folder, metric = sys.argv[1:]
 os.chdir(folder)
-
-
-def parquet():
-    import pyarrow.parquet
-
-    rows = pyarrow.parquet.read_table("metrics.parquet").to_pylist()
-    return [[row["run"], row["iteration"], row[metric]] for row in rows if row[metric] is not None]
-
-
-def mlflow():
-    os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
-    from mlflow.tracking import MlflowClient
-
-    client = MlflowClient("file:" + os.path.abspath("mlruns"))
-    rows = []
-    for experiment in client.search_experiments(filter_string="name != 'Default'"):
-        for run in client.search_runs([experiment.experiment_id]):
-            assert run.info.status == "FINISHED" and run.data.params["agent.kind"] == "ppo", run
-            history = client.get_metric_history(run.info.run_id, metric)
-            rows += [[run.info.run_name, point.step, point.value] for point in history]
-    return rows
 
 
 def wandb():
@@ -83,4 +62,4 @@ def wandb():
     return [[names[run], step, value] for run, step, value in rows]
 
 
-print(json.dumps({read.__name__: sorted(read()) for read in (parquet, mlflow, wandb)}))
+print(json.dumps(sorted(wandb())))
