@@ -48,7 +48,7 @@ pub(crate) struct PlayArguments {
     /// Seed of the episodes, those of `podracer eval --episodes=1` with the same seed
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Write the pictures to this file, with a name that ends in .gif, .png (animated) or .y4m (for video encoders), and show none; in .txt, the last state as text, such as a routed board; `-` is standard output, as .y4m
+    /// Write the pictures to this file, with a name that ends in .gif or .y4m (for video encoders), and show none; in .txt, the last state as text, such as a routed board; `-` is standard output, as .y4m
     #[arg(short, long, visible_alias = "gif", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Pixels of the longer side that small pictures are scaled up to in a file

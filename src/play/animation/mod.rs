@@ -1,6 +1,5 @@
-//! Moving pictures as files: GIF, animated PNG, and YUV4MPEG2 for video encoders; and the text of the last state.
+//! Moving pictures as files: GIF, and YUV4MPEG2 for video encoders and the page of `podracer watch`; and the text of the last state.
 
-mod apng;
 mod gif;
 mod text;
 mod y4m;
@@ -11,7 +10,6 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 
 use super::Picture;
-use apng::Apng;
 use gif::Gif;
 use text::Text;
 use y4m::Y4m;
@@ -21,8 +19,6 @@ use y4m::Y4m;
 pub enum Format {
     /// Animated GIF, of at most 256 colours a picture.
     Gif,
-    /// Animated PNG, with an ending of `.png`.
-    Png,
     /// YUV4MPEG2 for video encoders.
     Y4m,
     /// The text of the last state, of an environment that has one.
@@ -31,7 +27,7 @@ pub enum Format {
 
 impl Format {
     /// The endings of files, for the user.
-    pub const ENDINGS: &str = ".gif, .png, .y4m or .txt, or be `-`";
+    pub const ENDINGS: &str = ".gif, .y4m or .txt, or be `-`";
 
     /// The format of a file by the ending of its name; `None` for another ending. It is YUV4MPEG2 for `-`, standard output.
     #[must_use]
@@ -41,7 +37,6 @@ impl Format {
         }
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "gif" => Some(Format::Gif),
-            "png" => Some(Format::Png),
             "y4m" => Some(Format::Y4m),
             "txt" => Some(Format::Text),
             _ => None,
@@ -109,7 +104,6 @@ impl<'a> Animation<'a> {
             self.size = size;
             self.film = Some(match self.format {
                 Format::Gif => Box::new(Gif::begin(to, &look)?),
-                Format::Png => Box::new(Apng::begin(to, &look)?),
                 Format::Y4m => Box::new(Y4m::begin(to, &look)?),
                 Format::Text => Box::new(Text::begin(to)),
             });
@@ -191,27 +185,12 @@ mod tests {
     fn pictures_that_are_no_animation_are_refused() {
         let one = Picture { height: 1, width: 1, pixels: vec![[0; 3]], text: None };
         let other = Picture { height: 1, width: 2, pixels: vec![[0; 3]; 2], text: None };
-        for format in [Format::Gif, Format::Png, Format::Y4m] {
+        for format in [Format::Gif, Format::Y4m] {
             let refused =
                 |pictures: &[Picture]| written(pictures, format, 10.0).unwrap_err().to_string();
             assert_eq!(refused(&[]), "there is no picture to write");
             let both = [one.clone(), other.clone()];
             assert_eq!(refused(&both), "the pictures have different sizes");
-        }
-    }
-
-    #[test]
-    fn an_animated_png_has_every_colour_as_it_is() {
-        let bytes = written(&two(), Format::Png, 25.0).unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
-        assert_eq!(reader.info().animation_control().unwrap().num_frames, 2);
-        for colour in [[250, 0, 0], [0, 250, 10]] {
-            let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-            let frame = reader.next_frame(&mut pixels).unwrap();
-            assert_eq!((frame.width, frame.height), (160, 320));
-            assert!(pixels.as_chunks::<3>().0.iter().all(|pixel| *pixel == colour));
-            let control = reader.info().frame_control().unwrap();
-            assert_eq!((control.delay_num, control.delay_den), (40, 1000));
         }
     }
 
@@ -244,7 +223,7 @@ mod tests {
     fn the_ending_of_a_name_is_the_format() {
         let of = |name: &str| Format::of(Path::new(name));
         assert_eq!(of("a.GIF"), Some(Format::Gif));
-        assert_eq!([of("a.b.png"), of("a.y4m")], [Some(Format::Png), Some(Format::Y4m)]);
-        assert_eq!([of("a.mp4"), of("gif")], [None; 2]);
+        assert_eq!([of("a.b.txt"), of("a.y4m")], [Some(Format::Text), Some(Format::Y4m)]);
+        assert_eq!([of("a.png"), of("gif")], [None; 2]);
     }
 }

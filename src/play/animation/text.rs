@@ -20,7 +20,7 @@ impl<W: Write> Text<W> {
 
 impl<W: Write> Film for Text<W> {
     fn add(&mut self, picture: &Picture) -> Result<()> {
-        let missing = "the environment has no text (`Environment::text`), only pictures: write a .gif, .png or .y4m";
+        let missing = "the environment has no text (`Environment::text`), only pictures: write a .gif or .y4m";
         self.last = Some(picture.text.clone().context(missing)?);
         Ok(())
     }
