@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args, Parser};
+use serde_json::Value;
 
 use super::console::Console;
 use super::numbers::at_least_one;
@@ -80,12 +81,24 @@ impl Launched {
 }
 
 /// A program that starts processes.
-#[derive(Clone, Copy)]
-enum Engine {
-    Slurm,
-    Kubernetes,
-    Mpirun,
+struct Engine {
+    /// The job's text, with a name between two `@` for each value. A line whose value is missing is left out.
+    template: &'static str,
+    /// Ending of the job's file.
+    ending: &'static str,
+    /// The command that submits the file.
+    submits: &'static [&'static str],
 }
+
+const SLURM: Engine =
+    Engine { template: include_str!("slurm.sh"), ending: "sbatch", submits: &["sbatch"] };
+const KUBERNETES: Engine = Engine {
+    template: include_str!("kubernetes.yaml"),
+    ending: "yaml",
+    submits: &["kubectl", "apply", "-f"],
+};
+const MPIRUN: Engine =
+    Engine { template: include_str!("mpirun.sh"), ending: "sh", submits: &["sh"] };
 
 /// A job, before it is written down.
 struct Job<'a> {
@@ -119,8 +132,7 @@ pub(super) fn launch(
         )
         .into());
     }
-    let engine = args.engine();
-    if let Engine::Kubernetes = engine {
+    if args.kubernetes {
         check_in_container(run, args.volume.is_some())?;
     }
     // Mistakes are told now, and not when the job runs.
@@ -133,28 +145,14 @@ pub(super) fn launch(
         directory: &directory,
         run,
     };
-    let ending = match engine {
-        Engine::Slurm => "sbatch",
-        Engine::Kubernetes => "yaml",
-        Engine::Mpirun => "sh",
-    };
-    let path = args.output.clone().unwrap_or_else(|| run.with_added_extension(ending));
-    let text = match engine {
-        Engine::Slurm => job.slurm(),
-        Engine::Kubernetes => job.kubernetes(),
-        Engine::Mpirun => job.mpirun(),
-    };
+    let engine = args.engine();
+    let path = args.output.clone().unwrap_or_else(|| run.with_added_extension(engine.ending));
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
     }
-    write_whole(&path, text.as_bytes())?;
-    let submits: &[&str] = match engine {
-        Engine::Slurm => &["sbatch"],
-        Engine::Kubernetes => &["kubectl", "apply", "-f"],
-        Engine::Mpirun => &["sh"],
-    };
-    submitted(&path, submits, args.submit, console)
+    write_whole(&path, filled(engine.template, |name| job.value(name)).as_bytes())?;
+    submitted(&path, engine.submits, args.submit, console)
 }
 
 /// Checks the run directory of a job of Kubernetes: a container has a working folder of its own.
@@ -185,11 +183,21 @@ impl LaunchArguments {
 
     fn engine(&self) -> Engine {
         match (self.slurm, self.kubernetes) {
-            (true, _) => Engine::Slurm,
-            (_, true) => Engine::Kubernetes,
-            _ => Engine::Mpirun,
+            (true, _) => SLURM,
+            (_, true) => KUBERNETES,
+            _ => MPIRUN,
         }
     }
+}
+
+/// The lines of a template with their values.
+fn filled(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let part = |(index, part): (usize, &str)| match index % 2 {
+        0 => Some(part.to_owned()),
+        _ => value(part),
+    };
+    let line = |line: &str| line.split('@').enumerate().map(part).collect::<Option<String>>();
+    template.lines().filter_map(line).map(|line| line + "\n").collect()
 }
 
 impl Job<'_> {
@@ -199,128 +207,46 @@ impl Job<'_> {
         self.arguments.words().chain(resume.then(|| "--resume".to_owned()))
     }
 
-    /// The training's command for a shell.
-    fn command(&self) -> String {
-        let program = [self.executable.display().to_string()].into_iter();
-        program.chain(self.words()).map(|one| word(&one)).collect::<Vec<_>>().join(" ")
-    }
-
-    fn slurm(&self) -> String {
-        let Job { arguments, experiment, directory, run, .. } = self;
-        let cores = arguments
-            .cores
-            .map_or_else(String::new, |cores| format!("#SBATCH --cpus-per-task={cores}\n"));
-        format!(
-            "#!/bin/bash\n\
-             # A training of {processes} processes. Slurm starts it again where a machine was lost, and it goes on from its last checkpoint.\n\
-             #SBATCH --job-name={experiment}\n\
-             #SBATCH --ntasks={processes}\n\
-             {cores}\
-             #SBATCH --requeue\n\
-             #SBATCH --open-mode=append\n\
-             #SBATCH --output={printed}\n\
-             set -euo pipefail\n\
-             cd {directory}\n\
-             # For MPICH: --mpi=pmi2.\n\
-             exec srun --mpi=pmix {command}\n",
-            processes = arguments.processes,
-            printed = word(&format!("{}.out", run.display())),
-            directory = word(&directory.display().to_string()),
-            command = self.command(),
-        )
-    }
-
-    fn mpirun(&self) -> String {
-        let Job { arguments, directory, .. } = self;
-        let hostfile = arguments.hostfile.as_ref().map_or_else(String::new, |file| {
-            format!(" --hostfile {}", word(&file.display().to_string()))
-        });
-        let cores =
-            arguments.cores.map_or_else(String::new, |cores| format!(" --map-by slot:PE={cores}"));
-        format!(
-            "#!/bin/sh\n\
-             # A training of {processes} processes. Run again, it goes on from its last checkpoint.\n\
-             set -eu\n\
-             cd {directory}\n\
-             exec mpirun -n {processes}{cores}{hostfile} {command}\n",
-            processes = arguments.processes,
-            directory = word(&directory.display().to_string()),
-            command = self.command(),
-        )
-    }
-
-    fn kubernetes(&self) -> String {
-        let Job { arguments, experiment, run, .. } = self;
-        let processes = arguments.processes;
-        let text = |text: &str| serde_json::Value::from(text).to_string();
-        let image = text(arguments.image.as_deref().unwrap_or_default());
-        let command = ["mpirun".to_owned(), "-n".to_owned(), processes.to_string()];
-        let command = command.into_iter().chain(["podracer".to_owned()]).chain(self.words());
-        let command: Vec<String> = command.map(|word| text(&word)).collect();
-        let folder = run.parent().unwrap_or(Path::new("/"));
-        let mount = text(&folder.display().to_string());
-        let (volume, mounts) = match arguments.volume.as_deref().map(text) {
-            None => (String::new(), String::new()),
-            Some(claim) => (
-                format!(
-                    r"          volumes:
-            - name: runs
-              persistentVolumeClaim:
-                claimName: {claim}
-"
-                ),
-                format!(
-                    r"              volumeMounts:
-                - name: runs
-                  mountPath: {mount}
-"
-                ),
-            ),
-        };
-        let cores = arguments.cores.map_or_else(String::new, |cores| {
-            format!(
-                r"              resources:
-                limits:
-                  cpu: {cores}
-"
-            )
-        });
-        // The launcher starts `mpirun` and trains nothing; each worker has one process.
-        format!(
-            r"# A training of {processes} processes. A launcher that is started again goes on from the last checkpoint.
-apiVersion: kubeflow.org/v2beta1
-kind: MPIJob
-metadata:
-  name: {name}
-spec:
-  slotsPerWorker: 1
-  runPolicy:
-    backoffLimit: 100
-    cleanPodPolicy: Running
-  mpiReplicaSpecs:
-    Launcher:
-      replicas: 1
-      restartPolicy: OnFailure
-      template:
-        spec:
-          containers:
-            - name: launcher
-              image: {image}
-              command: [{command}]
-    Worker:
-      replicas: {processes}
-      restartPolicy: OnFailure
-      template:
-        spec:
-          containers:
-            - name: worker
-              image: {image}
-{cores}{mounts}{volume}",
+    /// A value of a template: as a shell reads it in the scripts, and as YAML in the job of Kubernetes.
+    fn value(&self, name: &str) -> Option<String> {
+        let &Job { arguments, experiment, executable, directory, run } = self;
+        let LaunchArguments { processes, cores, image, volume, hostfile, .. } = arguments;
+        let shell = |path: &Path| word(&path.display().to_string());
+        let yaml = |text: &str| Value::from(text).to_string();
+        match name {
+            "processes" => Some(processes.to_string()),
+            "cores" => cores.map(|cores| cores.to_string()),
+            "experiment" => Some(experiment.to_owned()),
+            "printed" => Some(word(&format!("{}.out", run.display()))),
+            "directory" => Some(shell(directory)),
+            "command" => {
+                let words = self.words().map(|one| word(&one));
+                Some([shell(executable)].into_iter().chain(words).collect::<Vec<_>>().join(" "))
+            }
+            "options" => {
+                let cores = cores.map(|cores| format!(" --map-by slot:PE={cores}"));
+                let hostfile = hostfile.as_ref().map(|file| format!(" --hostfile {}", shell(file)));
+                Some(cores.unwrap_or_default() + &hostfile.unwrap_or_default())
+            }
             // Letters of the lower case, digits and `-`, as Kubernetes wants them.
-            name =
-                text(&experiment.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")),
-            command = command.join(", "),
-        )
+            "name" => {
+                let other = |c: char| !c.is_ascii_alphanumeric();
+                Some(yaml(&experiment.to_lowercase().replace(other, "-")))
+            }
+            "image" => image.as_deref().map(yaml),
+            "words" => {
+                let number = processes.to_string();
+                let first = ["mpirun", "-n", &number, "podracer"].map(yaml).into_iter();
+                let words = first.chain(self.words().map(|word| yaml(&word)));
+                Some(format!("[{}]", words.collect::<Vec<_>>().join(", ")))
+            }
+            "claim" => volume.as_deref().map(yaml),
+            "mount" => {
+                let folder = run.parent().unwrap_or(Path::new("/"));
+                volume.as_ref().map(|_| yaml(&folder.display().to_string()))
+            }
+            _ => unreachable!("no template has another name: {name}"),
+        }
     }
 }
 
