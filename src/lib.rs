@@ -30,8 +30,6 @@ mod chart;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cli")]
-mod cost;
-#[cfg(feature = "cli")]
 pub mod disco;
 pub mod evaluation;
 #[cfg(feature = "cli")]

@@ -1,18 +1,19 @@
-//! `podracer cost`: what frames cost, by a run's speed or a given one.
+//! `podracer cost`: the price of frames, by their speed, machines and prices, as SEED (Espeholt et al. 2020, section 4.4) compares systems.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::console::Console;
 use super::program::Program;
-use crate::cost::{Cost, PRICES, Used};
 use crate::loading::Overrides;
 use crate::run_directory::{RunDirectory, RunOverview};
 use crate::settings::UsageError;
+
+/// Dollars of an hour of what SEED's experiments ran on, by Table 3 (September 2019).
+const PRICES: [(&str, f64); 3] = [("cpu", 0.0475), ("p100", 1.46), ("tpu-v3-core", 1.0)];
 
 #[derive(Args, Debug)]
 pub(super) struct CostArguments {
@@ -36,6 +37,53 @@ pub(super) struct CostArguments {
     json: bool,
 }
 
+/// The price of frames, which `--json` prints.
+#[derive(Serialize)]
+struct Cost {
+    frames: f64,
+    frames_per_second: f64,
+    hours: f64,
+    used: Vec<Used>,
+    dollars: f64,
+}
+
+/// Machines of one kind that are used all of the time.
+#[derive(Serialize)]
+struct Used {
+    name: String,
+    count: f64,
+    /// Dollars of one of them for an hour.
+    #[serde(skip)]
+    price: f64,
+    dollars_per_hour: f64,
+    dollars: f64,
+}
+
+impl Cost {
+    /// The price of frames on machines, each with its name, its number and the dollars of one for an hour.
+    fn of(frames: f64, frames_per_second: f64, machines: &[(&str, f64, f64)]) -> Self {
+        let hours = frames / frames_per_second / 3600.0;
+        let used = |&(name, count, price): &(&str, f64, f64)| {
+            let (name, dollars_per_hour) = (name.to_owned(), count * price);
+            Used { name, count, price, dollars_per_hour, dollars: dollars_per_hour * hours }
+        };
+        let used: Vec<Used> = machines.iter().map(used).collect();
+        let dollars = used.iter().map(|one| one.dollars).sum();
+        Cost { frames, frames_per_second, hours, used, dollars }
+    }
+
+    fn text(&self) -> String {
+        let line = |Used { name, count, price, dollars, .. }: &Used| {
+            format!("{count:>8} {name:<14} at ${price:.4} an hour   ${dollars:.2}\n")
+        };
+        let Cost { frames, frames_per_second, hours, used, dollars } = self;
+        used.iter().map(line).collect::<String>()
+            + &format!(
+                "{frames:.3e} frames at {frames_per_second:.0} frames/s take {hours:.2} hours and cost ${dollars:.2}\n"
+            )
+    }
+}
+
 pub(super) fn cost(
     args: &CostArguments,
     console: &mut Console<'_>,
@@ -52,26 +100,26 @@ pub(super) fn cost(
         (None, None) => unreachable!("one of them is required"),
     };
     let prices = args.price.iter().map(|text| pair("--price", text)).collect::<Result<Vec<_>>>()?;
-    let used = args.used.iter().map(|text| {
-        let (name, count) = pair("--use", text)?;
-        let given = prices.iter().find(|(known, _)| *known == name).map(|(_, price)| *price);
-        let known = PRICES.into_iter().find(|(known, _)| *known == name).map(|(_, price)| price);
-        let price = given.or(known).ok_or_else(|| {
-            UsageError::new(format!(
-                "--use {text}: give the dollars of an hour with --price {name}=DOLLARS"
-            ))
-        })?;
-        Ok(Used { name: name.to_owned(), count, price })
-    });
-    let cost = Cost { used: used.collect::<Result<_>>()?, frames_per_second };
+    let counts = args.used.iter().map(|text| pair("--use", text)).collect::<Result<Vec<_>>>()?;
     if let Some((name, _)) =
-        prices.iter().find(|(name, _)| cost.used.iter().all(|one| one.name != *name))
+        prices.iter().find(|(name, _)| counts.iter().all(|(used, _)| used != name))
     {
         let problem =
             format!("--price {name}: nothing of that name is used, which --use {name}=COUNT says");
         return Err(UsageError::new(problem).into());
     }
-    console.print(&if args.json { as_json(&cost, frames)? } else { as_text(&cost, frames) })?;
+    let machine = |&(name, count): &(_, f64)| {
+        let price = prices.iter().chain(&PRICES).find(|(known, _)| *known == name);
+        let problem = || {
+            UsageError::new(format!(
+                "--use {name}={count}: give the dollars of an hour with --price {name}=DOLLARS"
+            ))
+        };
+        Ok((name, count, price.ok_or_else(problem)?.1))
+    };
+    let machines = counts.iter().map(machine).collect::<Result<Vec<_>>>()?;
+    let cost = Cost::of(frames, frames_per_second, &machines);
+    console.print(&if args.json { serde_json::to_string(&cost)? + "\n" } else { cost.text() })?;
     Ok(0)
 }
 
@@ -107,44 +155,10 @@ fn speed(run: &Path, program: Program<'_>) -> Result<f64> {
     Ok(steps * frames as f64)
 }
 
-fn as_json(cost: &Cost, frames: f64) -> Result<String> {
-    let used: Vec<Value> = (cost.used.iter())
-        .map(|one| {
-            json!({
-                "name": one.name, "count": one.count, "dollars_per_hour": one.per_hour(),
-                "dollars": one.per_hour() * cost.hours(frames),
-            })
-        })
-        .collect();
-    let all = json!({
-        "frames": frames, "frames_per_second": cost.frames_per_second, "hours": cost.hours(frames), "used": used,
-        "dollars": cost.dollars(frames),
-    });
-    Ok(serde_json::to_string(&all)? + "\n")
-}
-
-fn as_text(cost: &Cost, frames: f64) -> String {
-    let mut text = String::new();
-    for one in &cost.used {
-        let dollars = one.per_hour() * cost.hours(frames);
-        let _ = writeln!(
-            text,
-            "{:>8} {:<14} at ${:.4} an hour   ${dollars:.2}",
-            one.count, one.name, one.price
-        );
-    }
-    let _ = writeln!(
-        text,
-        "{frames:.3e} frames at {:.0} frames/s take {:.2} hours and cost ${:.2}",
-        cost.frames_per_second,
-        cost.hours(frames),
-        cost.dollars(frames)
-    );
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::cli::fake::podracer;
 
@@ -182,16 +196,45 @@ mod tests {
 
     #[test]
     fn the_text_has_the_dollars_of_each_part() {
-        let machines = |name: &str, count, price| Used { name: name.to_owned(), count, price };
-        let used = vec![machines("cpu", 44.0, 0.0475), machines("p100", 1.0, 1.46)];
-        let cost = Cost { used, frames_per_second: 19e3 };
-        let text = as_text(&cost, 1e9);
+        let cost = Cost::of(1e9, 19e3, &[("cpu", 44.0, 0.0475), ("p100", 1.0, 1.46)]);
+        let text = cost.text();
         assert!(text.contains("44 cpu") && text.contains("$30.56"), "{text}");
         assert!(
             text.ends_with("1.000e9 frames at 19000 frames/s take 14.62 hours and cost $51.90\n"),
             "{text}"
         );
-        let json: Value = serde_json::from_str(&as_json(&cost, 1e9).unwrap()).unwrap();
-        assert!((json["dollars"].as_f64().unwrap() - 51.90).abs() < 0.01, "{json}");
+    }
+
+    /// Tables 4, 5 and 12 of SEED: whole dollars of a billion frames, by CPUs, accelerators and a speed that is rounded to a unit. Table
+    /// 4 has 25 dollars for one more entry, 104 CPUs and two cores at 74,000 frames a second, which its own speed does not give.
+    #[test]
+    fn a_billion_frames_cost_what_the_tables_of_seed_say() {
+        let (p100, tpu) = (PRICES[1], PRICES[2]);
+        let dollars = |cpus, (accelerator, price), number, speed| {
+            Cost::of(1e9, speed, &[("cpu", cpus, PRICES[0].1), (accelerator, number, price)])
+                .dollars
+        };
+        for (cpus, accelerator, number, speed, unit, table) in [
+            (176.0, p100, 1.0, 30e3, 1e3, 90.0),
+            (130.0, p100, 1.0, 16.5e3, 100.0, 128.0),
+            (100.0, p100, 1.0, 7.3e3, 100.0, 236.0),
+            (48.0, tpu, 2.0, 34e3, 1e3, 35.0),
+            (24.0, tpu, 2.0, 16e3, 1e3, 54.0),
+            (44.0, p100, 1.0, 19e3, 1e3, 51.0),
+            (400.0, p100, 2.0, 11e3, 1e3, 553.0),
+            (300.0, p100, 2.0, 7e3, 1e3, 681.0),
+            (300.0, p100, 2.0, 5.3e3, 100.0, 899.0),
+            (416.0, tpu, 2.0, 17.5e3, 100.0, 345.0),
+            (248.0, tpu, 2.0, 10.5e3, 100.0, 365.0),
+            (168.0, tpu, 2.0, 7.5e3, 100.0, 369.0),
+        ] {
+            let [most, least] =
+                [-0.5, 0.5].map(|half| dollars(cpus, accelerator, number, speed + half * unit));
+            assert!(
+                least - 0.5 <= table && table <= most + 0.5,
+                "{cpus} CPUs at {speed}: {least} to {most} and {table} in the table"
+            );
+        }
+        assert_eq!(format!("{:.2}", dollars(104.0, tpu, 2.0, 74e3)), "26.05");
     }
 }
