@@ -62,7 +62,7 @@ pub(super) fn new(args: &NewArguments, console: &mut Console<'_>) -> Result<u8> 
     console.print(&format!(
         "{folder}: the crate {name}, with the environment `docking` (src/main.rs) and the experiment `docking-ppo`\n\
          cd {folder}\n\
-         cargo run --release -- train docking-ppo\n\
+         cargo run -- train docking-ppo\n\
          cargo test\n",
         folder = folder.display()
     ))?;

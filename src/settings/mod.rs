@@ -230,13 +230,15 @@ impl Settings {
         Plan { steps_per_iteration, iterations, calls }
     }
 
-    /// A sentence for the user where the run trains other than the steps that were asked for, since it consists of whole calls.
+    /// A sentence for the user where the run trains fewer or more steps than `train.steps`, by one percent or more, since it consists of whole
+    /// calls.
     #[must_use]
     pub fn rounding(&self) -> Option<String> {
         let (plan, iterations) = (self.plan(), self.training_loop.iterations_per_call());
         let (asked, trained) = (self.train.steps, plan.steps(iterations));
         let section = self.training_loop.section();
-        (trained != asked).then(|| {
+        let difference = trained.abs_diff(asked) as f64;
+        (difference >= 0.01 * asked as f64 && difference > 0.0).then(|| {
             format!(
                 "{trained} steps will be trained where train.steps = {asked}: a run is whole calls of the compiled program, here {} of \
                  {}, each of {} steps ({section}.iterations_per_call = {iterations})",

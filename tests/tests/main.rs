@@ -1,6 +1,7 @@
-//! Tests that need more than one crate, in one binary, since each binary links LLVM.
+//! Tests that need more than one crate, in one binary, since each binary links LLVM with the feature `mlir`.
 
 mod activations;
+#[cfg_attr(not(feature = "mlir"), path = "no_agreement.rs")]
 mod agreement;
 mod anakin;
 mod central;

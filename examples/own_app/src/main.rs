@@ -1,4 +1,4 @@
-//! An environment of one's own with the whole command line of podracer: `cargo run --release -- train docking-ppo`.
+//! An environment of one's own with the whole command line of podracer: `cargo run -- train docking-ppo`.
 
 use podracer::prelude::*;
 use schemars::JsonSchema;

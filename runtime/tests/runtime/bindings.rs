@@ -20,7 +20,7 @@ fn bindings_are_those_of_the_header() {
         return skip("no header of PJRT's C API: `podracer plugins install cpu`");
     };
     if clang_sys::load().is_err() {
-        return skip("no libclang: `make setup`");
+        return skip("no libclang: `make setup-all`");
     }
     let made = HEAD.to_owned() + &bindings(header.to_str().expect("a path in UTF-8"));
     check_generated(BINDINGS, &made);
