@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 mod command_line;
 mod packages;
+mod variables;
 
 /// The crates of the house and what each may depend on, of ours. The facade and the tests may use everything.
 const ARROWS: &[(&str, &[&str])] = &[

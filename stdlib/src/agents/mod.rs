@@ -34,6 +34,7 @@ mod ppo;
 mod pqn;
 mod q_network;
 mod r2d2;
+mod replay_settings;
 mod replayed;
 mod sac;
 mod settings;
@@ -100,9 +101,10 @@ pub use r2d2::{
     R2d2, R2d2Memory, R2d2Metrics, R2d2Optimizer, R2d2Settings, R2d2Start, R2d2State, R2d2Step,
     R2d2Terms, RecurrentQ,
 };
+pub use replay_settings::{ReplaySettings, Window};
 pub use replayed::{
-    KeptStep, LearnFromReplay, ReplayMetrics, ReplaySettings, Replayed, ReplayedMetrics,
-    ReplayedState, ReplayedStore, Window, Windows,
+    KeptStep, LearnFromReplay, ReplayMetrics, Replayed, ReplayedMetrics, ReplayedState,
+    ReplayedStore, Windows,
 };
 pub use sac::{
     Sac, SacActions, SacMetrics, SacOptimizer, SacOptimizers, SacParams, SacSettings, SacState,
