@@ -45,7 +45,7 @@ gpu-kit: setup ## Make the folder that checks and measures on a machine with a G
 	scripts/gpu-kit
 
 package: ## Make the crates' packages, and build each from its own
-	cargo package --workspace --locked --exclude podracer-mlir --exclude podracer-dsl-tests --exclude podracer-tests --exclude podracer-learning --exclude own_app
+	cargo package --workspace --locked --exclude podracer-mlir --exclude podracer-dsl-tests --exclude podracer-tests --exclude podracer-test-support --exclude podracer-learning --exclude own_app
 
 doc: setup ## Build the documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace $$(scripts/mlir) --no-deps --locked

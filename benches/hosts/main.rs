@@ -5,10 +5,6 @@
 //!
 //! `PODRACER_MPIRUN` names the launcher, else `scripts/mpi` installs one. The processes are this program once more, with `--role`.
 
-#[path = "../../tests/src/mpi.rs"]
-mod mpi;
-#[path = "../../tests/src/skip.rs"]
-mod skip;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -23,6 +19,7 @@ use podracer::prelude::*;
 use podracer_dsl::trace_replicated;
 use podracer_runtime::pjrt::{self, launched};
 use podracer_runtime::{CompileOptions, Placement, Program, ProgramOptions, World};
+use podracer_test_support::mpi;
 use serde_json::{Value, json};
 use support::{Figures, Table, root, say, si};
 

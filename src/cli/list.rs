@@ -9,9 +9,10 @@ use crate::registry::Registry;
 use crate::schema::Schema;
 
 pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8> {
-    let mut rows = Vec::new();
+    let (mut rows, mut unverified) = (Vec::new(), Vec::new());
     for one in registry.experiments() {
         let settings = registry.load(&one.name, &Overrides::default())?;
+        let rows = if one.unverified { &mut unverified } else { &mut rows };
         rows.push(vec![
             one.name.clone(),
             settings.agent_kind().to_owned(),
@@ -23,14 +24,19 @@ pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8>
     }
     let agents = registry.agents().iter().map(|one| (&*one.name, &one.schema));
     let environments = registry.environments().iter().map(|one| (&*one.name, &one.schema));
-    let parts =
-        [("experiments", rows), ("agents", lines(agents)), ("environments", lines(environments))];
-    let part = |(name, rows): (&str, Vec<Vec<String>>)| {
-        let lines = aligned(&rows);
+    let parts = [
+        ("experiments", rows),
+        ("experiments without a recorded training", unverified),
+        ("agents", lines(agents)),
+        ("environments", lines(environments)),
+    ];
+    let part = |(name, rows): &(&str, Vec<Vec<String>>)| {
+        let lines = aligned(rows);
         let lines = lines.lines().map(|line| format!("  {line}\n"));
         format!("{name}\n{}", lines.collect::<String>())
     };
-    console.print(&parts.map(part).join("\n"))?;
+    let parts = parts.iter().filter(|(_, rows)| !rows.is_empty()).map(part);
+    console.print(&parts.collect::<Vec<_>>().join("\n"))?;
     Ok(0)
 }
 

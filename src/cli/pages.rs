@@ -7,12 +7,10 @@ use clap::Parser;
 
 use podracer_envs::Catch;
 use podracer_rl::agents::PpoSettings;
+use podracer_test_support::pages as parts;
 
 use super::command::{Arguments, Command};
 use crate::registry::{AgentEntry, EnvironmentEntry, Registry};
-
-#[path = "../../tests/src/pages.rs"]
-mod parts;
 
 /// Texts of the README and of all pages of `docs/`, with their paths.
 fn pages() -> Vec<(String, String)> {
@@ -70,7 +68,7 @@ fn registry() -> Registry {
     for name in ["docking", "field"] {
         registry.add_environment(EnvironmentEntry::dsl::<Catch>(name));
         let experiment = format!("base = 'catch-ppo'\nenvironment.name = '{name}'");
-        registry.add_experiment(&format!("{name}-ppo"), &experiment);
+        registry.add_experiment(&format!("{name}-ppo"), &experiment, false);
     }
     for name in ["reinforce", "warm", "curious", "anchored"] {
         registry.add_agent(AgentEntry::new::<PpoSettings>(name));
@@ -142,7 +140,7 @@ fn experiment(text: &str) -> Result<(), String> {
     if !table.contains_key("base") && !table.contains_key("agent") {
         text.insert_str(0, "base = 'cartpole-sebulba-ppo'\n");
     }
-    registry.add_experiment("of-a-page", &text);
+    registry.add_experiment("of-a-page", &text, false);
     registry.check().map_err(|error| error.to_string())
 }
 

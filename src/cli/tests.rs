@@ -9,9 +9,6 @@ use serde_json::Value;
 use super::fake::{podracer, short, with};
 use crate::registry::Registry;
 
-#[path = "../../tests/src/skip.rs"]
-mod skip;
-
 fn files(folder: &Path) -> BTreeSet<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     names.map(|name| name.to_string_lossy().into_owned()).collect()
@@ -215,7 +212,7 @@ fn check_reports_on_a_machine_that_is_not_there() {
     if podracer_plugins::find("tpu").is_err() {
         assert_eq!(printed.code, 1);
         assert!(printed.err.contains("podracer plugins install tpu"), "{}", printed.err);
-        skip::skip("no plugin `tpu`: `podracer plugins install tpu`");
+        podracer_test_support::skip::skip("no plugin `tpu`: `podracer plugins install tpu`");
         return;
     }
     assert_eq!(printed.code, 0, "{}", printed.err);

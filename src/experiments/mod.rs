@@ -33,21 +33,22 @@ use anakin::AnakinTraining;
 use central::CentralTraining;
 use sebulba::SebulbaTraining;
 
-/// The files of the built-in experiments, each named after its experiment.
+/// The files of the built-in experiments, each named after its experiment. Those without a recorded training are in `unverified`.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/experiments");
 
 /// Registers the built-in experiments in the order of their names, those of PPO first: a near name is offered in this order, and PPO is
 /// where to begin.
 pub(crate) fn register(registry: &mut Registry) {
     let is_toml = |file: &&File<'_>| file.path().extension() == Some(OsStr::new("toml"));
-    let named = FILES.files().filter(is_toml).map(|file| {
+    let unverified = FILES.get_dir("unverified").into_iter().flat_map(Dir::files);
+    let named = FILES.files().chain(unverified).filter(is_toml).map(|file| {
         let name = file.path().file_stem().and_then(OsStr::to_str).unwrap_or_default();
-        (name, file.contents_utf8().unwrap_or_default())
+        (name, file.contents_utf8().unwrap_or_default(), file.path().starts_with("unverified"))
     });
     let mut named = Vec::from_iter(named);
-    named.sort_by_key(|&(name, _)| (!name.ends_with("-ppo"), name));
-    for (name, text) in named {
-        registry.add_experiment(name, text);
+    named.sort_by_key(|&(name, ..)| (!name.ends_with("-ppo"), name));
+    for (name, text, unverified) in named {
+        registry.add_experiment(name, text, unverified);
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Experiment {
     pub name: String,
     /// Settings of the experiment as TOML, like a file's.
     pub text: String,
+    /// True for an experiment without a recorded training to its end: that it learns, and how well, is not known.
+    pub unverified: bool,
 }
 
 /// A struct of settings that can be registered.
@@ -120,11 +122,12 @@ impl Registry {
         }
     }
 
-    pub(crate) fn add_experiment(&mut self, name: &str, text: &str) {
+    pub(crate) fn add_experiment(&mut self, name: &str, text: &str, unverified: bool) {
         if self.experiment(name).is_some() {
             return self.twice("experiment", name);
         }
-        self.experiments.push(Experiment { name: name.to_owned(), text: text.to_owned() });
+        let (name, text) = (name.to_owned(), text.to_owned());
+        self.experiments.push(Experiment { name, text, unverified });
     }
 
     /// Adds an experiment whose text names it by `experiment = "..."`.
@@ -132,7 +135,7 @@ impl Registry {
         let first = text.lines().next().unwrap_or_default();
         match toml::from_str::<Table>(text) {
             Ok(table) => match table.get("experiment").and_then(Value::as_str) {
-                Some(name) => self.add_experiment(name, text),
+                Some(name) => self.add_experiment(name, text, false),
                 None => self.mistakes.push(format!(
                     "the experiment that begins `{first}` has no name: begin it with `experiment = \"...\"`"
                 )),

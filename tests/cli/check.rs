@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::skip::skip;
 use crate::{QUICK, podracer, text};
+use podracer_test_support::skip::skip;
 
 #[test]
 fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {

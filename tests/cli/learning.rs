@@ -7,8 +7,8 @@
 
 use serde_json::Value;
 
-use super::skip::skip_heavy;
 use super::{QUICK, podracer, text};
+use podracer_test_support::skip::skip_heavy;
 
 /// Reason to leave out agents whose gradient steps are compared with a reference's by other tests.
 const HALF_A_MINUTE: &str = "half a minute of a core each";

@@ -9,23 +9,17 @@ mod learned;
 mod learning;
 mod matches;
 mod memory;
-#[path = "../src/mpi.rs"]
-mod mpi;
 mod nan;
 mod new;
 mod play;
 mod population;
 mod processes;
-#[path = "../src/python.rs"]
-mod python;
 mod records;
 mod remote;
 mod report;
 mod resume;
 mod servers;
 mod signals;
-#[path = "../src/skip.rs"]
-mod skip;
 mod sweeps;
 mod tune;
 mod watch;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::skip::skip_heavy;
 use super::{podracer, text};
+use podracer_test_support::skip::skip_heavy;
 
 /// A new crate in an empty folder, and Cargo there: what it prints on success.
 fn new_crate(folder: &Path) -> impl Fn(&[&str]) -> String {

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use podracer_runtime::{NamedArrays, from_safetensors};
 use serde_json::Value;
 
-use super::mpi::{mpirun, wrapped};
 use super::signals::{gone, send, wait_for};
-use super::skip::skip;
 use super::{QUICK, podracer, text};
+use podracer_test_support::mpi::{mpirun, wrapped};
+use podracer_test_support::skip::skip;
 
 /// CartPole, small, with a checkpoint after each call.
 const TRAINING: [&str; 10] = [

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use podracer_test_support::python;
 use serde_json::{Value, json};
 
-use super::python;
 use super::{podracer, text};
 
 /// Trains a run of 4 calls, in a folder of this name.

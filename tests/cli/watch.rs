@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::browser::Browser;
 use super::signals::wait_for;
-use super::skip::skip;
 use super::{command, podracer, text};
+use podracer_test_support::skip::skip;
 
 /// A server of a page, which ends with it.
 pub struct Page {

@@ -4,22 +4,13 @@
 //! - [`compare`]: how far two arrays are apart.
 //! - [`cases`]: functions with arguments made from the samples of the ops.
 //! - [`golden`]: the values of other packages that are checked in.
-//! - [`mpi`]: the launcher of several processes.
-//! - [`pages`]: the pages of `docs/`, taken apart.
-//! - [`python`]: a Python with jaxlib.
-//! - [`skip`]: tests that cannot run here.
 //! - [`workspace`]: the files of the repository.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod cases;
 pub mod compare;
-pub mod generated;
 pub mod golden;
-pub mod mpi;
-pub mod pages;
-pub mod python;
-pub mod skip;
 pub mod workspace;
 pub mod xla;
 

@@ -9,9 +9,9 @@ use podracer_compiler::stablehlo::ModuleSpec;
 use podracer_compiler::{Func, Loc, text};
 use podracer_mlir::agreement::disagreement;
 use podracer_mlir::normalized;
+use podracer_test_support::skip::skip_heavy;
 use podracer_tests::cases::{batched, one_op, samples, types};
 use podracer_tests::check_all;
-use podracer_tests::skip::skip_heavy;
 
 use crate::programs::program;
 

@@ -1,6 +1,6 @@
 //! What stands for the comparisons with MLIR in a build without them.
 
-use podracer_tests::skip::skip;
+use podracer_test_support::skip::skip;
 
 #[test]
 fn programs_are_those_that_mlir_prints() {

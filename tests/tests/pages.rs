@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use podracer_tests::pages::{anchors, below, links, parts};
+use podracer_test_support::pages::{anchors, below, links, parts};
 use podracer_tests::{check_all, workspace};
 
 mod speeds;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use podracer_tests::generated::check_generated;
-use podracer_tests::skip::skip_heavy;
+use podracer_test_support::generated::check_generated;
+use podracer_test_support::skip::skip_heavy;
 use podracer_tests::workspace;
 
 /// The crates that are published, but for the macros of the DSL, whose items the DSL exports.

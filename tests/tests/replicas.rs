@@ -15,10 +15,10 @@ use podracer_runtime::pjrt::launched;
 use podracer_runtime::{
     Client, ClientOptions, CompileOptions, Placement, Program, ProgramOptions, World,
 };
+use podracer_test_support::mpi::{mpirun, this_test};
+use podracer_test_support::skip::skip;
 use podracer_tests::check_all;
 use podracer_tests::compare::differences;
-use podracer_tests::mpi::{mpirun, this_test};
-use podracer_tests::skip::skip;
 use podracer_tests::xla::{run_in_world, run_replicated};
 
 /// Who sends to whom among so many: a ring, an exchange of neighbours, the first to the last, nobody.

@@ -274,7 +274,10 @@ fn tests_that_cannot_run_skip_themselves() {
     let ignored = ["#[ig", "nore"].concat();
     let has = |(_, text): &(PathBuf, String)| text.contains(&ignored);
     let say = |(file, _): (PathBuf, String)| {
-        format!("{}: `{ignored}`: call podracer_tests::skip in the test instead", file.display())
+        format!(
+            "{}: `{ignored}`: call podracer_test_support::skip in the test instead",
+            file.display()
+        )
     };
     check_all(&files_with(&["rs"]).into_iter().filter(has).map(say).collect::<Vec<_>>());
 }

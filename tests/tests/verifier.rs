@@ -9,8 +9,9 @@ use podracer::registry::Registry;
 use podracer::training::Stage;
 use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_compiler::{Array, DType, Func, Sample};
+use podracer_test_support::python;
 use podracer_tests::cases::{batched, forward, one_op, reverse, samples, types};
-use podracer_tests::{check_all, python};
+use podracer_tests::check_all;
 use serde_json::{Value, json};
 
 use crate::programs::program;

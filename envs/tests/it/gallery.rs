@@ -26,8 +26,8 @@ use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::generated::check_generated;
 use crate::run::run;
+use podracer_test_support::generated::check_generated;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 

@@ -32,8 +32,6 @@ mod check;
 mod connector;
 mod delayed_chains;
 mod gallery;
-#[path = "../../../tests/src/generated.rs"]
-mod generated;
 mod golden;
 mod grid_tasks;
 mod grid_world;
@@ -45,8 +43,6 @@ mod render;
 mod run;
 mod servers;
 mod settings;
-#[path = "../../../tests/src/skip.rs"]
-mod skip;
 mod sokoban;
 mod space;
 mod trees;

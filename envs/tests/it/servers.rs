@@ -364,7 +364,7 @@ fn a_batch_that_is_dropped_leaves_no_process() {
 #[test]
 fn client_to_be_killed() {
     let Ok(fault) = std::env::var("PODRACER_CLIENT_TO_BE_KILLED") else {
-        crate::skip::skip("no test of itself: a process that another test starts");
+        podracer_test_support::skip::skip("no test of itself: a process that another test starts");
         return;
     };
     let (mut batch, mut memory) = begun(&fake(&json!({"fault": fault, "at": 2})).servers(2));

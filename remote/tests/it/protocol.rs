@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::generated::check_generated;
+use podracer_test_support::generated::check_generated;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

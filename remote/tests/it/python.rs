@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::skip::skip;
 use crate::support::{Learner, Place, cartpole_run, lean};
+use podracer_test_support::skip::skip;
 
 /// It is started before the learner, and stays when the learner stops and comes back.
 #[test]

@@ -1,8 +1,8 @@
 //! The checked-in bindings of PJRT's C API (`pjrt/src/c_api/ffi.rs`) are what bindgen makes of the header that the pinned `cpu` plugin
 //! ships. `PODRACER_BLESS=1` writes them anew.
 
-use crate::generated::check_generated;
-use crate::skip::skip;
+use podracer_test_support::generated::check_generated;
+use podracer_test_support::skip::skip;
 
 const BINDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pjrt/src/c_api/ffi.rs");
 

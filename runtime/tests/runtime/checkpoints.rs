@@ -12,7 +12,7 @@ use podracer_runtime::{
 };
 
 use crate::programs::client;
-use crate::skip::skip_heavy;
+use podracer_test_support::skip::skip_heavy;
 
 /// The variables that tell the child process what to do.
 const MODE: &str = "PODRACER_TEST_CHECKPOINT";

@@ -7,7 +7,7 @@ use podracer_runtime::{
 };
 
 use crate::options::looped;
-use crate::skip::skip;
+use podracer_test_support::skip::skip;
 
 /// An H100 as XLA describes it.
 const H100: &str = include_str!("../h100.txt");

@@ -7,14 +7,10 @@ mod checkpoints;
 mod compile;
 mod cuda;
 mod execute;
-#[path = "../../../tests/src/generated.rs"]
-mod generated;
 mod jit;
 mod memory;
 mod options;
 mod plugin;
 mod programs;
-#[path = "../../../tests/src/skip.rs"]
-mod skip;
 mod topology;
 mod transfers;

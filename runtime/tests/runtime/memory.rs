@@ -7,7 +7,7 @@ use podracer_runtime::{CompileOptions, Module, RuntimeError};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::programs::{client, compile, f32s};
-use crate::skip::skip;
+use podracer_test_support::skip::skip;
 
 /// Numbers of four terabytes.
 const NUMBERS: &str = "func.func public @main() -> tensor<1099511627776xf32> {

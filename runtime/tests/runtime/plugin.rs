@@ -8,7 +8,7 @@ use std::process::Command;
 
 use podracer_runtime::{Client, ClientOptions};
 
-use crate::skip::skip;
+use podracer_test_support::skip::skip;
 
 /// Not a test of itself: opens the CPU client when called by [`opened`], and prints how it went.
 #[test]

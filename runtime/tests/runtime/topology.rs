@@ -3,7 +3,7 @@
 use podracer_runtime::{Collective, CompileOptions, Plugin, RuntimeError, Topology};
 
 use crate::programs::{all_reduce, client};
-use crate::skip::skip;
+use podracer_test_support::skip::skip;
 
 #[test]
 fn the_cpu_has_no_topologies() {

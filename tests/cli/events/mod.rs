@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use super::command;
 use super::signals::{send, soon_over};
-use super::skip::skip_heavy;
 use clients::Clients;
+use podracer_test_support::skip::skip_heavy;
 use wire::Wire;
 
 /// Worker processes, with two batches of 4 environments each. The odd ones reach the learner through the wire.

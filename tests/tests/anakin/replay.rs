@@ -7,7 +7,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::CartPole;
 use podracer_rl::agents::*;
 use podracer_runtime::{CompileOptions, MemoryStats, ProgramOptions, RuntimeError};
-use podracer_tests::skip::{skip, skip_heavy};
+use podracer_test_support::skip::{skip, skip_heavy};
 
 /// Q-learning with a matrix of weights, from a replay of a few numbers and of a picture of so many bytes, which makes its store as
 /// large as one likes.

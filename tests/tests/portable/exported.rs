@@ -6,9 +6,10 @@ use podracer::loading::{Overrides, load};
 use podracer::settings::Settings;
 use podracer::training::Start;
 use podracer_runtime::{Array, Client};
+use podracer_test_support::python;
 use podracer_tests::compare::difference;
 use podracer_tests::xla::client;
-use podracer_tests::{check_all, golden, python};
+use podracer_tests::{check_all, golden};
 use std::collections::BTreeMap;
 use std::path::Path;
 

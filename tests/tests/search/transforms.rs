@@ -14,9 +14,10 @@ use podracer_envs::{AnyEnvironment, Catch, Environment};
 use podracer_rl::agents::{AlphaZeroSettings, AnyAgent, MuZeroSettings, SearchKind};
 use podracer_rl::search::*;
 use podracer_runtime::{CompileOptions, Plugin, Topology};
+use podracer_test_support::python;
+use podracer_test_support::skip::skip;
 use podracer_tests::compare::{difference, differences};
-use podracer_tests::skip::skip;
-use podracer_tests::{check_all, python, xla};
+use podracer_tests::{check_all, xla};
 use serde_json::{Value, json};
 
 const SIMULATIONS: usize = 24;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use podracer_envs::host::{HostEnvironment, Random, StepMemory};
-use podracer_tests::skip::skip;
+use podracer_test_support::skip::skip;
 use serde_json::Value;
 
 /// The interpreter with these packages. None, and the running test counts as skipped, where they are not installed.

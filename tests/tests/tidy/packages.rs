@@ -1,6 +1,6 @@
 //! The packages of the published crates: requirements of a registry on a manifest, and the files that a package contains.
 
-use podracer_tests::pages::links;
+use podracer_test_support::pages::links;
 use podracer_tests::{check_all, workspace};
 use std::path::{Path, PathBuf};
 

@@ -10,6 +10,4 @@ mod misuse;
 mod programs;
 mod python;
 mod regions;
-#[path = "../../../../tests/src/skip.rs"]
-mod skip;
 mod spec;

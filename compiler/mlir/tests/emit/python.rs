@@ -2,8 +2,8 @@
 //! the package is not installed.
 
 use crate::programs;
-use crate::skip::skip;
 use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
+use podracer_test_support::skip::skip;
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -1,6 +1,4 @@
-//! The pages of `docs/` and their parts: blocks of code, headings, links. Crates that cannot depend on this one include the file:
-//! `#[path = ".."] mod pages;`.
-#![allow(dead_code, reason = "each crate that includes this file uses its part")]
+//! The pages of `docs/` and their parts: blocks of code, headings, links.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -1,6 +1,4 @@
-//! MPI's launcher, for tests and benches of several processes. Crates that cannot depend on this one include the file, as
-//! [`skip`](crate::skip).
-#![allow(dead_code, reason = "each crate that includes this file uses its part")]
+//! MPI's launcher, for tests and benches of several processes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,6 +1,4 @@
-//! Pythons with packages: with jaxlib, which `make test` installs, with the peers of the benches, and with those that read records. The tests
-//! of crates that cannot depend on this one include the file, as [`skip`](crate::skip).
-#![allow(dead_code, reason = "each crate that includes this file uses its part")]
+//! Pythons with packages: with jaxlib, which `make test` installs, with the peers of the benches, and with those that read records.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

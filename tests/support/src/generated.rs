@@ -1,4 +1,4 @@
-//! Checked-in files that are made by a program. Crates that cannot depend on this one include the file, as `skip.rs`.
+//! Checked-in files that are made by a program.
 
 use std::fs;
 

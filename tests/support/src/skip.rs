@@ -1,9 +1,7 @@
 //! Tests that cannot run here, counted as skipped.
 //!
 //! libtest knows no test that skips itself: it returns, and the runner says that it passed. So a test that cannot run calls
-//! [`skip`] first, which keeps the reason in a file, and `scripts/test` counts by that file. The tests of crates that cannot
-//! depend on this one include the file: `#[path = ".."] mod skip;`.
-#![allow(dead_code, reason = "each crate that includes this file uses its part")]
+//! [`skip`] first, which keeps the reason in a file, and `scripts/test` counts by that file.
 
 use std::fs::OpenOptions;
 use std::io::Write;
