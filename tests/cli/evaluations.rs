@@ -95,21 +95,19 @@ fn episodes_are_recorded_as_films() {
         assert!(pictures > 5, "{name} has {pictures}");
     }
     assert_eq!(fs::read_dir(run.join("episodes")).expect("a folder").count(), 2);
-    let mut played = podracer(&["play", "recorded", "-o", "last.png", "--size", "100"]);
+    let mut played = podracer(&["play", "recorded", "-o", "last.gif", "--size", "100"]);
     let said = played.current_dir(&folder).assert().success().get_output().clone();
-    assert!(text(&said.stderr).contains(" in last.png"), "{}", text(&said.stderr));
+    assert!(text(&said.stderr).contains(" in last.gif"), "{}", text(&said.stderr));
     let width = |film: &str| {
         let film = fs::read(folder.path().join(film)).expect("a film");
-        let reader = png::Decoder::new(std::io::Cursor::new(film)).read_info().expect("a PNG");
-        assert!(reader.info().animation_control().is_some());
-        reader.info().width
+        gif::DecodeOptions::new().read_info(&film[..]).expect("a GIF").width()
     };
-    assert!(width("last.png") <= 100);
+    assert!(width("last.gif") <= 100);
     // The agent's values are beside the pictures.
     let mut played =
-        podracer(&["play", "recorded", "-o", "values.png", "--size", "100", "--values"]);
+        podracer(&["play", "recorded", "-o", "values.gif", "--size", "100", "--values"]);
     played.current_dir(&folder).assert().success();
-    assert_eq!(width("values.png"), width("last.png") + 250);
+    assert_eq!(width("values.gif"), width("last.gif") + 250);
 
     podracer(&["runs", "remove", "recorded", "--yes"]).current_dir(&folder).assert().success();
     assert!(!run.exists(), "films are a run's");
