@@ -18,6 +18,7 @@ mod checkpoint;
 mod compiled_environments;
 mod error;
 mod jit;
+mod learning;
 mod needed;
 mod outcome;
 mod program;
@@ -44,6 +45,11 @@ pub use checkpoint::{
 };
 pub use compiled_environments::CompiledEnvironments;
 pub use jit::{CallError, HostArguments, Jit, Seed};
+pub use learning::{
+    Activity, Compiler, Episode, HostLoopFunctions, HostReplay, IterationReport, LearntBy, Motion,
+    Origin, ReplayError, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaShape, ThreadFailure,
+    ThreadTimes,
+};
 pub use podracer_compiler::stablehlo::{Donation, ModuleSpec};
 pub use podracer_pjrt as pjrt;
 pub use podracer_pjrt::{
@@ -55,11 +61,7 @@ pub use podracer_pjrt::{
 };
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
-pub use sebulba::{
-    Activity, Compiler, Episode, HostLoopFunctions, HostReplay, IterationReport, LearntBy, Motion,
-    Origin, ReplayError, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaRun, SebulbaShape,
-    SebulbaTransfers, ThreadFailure, ThreadTimes,
-};
+pub use sebulba::{SebulbaRun, SebulbaTransfers};
 pub use settings::{
     AnakinSettings, CentralSettings, HostLoopSettings, MOST_DEVICES, ReplayMemory, Schedule,
     SebulbaSettings,

@@ -3,8 +3,8 @@
 use podracer_envs::host::Workers;
 
 use super::programs::CentralLoop;
-use crate::sebulba::SebulbaError;
-use crate::sebulba::check::check_learners;
+use crate::learning::SebulbaError;
+use crate::learning::check::check_learners;
 use crate::settings::CentralSettings;
 
 /// Checks that devices and workers fit the programs.

@@ -5,7 +5,7 @@ use std::thread;
 use podracer_dsl::prelude::{Log, Spec};
 
 use super::programs::CentralLoop;
-use crate::sebulba::compile::{Compiler, joined};
+use crate::learning::compile::{Compiler, joined};
 use crate::{Executable, RuntimeError};
 
 /// The programs of an inference device.

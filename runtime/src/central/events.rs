@@ -9,7 +9,7 @@ use super::batch::Waiting;
 use super::inference::{Inference, only};
 use super::lanes::{Lanes, Stepped};
 use super::working::Working;
-use crate::sebulba::error::ThreadFailure;
+use crate::learning::error::ThreadFailure;
 use crate::{Argument, Array};
 
 /// Time without a step after which it is said that a worker is missed.

@@ -19,12 +19,12 @@ use super::measure::Measured;
 use super::missing::Missing;
 use super::unrolls::{Complete, Fillings};
 use super::working::Working;
+use crate::learning::Activity;
+use crate::learning::error::ThreadFailure;
+use crate::learning::parameters::Version;
+use crate::learning::shared::Shared;
 use crate::outcome;
 use crate::reports::{self, read_log};
-use crate::sebulba::Activity;
-use crate::sebulba::error::ThreadFailure;
-use crate::sebulba::parameters::Version;
-use crate::sebulba::shared::Shared;
 use crate::{Argument, Array, Buffer};
 
 /// Longest time between two looks whether the run is over.

@@ -9,7 +9,7 @@ use podracer_envs::host::{WorkerId, WorkerStep};
 
 use super::newcomers::{Newcomers, is_new};
 use super::pace::{Expected, FIRST, Pace, Turn};
-use crate::sebulba::Episode;
+use crate::learning::Episode;
 
 /// The lanes of an inference device.
 pub(super) struct Lanes {

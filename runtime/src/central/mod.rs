@@ -2,7 +2,7 @@
 //!
 //! Inference threads, one for each inference device, gather the steps of workers into batches and answer with actions. All
 //! that acting remembers of a lane lives on its inference device. Complete unrolls are taken out there; the prefetch thread
-//! divides them over the learner devices, and the learner thread is [`crate::sebulba`]'s, as are parameters, supply and
+//! divides them over the learner devices, and the learner thread is [`crate::learning`]'s, as are parameters, supply and
 //! statuses. What is computed are the functions of a [`HostLoopFunctions`](crate::HostLoopFunctions).
 //!
 //! # Invariants
@@ -10,7 +10,7 @@
 //! - A padding lane of a batch writes nothing.
 //! - A worker that leaves takes its unfinished unrolls with it, and nothing else.
 //! - No observation is on the host for longer than its inference. Unrolls and parameters go from device to device.
-//! - Threads wait for each other only in [`crate::sebulba`]'s supply and parameters, and in channels whose other ends are
+//! - Threads wait for each other only in [`crate::learning`]'s supply and parameters, and in channels whose other ends are
 //!   dropped by a thread that ends: no failure of a thread leaves another one waiting.
 
 mod batch;

@@ -7,11 +7,11 @@ use crossbeam_channel::Receiver;
 use super::compile::DevicePrograms;
 use super::unrolls::Complete;
 use crate::Argument;
+use crate::learning::Activity;
+use crate::learning::error::ThreadFailure;
+use crate::learning::shared::Shared;
+use crate::learning::trajectory::Trajectory;
 use crate::pjrt::Device;
-use crate::sebulba::Activity;
-use crate::sebulba::error::ThreadFailure;
-use crate::sebulba::shared::Shared;
-use crate::sebulba::trajectory::Trajectory;
 
 /// The prefetch thread.
 pub(super) struct Prefetch {

@@ -7,8 +7,8 @@ use podracer_dsl::prelude::{
 use podracer_envs::host::HostSpec;
 
 use crate::Placement;
-use crate::sebulba::programs::{ALONE, Traces, expect, same};
-use crate::sebulba::{HostLoopFunctions, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaShape};
+use crate::learning::programs::{ALONE, Traces, expect, same};
+use crate::learning::{HostLoopFunctions, SebulbaError, SebulbaLoop, SebulbaProgram, SebulbaShape};
 
 /// The programs of a run with central inference.
 #[derive(Clone, Debug)]

@@ -13,16 +13,15 @@ use super::inference::Inference;
 use super::measure::{CentralMeasures, Measured};
 use super::prefetch::Prefetch;
 use super::programs::CentralLoop;
-use crate::sebulba::boundary::Boundaries;
-use crate::sebulba::compile::{Compiler, Programs, compile};
-use crate::sebulba::host_replay::ReplaySupply;
-use crate::sebulba::learner_run::{LearnerRun, LearnerStart, Motion};
-use crate::sebulba::origin::{Restored, Snapshot, first_thread};
-use crate::sebulba::parameters::{Parameters, Version};
-use crate::sebulba::shared::Shared;
-use crate::sebulba::supply::TrajectoryQueues;
-use crate::sebulba::thread_status::ThreadStatus;
-use crate::sebulba::{IterationReport, Origin, SebulbaError, ThreadTimes};
+use crate::learning::boundary::Boundaries;
+use crate::learning::compile::{Compiler, Programs, compile};
+use crate::learning::learner_run::{LearnerRun, LearnerStart, Motion};
+use crate::learning::origin::{Restored, Snapshot, first_thread};
+use crate::learning::parameters::{Parameters, Version};
+use crate::learning::shared::Shared;
+use crate::learning::supply::TrajectoryQueues;
+use crate::learning::thread_status::ThreadStatus;
+use crate::learning::{IterationReport, Origin, SebulbaError, ThreadTimes};
 use crate::settings::CentralSettings;
 use crate::{Array, Checkpoint, RuntimeError};
 
@@ -96,7 +95,7 @@ impl CentralRun {
         let shared = Arc::new(Shared::new(
             statuses,
             Parameters::new([version], 1),
-            ReplaySupply::or_queues(learning, &learn, &folder, room, queues)?,
+            learning.supply(&learn, &folder, room, queues)?,
             Boundaries::new(0, 0),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {

@@ -7,7 +7,7 @@ use podracer_dsl::Report;
 
 use super::lanes::Versions;
 use crate::Buffer;
-use crate::sebulba::Episode;
+use crate::learning::Episode;
 
 /// A batch of unrolls that fills up: a row for each unroll.
 pub(super) struct Filling {

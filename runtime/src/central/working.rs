@@ -10,7 +10,7 @@ use super::lanes::Lanes;
 use super::missing::Missing;
 use super::unrolls::Fillings;
 use crate::Buffer;
-use crate::sebulba::Episode;
+use crate::learning::Episode;
 
 /// The state of an inference thread.
 pub(super) struct Working {

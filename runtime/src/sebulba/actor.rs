@@ -5,33 +5,20 @@ use std::sync::atomic::Ordering;
 
 use podracer_compiler::{DType, TensorType};
 use podracer_dsl::Report;
-use podracer_dsl::prelude::{Log, Spec};
 use podracer_envs::host::{HostEnvironment, StepMemory};
 
-use super::boundary::Boundary;
-use super::error::ThreadFailure;
-use super::parameters::Version;
-use super::programs::SebulbaShape;
-use super::shared::Shared;
-use super::thread_status::{Activity, ThreadStatus};
-use super::trajectory::{Episode, Trajectory};
+use crate::learning::boundary::Boundary;
+use crate::learning::compile::ActorPrograms;
+use crate::learning::error::ThreadFailure;
+use crate::learning::parameters::Version;
+use crate::learning::shape::SebulbaShape;
+use crate::learning::shared::Shared;
+use crate::learning::thread_status::{Activity, ThreadStatus};
+use crate::learning::trajectory::{Episode, Trajectory};
 use crate::outcome;
 use crate::pjrt::Device;
 use crate::reports::{self, read_log};
-use crate::{Argument, Array, Buffer, Executable};
-
-/// The programs of an actor device.
-pub(crate) struct ActorPrograms {
-    pub(super) start: Executable,
-    pub(super) act: Executable,
-    pub(super) finish: Executable,
-    /// Number of leaves of the published parameters.
-    pub(super) nets: usize,
-    /// Indices of the leaves of an actor's state that the next trajectory depends on.
-    pub(super) carried: Vec<usize>,
-    /// Types of the reports of `act`: its results after action and state.
-    pub(super) log: Spec<Log>,
-}
+use crate::{Argument, Array, Buffer};
 
 /// An actor thread.
 pub(super) struct Actor {

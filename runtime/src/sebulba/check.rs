@@ -2,9 +2,10 @@
 
 use podracer_envs::host::HostEnvironment;
 
-use super::error::SebulbaError;
-use super::programs::{SebulbaLoop, SebulbaShape};
-use crate::settings::{HostLoopSettings, SebulbaSettings};
+use crate::learning::check::check_learners;
+use crate::learning::error::SebulbaError;
+use crate::learning::programs::SebulbaLoop;
+use crate::settings::SebulbaSettings;
 
 /// Checks that devices, queue and environments fit the programs.
 pub(super) fn check(
@@ -33,19 +34,4 @@ pub(super) fn check(
         )),
         None => Ok(()),
     }
-}
-
-/// Checks that as many devices learn as the programs are for.
-pub(crate) fn check_learners(
-    shape: SebulbaShape,
-    settings: &HostLoopSettings,
-) -> Result<(), SebulbaError> {
-    let named = settings.learning().len();
-    if named == shape.learners {
-        return Ok(());
-    }
-    Err(SebulbaError::Options(format!(
-        "the programs are for {} learner device(s) and {named} are named",
-        shape.learners
-    )))
 }

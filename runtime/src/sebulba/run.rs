@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use podracer_envs::host::HostEnvironment;
 
-use super::actor::{Actor, ActorPrograms};
-use super::boundary::{Boundaries, Boundary};
+use super::actor::Actor;
 use super::check::check;
-use super::compile::{Compiler, Programs, compile};
-use super::error::SebulbaError;
-use super::host_replay::ReplaySupply;
-use super::learner::IterationReport;
-use super::learner_run::{LearnerRun, LearnerStart, Motion};
-use super::origin::{Origin, Restored, Snapshot, first_thread};
-use super::parameters::{Parameters, Version};
-use super::programs::SebulbaLoop;
-use super::shared::Shared;
-use super::supply::TrajectoryQueues;
-use super::thread_status::{ThreadStatus, ThreadTimes};
+use crate::learning::boundary::{Boundaries, Boundary};
+use crate::learning::compile::{ActorPrograms, Compiler, Programs, compile};
+use crate::learning::error::SebulbaError;
+use crate::learning::learner::IterationReport;
+use crate::learning::learner_run::{LearnerRun, LearnerStart, Motion};
+use crate::learning::origin::{Restored, Snapshot, first_thread};
+use crate::learning::parameters::{Parameters, Version};
+use crate::learning::programs::SebulbaLoop;
+use crate::learning::shape::Origin;
+use crate::learning::shared::Shared;
+use crate::learning::supply::TrajectoryQueues;
+use crate::learning::thread_status::{ThreadStatus, ThreadTimes};
 use crate::settings::SebulbaSettings;
 use crate::{Array, Checkpoint, Executable, TransferCounts};
 
@@ -92,7 +92,7 @@ impl SebulbaRun {
         let shared = Arc::new(Shared::new(
             names.map(ThreadStatus::new).collect(),
             Parameters::new(versions, lag + 1),
-            ReplaySupply::or_queues(programs, &learn, &folder, settings.queue, queues)?,
+            programs.supply(&learn, &folder, settings.queue, queues)?,
             Boundaries::new(shape.threads, kept_boundaries),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {

@@ -3,7 +3,7 @@
 use super::HostReplay;
 use super::layout::Layout;
 use super::log::RolloutLog;
-use crate::sebulba::error::ReplayError;
+use crate::learning::error::ReplayError;
 
 /// The windows of an iteration, as the learner devices drew them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use super::actor::ActorPrograms;
+use podracer_dsl::prelude::{Log, Spec};
+
 use super::programs::{SebulbaLoop, SebulbaProgram};
 use crate::pjrt::Device;
 use crate::program::quick;
@@ -20,6 +21,19 @@ pub(crate) struct Programs {
     pub(crate) learn: Arc<Executable>,
     /// The programs of each actor device.
     pub(crate) actors: Vec<Arc<ActorPrograms>>,
+}
+
+/// The programs of an actor device.
+pub(crate) struct ActorPrograms {
+    pub(crate) start: Executable,
+    pub(crate) act: Executable,
+    pub(crate) finish: Executable,
+    /// Number of leaves of the published parameters.
+    pub(crate) nets: usize,
+    /// Indices of the leaves of an actor's state that the next trajectory depends on.
+    pub(crate) carried: Vec<usize>,
+    /// Types of the reports of `act`: its results after action and state.
+    pub(crate) log: Spec<Log>,
 }
 
 /// A thread that compiles a program.

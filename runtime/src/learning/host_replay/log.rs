@@ -17,9 +17,9 @@ use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, openat, statvfs};
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::FileSource;
+use crate::learning::error::ReplayError;
 use crate::pjrt::PIECE;
 use crate::pjrt::memory;
-use crate::sebulba::error::ReplayError;
 
 /// Bytes of a segment, where the log is not so small or so large that it would have too few or too many of them.
 const SEGMENT: u64 = 64 << 20;

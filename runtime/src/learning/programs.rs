@@ -1,5 +1,7 @@
 //! The programs of a run, traced and lowered: what is scheduled, before there is any device.
 
+use std::sync::Arc;
+
 use podracer_compiler::Func;
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
@@ -10,13 +12,14 @@ use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
 
 use super::error::SebulbaError;
-use super::host_replay::HostReplay;
-use super::origin::Origin;
+use super::host_replay::{HostReplay, ReplaySupply};
+use super::shape::{Origin, SebulbaShape};
+use super::supply::{Supply, TrajectoryQueues};
 use crate::anakin::metric_name;
 use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
 use crate::settings::HostLoopSettings;
-use crate::{Client, Placement, Processes, RuntimeError, World, projection, warnings};
+use crate::{Client, Executable, Placement, Processes, RuntimeError, projection, warnings};
 
 /// The functions of the DSL that Sebulba and central inference schedule. Each becomes a program.
 ///
@@ -107,32 +110,6 @@ pub type LearntBy<F> = (
     <F as HostLoopFunctions>::Metrics,
     <F as HostLoopFunctions>::Requests,
 );
-
-/// The sizes of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SebulbaShape {
-    /// Actor threads, of all actor devices together.
-    pub threads: usize,
-    /// Learner devices of a process.
-    pub learners: usize,
-    /// Processes that learn together, each with as many threads and learners.
-    pub processes: Processes,
-    /// Steps of a trajectory.
-    pub unroll: usize,
-}
-
-impl SebulbaShape {
-    /// Learner devices of all processes.
-    #[must_use]
-    pub fn all_learners(&self) -> usize {
-        self.learners * self.processes.count
-    }
-
-    /// The processes that a client's programs of this shape span; `None` for one process.
-    pub(crate) fn world(&self, client: &Client) -> Option<World> {
-        client.world().filter(|_| self.processes.count > 1)
-    }
-}
 
 /// The programs of a run.
 #[derive(Clone, Debug)]
@@ -357,6 +334,22 @@ impl SebulbaLoop {
     #[must_use]
     pub fn replay(&self) -> Option<&HostReplay> {
         self.replay.as_ref()
+    }
+
+    /// The supply of a run: a replay in the folder if the programs have one on the host, else `queues`.
+    pub(crate) fn supply(
+        &self,
+        learn: &Arc<Executable>,
+        folder: &std::path::Path,
+        room: usize,
+        queues: impl FnOnce() -> TrajectoryQueues,
+    ) -> Result<Box<dyn Supply>, RuntimeError> {
+        let Some(replay) = self.replay else {
+            return Ok(Box::new(queues()));
+        };
+        let learn = (Arc::clone(learn), self.state.len());
+        let shards = (&self.shard[..], self.shape.threads);
+        Ok(Box::new(ReplaySupply::new(replay, shards, folder, learn, room)?))
     }
 
     /// The parameters among the leaves of the learner's state: position and path of each.

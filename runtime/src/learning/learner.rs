@@ -8,7 +8,7 @@ use podracer_dsl::prelude::{Log, Spec};
 
 use super::error::ThreadFailure;
 use super::parameters::Version;
-use super::programs::SebulbaShape;
+use super::shape::{LearnerState, SebulbaShape};
 use super::shared::Shared;
 use super::thread_status::Activity;
 use super::trajectory::{Data, Episode};
@@ -36,9 +36,6 @@ pub struct IterationReport {
     /// asks for them.
     pub arguments: Option<Vec<Vec<Array>>>,
 }
-
-/// The leaves of the learner's state, on each learner device.
-pub(crate) type LearnerState = Vec<Vec<Buffer>>;
 
 /// A request of the run to its learner thread.
 pub(crate) enum LearnerCommand {

@@ -10,9 +10,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use podracer_envs::host::panic_message;
 
 use super::error::{SebulbaError, ThreadFailure};
-use super::learner::{IterationReport, Learner, LearnerCommand, LearnerState};
+use super::learner::{IterationReport, Learner, LearnerCommand};
 use super::origin::{Snapshot, named};
 use super::programs::SebulbaLoop;
+use super::shape::LearnerState;
 use super::shared::Shared;
 use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
 use super::trajectory::Episode;

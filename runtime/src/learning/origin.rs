@@ -6,23 +6,14 @@ use podracer_dsl::prelude::TensorType;
 
 use super::boundary::{Boundary, part};
 use super::error::SebulbaError;
-use super::learner::LearnerState;
 use super::parameters::Version;
 use super::programs::SebulbaLoop;
+use super::shape::LearnerState;
 use crate::tree::Placement;
 use crate::{
     Array, ArraySource, Buffer, Checkpoint, CheckpointError, Executable, RuntimeError, World,
     from_safetensors, pjrt, to_safetensors,
 };
-
-/// The start of a run.
-#[derive(Clone, Copy, Debug)]
-pub enum Origin<'a> {
-    /// A new run; all its randomness comes from this seed.
-    Seed(u64),
-    /// A run that goes on after [`SebulbaRun::checkpoint`](super::SebulbaRun::checkpoint).
-    Checkpoint(&'a Checkpoint<'a>),
-}
 
 /// The part of a checkpoint with the learner's state.
 const STATE: &str = "state.";

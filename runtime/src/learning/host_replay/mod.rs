@@ -20,8 +20,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased, unbounded};
 use podracer_compiler::TensorType;
 
 use super::error::{ReplayError, ThreadFailure};
-use super::programs::SebulbaLoop;
-use super::supply::{Queues, Supply, TrajectoryQueues};
+use super::supply::{Queues, Supply};
 use super::thread_status::{Activity, ThreadStatus};
 use super::trajectory::{Batch, Data, Handles, Trajectory};
 use crate::checkpoint::FileSource;
@@ -141,22 +140,6 @@ impl ReplaySupply {
             open: Mutex::new(Some(open)),
             closed,
         })
-    }
-
-    /// The supply of a run: a replay in the folder if the programs have one on the host, else `queues`.
-    pub(crate) fn or_queues(
-        programs: &SebulbaLoop,
-        learn: &Arc<Executable>,
-        folder: &Path,
-        room: usize,
-        queues: impl FnOnce() -> TrajectoryQueues,
-    ) -> Result<Box<dyn Supply>, RuntimeError> {
-        let Some(replay) = programs.replay else {
-            return Ok(Box::new(queues()));
-        };
-        let learn = (Arc::clone(learn), programs.state.len());
-        let shards = (&programs.shard[..], programs.shape.threads);
-        Ok(Box::new(ReplaySupply::new(replay, shards, folder, learn, room)?))
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

@@ -189,7 +189,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::sebulba::trajectory::Episode;
+    use crate::learning::trajectory::Episode;
 
     fn trajectory(versions: u64, ended: &[usize]) -> Trajectory {
         let episodes = ended.iter().map(|&step| Episode { step, ..Episode::default() }).collect();
