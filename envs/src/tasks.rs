@@ -40,15 +40,15 @@ pub trait Tasks: Environment {
 
 /// [`Tasks`] of any type, as [`AnyEnvironment`] is an environment of any type.
 #[derive(Clone)]
-pub struct AnyTasks(Rc<dyn Erased>);
+pub struct AnyTasks(Rc<dyn ErasedTasks>);
 
 /// Object-safe form of [`Tasks`], in which a task is an [`AnyTree`].
-trait Erased {
+trait ErasedTasks {
     fn draw(&self, key: Key) -> AnyTree;
     fn world(&self, task: &AnyTree) -> AnyEnvironment;
 }
 
-impl<T: Tasks> Erased for T {
+impl<T: Tasks> ErasedTasks for T {
     fn draw(&self, key: Key) -> AnyTree {
         AnyTree::new(Tasks::draw(self, key))
     }

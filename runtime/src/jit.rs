@@ -182,16 +182,16 @@ tuples!(A B C D E);
 tuples!(A B C D E F);
 
 /// A program of one argument tree, shared by calls.
-type Shared<T, R> = Arc<Program<(T,), R>>;
+type SharedProgram<T, R> = Arc<Program<(T,), R>>;
 
 /// The types of an argument tree, and the program for them.
-type Compiled<T, R> = (Spec<T>, Shared<T, R>);
+type CompiledFor<T, R> = (Spec<T>, SharedProgram<T, R>);
 
 /// A function that is compiled at its first call with arguments of each type; [`TypedPrograms::jit`](crate::TypedPrograms::jit) makes it.
 pub struct Jit<T: Tree, R: IntoTree, F> {
     client: Client,
     function: F,
-    programs: Mutex<Vec<Compiled<T, R::Tree>>>,
+    programs: Mutex<Vec<CompiledFor<T, R::Tree>>>,
     warnings: Mutex<Vec<Warning>>,
 }
 
@@ -229,7 +229,7 @@ impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn program(&self, spec: &Spec<T>) -> Result<Shared<T, R::Tree>, CallError> {
+    fn program(&self, spec: &Spec<T>) -> Result<SharedProgram<T, R::Tree>, CallError> {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, program)) = programs.iter().find(|(known, _)| known == spec) {
             return Ok(program.clone());

@@ -71,14 +71,14 @@ pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> 
 /// Panels below each other, as text of SVG. A panel without points is an empty chart.
 pub(crate) fn svg(caption: &str, along: &str, panels: &[Panel]) -> Result<String> {
     let mut text = String::new();
-    let layout = Layout::of(panels);
+    let layout = ChartLayout::of(panels);
     draw(SVGBackend::with_string(&mut text, layout.size()), caption, along, panels, &layout)?;
     Ok(text)
 }
 
 /// The same as bytes of a PNG file.
 pub(crate) fn png(caption: &str, along: &str, panels: &[Panel]) -> Result<Vec<u8>> {
-    let layout = Layout::of(panels);
+    let layout = ChartLayout::of(panels);
     let (width, height) = layout.size();
     let mut pixels = vec![0; (width * height * 3) as usize];
     let to = BitMapBackend::with_buffer(&mut pixels, (width, height));
@@ -91,7 +91,7 @@ pub(crate) fn png(caption: &str, along: &str, panels: &[Panel]) -> Result<Vec<u8
 }
 
 /// The size of a chart. A legend is below its panel, where it covers no line, and makes the chart as large as it needs.
-struct Layout {
+struct ChartLayout {
     /// Width of the chart in pixels.
     width: u32,
     /// The legend of each panel.
@@ -108,7 +108,7 @@ struct Legend {
     step: u32,
 }
 
-impl Layout {
+impl ChartLayout {
     fn of(panels: &[Panel]) -> Self {
         register();
         let widest = |panel: &Panel| {
@@ -123,7 +123,7 @@ impl Layout {
             let columns = (width - 2 * MARGIN) / step;
             Legend { columns, rows: (panel.lines.len() as u32).div_ceil(columns), step }
         };
-        Layout { width, legends: panels.iter().zip(&widest).map(legend).collect() }
+        ChartLayout { width, legends: panels.iter().zip(&widest).map(legend).collect() }
     }
 
     /// Width and height of the chart.
@@ -172,7 +172,7 @@ fn draw<B: DrawingBackend>(
     caption: &str,
     along: &str,
     panels: &[Panel],
-    layout: &Layout,
+    layout: &ChartLayout,
 ) -> Result<()>
 where
     B::ErrorType: 'static,

@@ -11,7 +11,7 @@ use crate::schema::{Kind, Schema};
 use crate::settings::{UsageError, suggestion};
 
 /// A table of settings to describe.
-struct Part<'a> {
+struct SettingsTable<'a> {
     /// The table's name in an experiment, and the agent or environment that is chosen in it.
     section: &'static str,
     name: &'a str,
@@ -28,7 +28,7 @@ pub(super) fn describe(
 ) -> Result<u8> {
     let parts = parts(name, registry);
     let described = if !parts.is_empty() {
-        if json { parts.iter().map(Part::json).collect() } else { texts(&parts).into() }
+        if json { parts.iter().map(SettingsTable::json).collect() } else { texts(&parts).into() }
     } else if registry.experiment(name).is_some() || name.ends_with(".toml") {
         experiment(name, json, registry)?
     } else {
@@ -42,10 +42,10 @@ pub(super) fn describe(
 }
 
 /// The tables, agents and environments of a name. An agent and an environment may share theirs.
-fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<Part<'a>> {
+fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<SettingsTable<'a>> {
     let part = |section: &'static str, schema: &'a Schema| {
         let values = &schema.defaults;
-        Part { section, name, schema, values }
+        SettingsTable { section, name, schema, values }
     };
     let tables = registry.tables.iter().filter(|(table, _)| *table == name);
     let tables = tables.map(|(table, schema)| part(table, schema));
@@ -66,11 +66,11 @@ fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
         let values = whole.get(section)?.as_table()?;
         let chosen = Registry::chooser(section).and_then(|chooser| values.get(chooser)?.as_str());
         let schema = registry.schema(section, chosen)?;
-        Some(Part { section, name: chosen.unwrap_or(section), schema, values })
+        Some(SettingsTable { section, name: chosen.unwrap_or(section), schema, values })
     };
-    let parts: Vec<Part<'_>> = sections.into_iter().filter_map(part).collect();
+    let parts: Vec<SettingsTable<'_>> = sections.into_iter().filter_map(part).collect();
     Ok(if json {
-        let parts: Json = parts.iter().map(Part::json).collect();
+        let parts: Json = parts.iter().map(SettingsTable::json).collect();
         let mut described = json!({ "experiment": settings.experiment, "description": settings.description, "parts": parts });
         if !settings.xla.is_empty() {
             described["xla"] = serde_json::to_value(&settings.xla)?;
@@ -81,11 +81,11 @@ fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
     })
 }
 
-fn texts(parts: &[Part<'_>]) -> String {
-    parts.iter().map(Part::text).collect::<Vec<_>>().join("\n")
+fn texts(parts: &[SettingsTable<'_>]) -> String {
+    parts.iter().map(SettingsTable::text).collect::<Vec<_>>().join("\n")
 }
 
-impl Part<'_> {
+impl SettingsTable<'_> {
     /// Text of the table as in an experiment, with each setting's type and documentation.
     fn text(&self) -> String {
         let mut text = format!("# {}\n[{}]\n", self.schema.doc, self.section);

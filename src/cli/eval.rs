@@ -57,7 +57,7 @@ pub(super) struct EvalArguments {
 
 /// The result, which `--json` prints.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct EvalResult {
     experiment: String,
     run_dir: String,
     /// Iterations of the checkpoint.
@@ -202,7 +202,7 @@ pub(super) fn eval(
     };
     let successes: Vec<f64> =
         played.iter().filter_map(|episode| episode.success).map(f64::from).collect();
-    let outcome = Outcome {
+    let outcome = EvalResult {
         run_dir: args.run.display().to_string(),
         iterations: found.checkpoint.iterations,
         policy: if play.sampled { "sampled" } else { "greedy" },

@@ -65,15 +65,15 @@ struct ExportArguments {
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// The kind of file or folder
-    #[arg(long, value_enum, default_value_t = Kind::Csv)]
-    to: Kind,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
+    to: ExportFormat,
     /// The file or folder to write [default: metrics.csv or wandb]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum ExportFormat {
     /// A file with a row for each line of the metrics
     Csv,
     /// A folder for each run, which `wandb sync` uploads
@@ -220,8 +220,8 @@ fn states(row: &[&RunOverview]) -> String {
 fn export(args: &ExportArguments, console: &mut Console<'_>) -> Result<u8> {
     type Write = fn(&[PathBuf], &Path) -> Result<Vec<Written>>;
     let (name, write): (_, Write) = match args.to {
-        Kind::Csv => ("metrics.csv", tables::csv),
-        Kind::Wandb => ("wandb", tables::wandb),
+        ExportFormat::Csv => ("metrics.csv", tables::csv),
+        ExportFormat::Wandb => ("wandb", tables::wandb),
     };
     let runs = folders_of(&args.runs, console)?;
     for Written { path, advice } in write(&runs, args.output.as_deref().unwrap_or(Path::new(name)))?

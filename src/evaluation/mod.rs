@@ -81,11 +81,13 @@ pub fn play<A: Learn<Observation = Tensor>>(
 pub type Watch<'a> = &'a mut dyn FnMut(&StepMemory, Option<AgentView>) -> Result<()>;
 
 /// Memory and last action of each lane.
-type Lanes<A> = (<A as Agent>::Memory, Tensor);
+type EvaluatedLanes<A> = (<A as Agent>::Memory, Tensor);
 
 /// Program that acts: the action of each lane, its memory after that, and its view of the state before, if that is asked for.
-type ActProgram<A> =
-    Program<(<A as Learn>::State, Lanes<A>, Seen), (Tensor, Lanes<A>, Option<View>)>;
+type ActProgram<A> = Program<
+    (<A as Learn>::State, EvaluatedLanes<A>, Seen),
+    (Tensor, EvaluatedLanes<A>, Option<View>),
+>;
 
 /// The compiled programs that act for a batch of environments: [`play`] for more than one checkpoint.
 pub struct Player<A: Learn<Observation = Tensor>> {
@@ -93,7 +95,7 @@ pub struct Player<A: Learn<Observation = Tensor>> {
     /// Position and path of each parameter among the leaves of the state.
     parameters: Vec<(usize, String)>,
     seen: Spec<Seen>,
-    first: Program<(A::State,), Lanes<A>>,
+    first: Program<(A::State,), EvaluatedLanes<A>>,
     act: ActProgram<A>,
 }
 
@@ -186,7 +188,7 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
         let mut memory = StepMemory::new(&spec);
         environments.reset(seed, 0, &mut memory.step())?;
-        let mut record = Record::new(play.episodes, n);
+        let mut record = EpisodeRecord::new(play.episodes, n);
         let mut done = vec![true; n];
         let mut draws = podracer_envs::host::Random::from_state(seed);
         while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
@@ -294,16 +296,16 @@ struct Seen {
 }
 
 /// The episodes of a batch.
-struct Record {
+struct EpisodeRecord {
     /// Number of episodes of each environment that are still to come.
     left: Vec<usize>,
     running: Vec<Played>,
     played: Vec<Played>,
 }
 
-impl Record {
+impl EpisodeRecord {
     fn new(episodes: usize, n: usize) -> Self {
-        Record {
+        EpisodeRecord {
             left: (0..n).map(|i| episodes / n + usize::from(i < episodes % n)).collect(),
             running: vec![Played::default(); n],
             // Not of the capacity of all: whoever asks for more than there is memory for may stop before.
@@ -350,7 +352,7 @@ mod tests {
 
     #[test]
     fn room_for_all_episodes_was_taken_before_the_first() {
-        let record = Record::new(usize::MAX, 2);
+        let record = EpisodeRecord::new(usize::MAX, 2);
         assert!(record.is_wanting());
         assert_eq!(record.left, [usize::MAX / 2 + 1, usize::MAX / 2]);
     }

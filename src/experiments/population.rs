@@ -29,7 +29,7 @@ use crate::training::{CallMetrics, Column, Populates, Run, Start};
 type AgentState = <AnyAgent as Learn>::State;
 
 /// The program of all runs, and what it gave that runs have not taken yet.
-struct Shared {
+struct SharedLoop {
     program: CompiledPopulation<Option<Tensor>, AnyEnvironment, AnyAgent>,
     /// Position and path of each parameter among the leaves of an agent's state.
     parameters: Vec<(usize, String)>,
@@ -50,7 +50,7 @@ struct Shared {
 
 /// A member as a run.
 struct MemberRun {
-    shared: Rc<RefCell<Shared>>,
+    shared: Rc<RefCell<SharedLoop>>,
     member: usize,
     agent: AnyAgent,
     client: Client,
@@ -115,7 +115,7 @@ impl Populates for AnakinTraining {
         let compile_seconds = began.elapsed().as_secs_f64();
         let agent = self.anakin.agent();
         let state = eval_shape((key(),), |(key,)| agent.init(key))?;
-        let shared = Shared {
+        let shared = SharedLoop {
             state: Some(program.init()?),
             parameters: parameters::positions(agent, &state)?,
             program,
@@ -191,7 +191,7 @@ fn rows(columns: &[Column], runs: &[usize]) -> Result<Host<Option<Tensor>>> {
     Ok(Host::from_named(&spec, some.then_some(("[0]", numbers)))?)
 }
 
-impl Shared {
+impl SharedLoop {
     fn state(&self) -> Result<&PopulationState<Option<Tensor>, AnyEnvironment, AnyAgent>> {
         self.state.as_ref().context("the runs ended with an error before")
     }

@@ -34,7 +34,7 @@ struct Record {
     #[prost(message, optional, tag = "3")]
     summary: Option<Items>,
     #[prost(message, optional, tag = "17")]
-    run: Option<Run>,
+    run: Option<RunRecord>,
     #[prost(message, optional, tag = "18")]
     exit: Option<Exit>,
     #[prost(message, optional, tag = "21")]
@@ -44,11 +44,11 @@ struct Record {
 #[derive(Clone, PartialEq, Message)]
 struct Header {
     #[prost(message, optional, tag = "1")]
-    version_info: Option<Version>,
+    version_info: Option<VersionInfo>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Version {
+struct VersionInfo {
     #[prost(string, tag = "1")]
     producer: String,
     #[prost(string, tag = "2")]
@@ -56,7 +56,7 @@ struct Version {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Run {
+struct RunRecord {
     #[prost(string, tag = "1")]
     run_id: String,
     #[prost(string, tag = "3")]
@@ -152,7 +152,7 @@ fn item(key: &str, value_json: String) -> Item {
 fn records(exported: &Exported) -> Vec<Record> {
     let Exported { overview, series, name, id, .. } = exported;
     let producer = format!("podracer {}", env!("CARGO_PKG_VERSION"));
-    let version = Version { producer, min_consumer: OLDEST.to_owned() };
+    let version = VersionInfo { producer, min_consumer: OLDEST.to_owned() };
     let header = Header { version_info: Some(version) };
     let mut records = vec![Record { header: Some(header), ..Record::default() }];
 
@@ -160,7 +160,7 @@ fn records(exported: &Exported) -> Vec<Record> {
     let seed = item("train.seed", overview.seed.to_string());
     let update = overview.settings.iter().map(setting).chain([seed]).collect();
     let began = exported.seconds_since_1970(0.0);
-    let run = Run {
+    let run = RunRecord {
         run_id: id[..ID].to_owned(),
         project: overview.experiment.clone(),
         config: Some(Items { update }),

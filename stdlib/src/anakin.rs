@@ -81,7 +81,7 @@ pub type LoopState<E, A> = Placed<
 >;
 
 type Lanes<E, A> = Lane<<A as Agent>::Memory, <E as Environment>::State>;
-type Steps<A> = Step<<A as Agent>::Observation, <A as Agent>::Extras>;
+type RolloutStep<A> = Step<<A as Agent>::Observation, <A as Agent>::Extras>;
 
 impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
     /// An agent in an environment, with `lanes` on each device, stepped `unroll` times in an iteration. The devices are the
@@ -214,7 +214,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
     }
 
     /// One step of one lane. `keys` are u32 `[KEYS, 2]`.
-    fn step(&self, params: &A::Params, lane: Lanes<E, A>, keys: Tensor) -> (Lanes<E, A>, Steps<A>) {
+    fn step(
+        &self,
+        params: &A::Params,
+        lane: Lanes<E, A>,
+        keys: Tensor,
+    ) -> (Lanes<E, A>, RolloutStep<A>) {
         let [act_key, step_key, reset_key] = [0, 1, 2].map(|i| Key::from_words(keys.index(i)));
         let input = self.input(lane.environment.clone(), lane.feedback);
         let action_type = self.environment.action_space().ty();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 mod command_line;
+mod names;
 mod packages;
 mod variables;
 

@@ -10,44 +10,44 @@ use std::sync::{Mutex, PoisonError};
 /// A place in the user's source, and the part of the program that it was reached from; [`Loc::NONE`] for equations that the
 /// compiler adds. Two are equal if the places are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Loc(Option<Place>);
+pub struct Loc(Option<SourcePlace>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
+struct SourcePlace {
     file: &'static str,
     line: u32,
     column: u32,
-    part: Part,
+    part: ProgramPart,
 }
 
 /// The number of a part of a program among the names of [`PARTS`], from 1; 0 for none. It says how a place was reached, and
 /// is not compared.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part(u16);
+struct ProgramPart(u16);
 
 /// Names of parts of programs, such as `the environment's step`.
 static PARTS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-impl PartialEq for Part {
-    fn eq(&self, _: &Part) -> bool {
+impl PartialEq for ProgramPart {
+    fn eq(&self, _: &ProgramPart) -> bool {
         true
     }
 }
 
-impl Eq for Part {}
+impl Eq for ProgramPart {}
 
-impl Hash for Part {
+impl Hash for ProgramPart {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-impl PartialOrd for Part {
-    fn partial_cmp(&self, other: &Part) -> Option<Ordering> {
+impl PartialOrd for ProgramPart {
+    fn partial_cmp(&self, other: &ProgramPart) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Part {
-    fn cmp(&self, _: &Part) -> Ordering {
+impl Ord for ProgramPart {
+    fn cmp(&self, _: &ProgramPart) -> Ordering {
         Ordering::Equal
     }
 }
@@ -72,7 +72,7 @@ impl Loc {
             files.insert(kept);
             kept
         });
-        Loc(Some(Place { file, line, column, part: Part(0) }))
+        Loc(Some(SourcePlace { file, line, column, part: ProgramPart(0) }))
     }
 
     /// The place, reached from the part of the program with this name.
@@ -83,8 +83,8 @@ impl Loc {
             parts.push(part);
             parts.len() - 1
         });
-        let part = Part(u16::try_from(position + 1).unwrap_or(0));
-        Loc(self.0.map(|place| Place { part, ..place }))
+        let part = ProgramPart(u16::try_from(position + 1).unwrap_or(0));
+        Loc(self.0.map(|place| SourcePlace { part, ..place }))
     }
 
     /// The part of the program from which the place was reached, where [`Loc::within`] has named one.
@@ -101,11 +101,11 @@ impl Loc {
 
 impl From<&'static Location<'static>> for Loc {
     fn from(location: &'static Location<'static>) -> Loc {
-        Loc(Some(Place {
+        Loc(Some(SourcePlace {
             file: location.file(),
             line: location.line(),
             column: location.column(),
-            part: Part(0),
+            part: ProgramPart(0),
         }))
     }
 }
@@ -113,7 +113,7 @@ impl From<&'static Location<'static>> for Loc {
 impl fmt::Display for Loc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(Place { file, line, column, .. }) => write!(f, "{file}:{line}:{column}"),
+            Some(SourcePlace { file, line, column, .. }) => write!(f, "{file}:{line}:{column}"),
             None => f.write_str("unknown place"),
         }
     }

@@ -169,7 +169,7 @@ struct Frame {
     entering: Vec<Option<Source>>,
 }
 
-struct Watch {
+struct ActiveWatch {
     watcher: Watcher,
     /// Sources of the NaNs: a NaN carries the number of its source here, from 1.
     nans: Vec<Source>,
@@ -186,7 +186,7 @@ struct Watch {
 
 thread_local! {
     /// `None` unless an evaluation on this thread is watched.
-    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+    static WATCH: RefCell<Option<ActiveWatch>> = const { RefCell::new(None) };
 }
 
 /// The bits of a NaN that carry its number, as a NaN of f64: how far from the right they begin, and the greatest number that
@@ -238,7 +238,7 @@ pub(super) fn watched(func: &Func, arguments: &[Array], watcher: &Watcher) -> Op
             found.into_iter().for_each(|position| argument.put(position, nan));
         }
     }
-    let watch = Watch {
+    let watch = ActiveWatch {
         watcher: watcher.clone(),
         nans,
         nan_of: BTreeMap::new(),
@@ -369,11 +369,11 @@ pub(super) fn give_up() {
     });
 }
 
-fn with<R: Default>(f: impl FnOnce(&mut Watch) -> R) -> R {
+fn with<R: Default>(f: impl FnOnce(&mut ActiveWatch) -> R) -> R {
     WATCH.with_borrow_mut(|watch| watch.as_mut().map(f).unwrap_or_default())
 }
 
-impl Watch {
+impl ActiveWatch {
     fn frame(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("an equation is evaluated within a function")
     }

@@ -19,11 +19,11 @@ pub struct Pass {
     pub name: &'static str,
     /// A phrase that says what the pass does.
     pub help: &'static str,
-    run: Run,
+    run: PassFn,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Run {
+enum PassFn {
     Plain(fn(&Func) -> Func),
     /// A transform by the parameters marked.
     Marked(fn(&Func, &[bool]) -> Result<Func, PassError>),
@@ -35,47 +35,47 @@ enum Run {
 
 /// Every transform, in alphabetical order.
 pub const PASSES: &[Pass] = &[
-    Pass { name: "cse", help: "computes what is equal once", run: Run::Plain(cse) },
-    Pass { name: "dce", help: "removes what no result needs", run: Run::Plain(dce) },
+    Pass { name: "cse", help: "computes what is equal once", run: PassFn::Plain(cse) },
+    Pass { name: "dce", help: "removes what no result needs", run: PassFn::Plain(dce) },
     Pass {
         name: "grad",
         help: "the gradient of the one result, a float scalar, in the parameters",
-        run: Run::Marked(gradient),
+        run: PassFn::Marked(gradient),
     },
     Pass {
         name: "inline",
         help: "replaces calls by what is called",
-        run: Run::Plain(inline_calls),
+        run: PassFn::Plain(inline_calls),
     },
     Pass {
         name: "jvp",
         help: "values and tangents of the results, from values and tangents of the parameters",
-        run: Run::Marked(|func, wrt| Ok(jvp(func, wrt)?.0)),
+        run: PassFn::Marked(|func, wrt| Ok(jvp(func, wrt)?.0)),
     },
     Pass {
         name: "launches",
         help: "loops of fewer kernels and branches by platform, for platforms that launch each",
-        run: Run::Plain(|func| launch_less(&settle_launched(func, true))),
+        run: PassFn::Plain(|func| launch_less(&settle_launched(func, true))),
     },
     Pass {
         name: "linearize",
         help: "as jvp, in two calls: of what computes values and residuals, and of what is linear in the tangents",
-        run: Run::Marked(linearized),
+        run: PassFn::Marked(linearized),
     },
     Pass {
         name: "simplify",
         help: "fewer and cheaper equations for the same results, by all groups of rules or by some",
-        run: Run::Simplify,
+        run: PassFn::Simplify,
     },
     Pass {
         name: "transpose",
         help: "cotangents of the parameters, in which it is linear, from those of the results",
-        run: Run::Marked(transposed),
+        run: PassFn::Marked(transposed),
     },
     Pass {
         name: "vmap",
         help: "over a batch, which is the leading axis of the parameters and of the results",
-        run: Run::Batch(|func, size, batched| {
+        run: PassFn::Batch(|func, size, batched| {
             let force = vec![true; func.results.len()];
             vmap(func, &VmapContext::new(size), batched, &force).0
         }),
@@ -124,10 +124,10 @@ impl fmt::Display for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
         match self.run {
-            Run::Plain(_) => Ok(()),
-            Run::Marked(_) => f.write_str("[=PARAMETER,...]"),
-            Run::Batch(_) => f.write_str("=SIZE[:PARAMETER,...]"),
-            Run::Simplify => f.write_str("[=GROUP,...]"),
+            PassFn::Plain(_) => Ok(()),
+            PassFn::Marked(_) => f.write_str("[=PARAMETER,...]"),
+            PassFn::Batch(_) => f.write_str("=SIZE[:PARAMETER,...]"),
+            PassFn::Simplify => f.write_str("[=GROUP,...]"),
         }
     }
 }
@@ -152,19 +152,19 @@ pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
         got: got.to_string(),
     };
     match (pass.run, argument) {
-        (Run::Plain(run), None) => Ok(run(func)),
-        (Run::Plain(_), Some(got)) => Err(wrong("nothing behind its name".to_string(), got)),
-        (Run::Marked(run), argument) => {
+        (PassFn::Plain(run), None) => Ok(run(func)),
+        (PassFn::Plain(_), Some(got)) => Err(wrong("nothing behind its name".to_string(), got)),
+        (PassFn::Marked(run), argument) => {
             let float = |ty: &TensorType| ty.dtype.is_float();
             let marked = parameters(func, argument, float, "the number of a float parameter");
             run(func, &marked.map_err(|(expected, got)| wrong(expected, &got))?)
         }
-        (Run::Simplify, argument) => {
+        (PassFn::Simplify, argument) => {
             let options = argument.map_or_else(|| Ok(Options::all()), Options::parse);
             let options = options.map_err(|word| wrong(Group::expected(), &word))?;
             Ok(simplify(func, &options))
         }
-        (Run::Batch(run), argument) => {
+        (PassFn::Batch(run), argument) => {
             let argument = argument.unwrap_or_default();
             let (size, list) = match argument.split_once(':') {
                 Some((size, list)) => (size, Some(list)),

@@ -51,7 +51,7 @@ pub trait IntoTensor {
 }
 
 /// Numbers that may stand in a nested array literal.
-trait Number: Copy {
+trait LiteralNumber: Copy {
     const OWN: DType;
     fn to_scalar(self) -> Scalar;
 }
@@ -70,7 +70,7 @@ impl IntoTensor for &Tensor {
 
 macro_rules! numbers {
     ($($type:ty, $dtype:ident, $value:ident => $scalar:expr;)*) => {$(
-        impl Number for $type {
+        impl LiteralNumber for $type {
             const OWN: DType = DType::$dtype;
             fn to_scalar(self) -> Scalar {
                 let $value = self;
@@ -80,7 +80,7 @@ macro_rules! numbers {
 
         impl IntoTensor for $type {
             fn operand(self) -> Operand {
-                Operand::Literal(Literal { own: <$type as Number>::OWN, shape: Vec::new(), data: vec![self.to_scalar()] })
+                Operand::Literal(Literal { own: <$type as LiteralNumber>::OWN, shape: Vec::new(), data: vec![self.to_scalar()] })
             }
         }
 
@@ -133,7 +133,7 @@ numbers! {
     f64, F32, value => Scalar::Float(value);
 }
 
-fn rows<T: Number>(rows: &[&[T]], shape: Vec<usize>) -> Literal {
+fn rows<T: LiteralNumber>(rows: &[&[T]], shape: Vec<usize>) -> Literal {
     Literal {
         own: T::OWN,
         shape,

@@ -1,6 +1,6 @@
 //! Connect Four: stones fall to the bottom of a column, and four in a row win.
 
-use super::{Outcome, Stones, on, two_planes};
+use super::{Moved, Stones, on, two_planes};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -94,7 +94,7 @@ impl Environment for ConnectFour {
             let (own, other) = (state.own | stone, state.other & !stone);
             let won = four(own);
             let full = (filled | stone).eq(FULL);
-            Outcome { legal, own, other, ended: won | full, reward: won.astype(F32) }
+            Moved { legal, own, other, ended: won | full, reward: won.astype(F32) }
         });
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }

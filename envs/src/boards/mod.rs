@@ -60,7 +60,7 @@ pub struct Stones {
 
 /// Result of a move.
 #[derive(Tree, Clone, Copy)]
-struct Outcome {
+struct Moved {
     /// True if the action was legal. `bool[]`
     legal: Tensor,
     /// Stones of the player who moved, after the move.
@@ -88,8 +88,8 @@ impl Stones {
 
     /// The position after a move, the reward of the player who moved, and whether the game is over.
     #[track_caller]
-    fn after(&self, play: impl FnOnce() -> Outcome) -> (Stones, Tensor, Tensor) {
-        let unchanged = Outcome {
+    fn after(&self, play: impl FnOnce() -> Moved) -> (Stones, Tensor, Tensor) {
+        let unchanged = Moved {
             legal: constant(true),
             own: self.own,
             other: self.other,
@@ -97,7 +97,7 @@ impl Stones {
             reward: scalar(0.0),
         };
         let outcome = computed_if(!self.over, unchanged, play);
-        let Outcome { legal, own, other, ended, reward } = outcome;
+        let Moved { legal, own, other, ended, reward } = outcome;
         let reward = select(legal, select(ended, reward, 0.0), -1.0);
         let over = self.over | !legal | ended;
         let next = Stones {

@@ -1,6 +1,6 @@
 //! Othello: stones of the other player between two of one's own change sides, and the player of more stones wins.
 
-use super::{Outcome, Stones, computed_if, on, two_planes};
+use super::{Moved, Stones, computed_if, on, two_planes};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -122,7 +122,7 @@ impl Environment for Othello {
             let ended = (own | other).eq(u64::MAX) | other.eq(0u64) | (passed & passes);
             let lead = own.popcount().astype(I32) - other.popcount().astype(I32);
             let reward = lead.sign().astype(F32);
-            Outcome { legal, own: own & !other, other, ended, reward }
+            Moved { legal, own: own & !other, other, ended, reward }
         });
         let moves = computed_if(!terminated, allowed, || moves(stones.own, stones.other));
         let state = State { stones, moves, passed: passes };

@@ -1,6 +1,6 @@
 //! Tic-tac-toe: three in a row win.
 
-use super::{Outcome, Stones, on, two_planes};
+use super::{Moved, Stones, on, two_planes};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -37,7 +37,7 @@ impl Environment for TicTacToe {
             let won = lines.reduce(|some, line| some | line).expect("there are lines");
             let full = (own | other).eq(FULL);
             let legal = (state.filled() & stone).eq(0u32);
-            Outcome { legal, own, other, ended: won | full, reward: won.astype(F32) }
+            Moved { legal, own, other, ended: won | full, reward: won.astype(F32) }
         });
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }

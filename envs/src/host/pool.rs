@@ -15,27 +15,27 @@ use super::{
 pub struct Pool<E: NativeEnvironment> {
     spec: HostSpec,
     /// The parts, in order; `None` while a part is stepped by the thread pool.
-    parts: Vec<Option<Part<E>>>,
+    parts: Vec<Option<Share<E>>>,
     done: (Sender<Stepped<E>>, Receiver<Stepped<E>>),
     under_way: bool,
 }
 
 /// Index of a part and the part after its step, or the panic of one of its environments.
-type Stepped<E> = (usize, Result<Part<E>, HostError>);
+type Stepped<E> = (usize, Result<Share<E>, HostError>);
 
 /// One episode and the random numbers of its environment.
 #[derive(Serialize, Deserialize)]
-struct Lane<S> {
+struct PoolLane<S> {
     random: Random,
     state: S,
 }
 
 /// Environments that step together, with memory of their own: the part is sent to a thread and back.
-struct Part<E: NativeEnvironment> {
+struct Share<E: NativeEnvironment> {
     /// Index of the first environment in the batch.
     first: usize,
     environment: E,
-    lanes: Vec<Lane<E::State>>,
+    lanes: Vec<PoolLane<E::State>>,
     actions: Vec<u8>,
     memory: StepMemory,
 }
@@ -99,16 +99,16 @@ impl<E: NativeEnvironment> Pool<E> {
             let memory = StepMemory::try_new(&HostSpec { environments: size, ..spec.clone() })?;
             let lane = |_| {
                 let mut random = Random::from_state(0);
-                Lane { state: prototype.initial_state(&mut random), random }
+                PoolLane { state: prototype.initial_state(&mut random), random }
             };
-            let bytes = size * size_of::<Lane<E::State>>();
+            let bytes = size * size_of::<PoolLane<E::State>>();
             let mut lanes = Vec::new();
             lanes
                 .try_reserve_exact(size)
                 .map_err(|_| HostError::Memory { environments: size, bytes })?;
             lanes.extend((0..size).map(lane));
             let environment = prototype.clone();
-            Ok(Some(Part { first, environment, lanes, actions: Vec::new(), memory }))
+            Ok(Some(Share { first, environment, lanes, actions: Vec::new(), memory }))
         };
         let parts = (0..parts).map(part).collect::<Result<_, HostError>>()?;
         Ok(Pool { parts, spec, done: unbounded(), under_way: false })
@@ -124,7 +124,7 @@ impl<E: NativeEnvironment> Pool<E> {
     }
 
     /// The parts of a batch that is not stepping.
-    fn at_rest(&mut self) -> Result<impl Iterator<Item = &mut Part<E>>, HostError> {
+    fn at_rest(&mut self) -> Result<impl Iterator<Item = &mut Share<E>>, HostError> {
         self.expect_rest()?;
         Ok(self.parts.iter_mut().flatten())
     }
@@ -197,14 +197,14 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
 
     fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
         self.expect_rest()?;
-        let lanes: Vec<&Lane<E::State>> =
+        let lanes: Vec<&PoolLane<E::State>> =
             self.parts.iter().flatten().flat_map(|part| &part.lanes).collect();
         postcard::to_stdvec(&lanes).map(Some).map_err(HostError::failed)
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
         self.expect_rest()?;
-        let (lanes, rest): (Vec<Lane<E::State>>, _) = postcard::take_from_bytes(snapshot)
+        let (lanes, rest): (Vec<PoolLane<E::State>>, _) = postcard::take_from_bytes(snapshot)
             .map_err(|error| HostError::Snapshot(error.to_string()))?;
         let environments = self.spec.environments;
         if lanes.len() != environments {
@@ -232,7 +232,7 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
     }
 }
 
-impl<E: NativeEnvironment> Part<E> {
+impl<E: NativeEnvironment> Share<E> {
     /// Steps every environment, and resets those whose episode ended.
     fn stepped(mut self) -> Result<Self, HostError> {
         let mut index = self.first;
@@ -241,7 +241,7 @@ impl<E: NativeEnvironment> Part<E> {
             let size = self.actions.len() / self.lanes.len();
             let step = self.memory.step();
             let observations = step.observation.len() / self.lanes.len();
-            for (i, Lane { random, state }) in self.lanes.iter_mut().enumerate() {
+            for (i, PoolLane { random, state }) in self.lanes.iter_mut().enumerate() {
                 index = self.first + i;
                 let bytes = i * observations..(i + 1) * observations;
                 let action = &self.actions[i * size..(i + 1) * size];

@@ -70,7 +70,7 @@ pub struct State {
 }
 
 /// A row and a column, `i32[]` each.
-type Place = (Tensor, Tensor);
+type Cell = (Tensor, Tensor);
 
 /// Boxes on their way back from their targets.
 #[derive(Tree, Clone, Copy)]
@@ -88,7 +88,7 @@ impl Sokoban {
 
     /// One cell alone. `bool[size, size]`
     #[track_caller]
-    fn only(&self, place: Place) -> Tensor {
+    fn only(&self, place: Cell) -> Tensor {
         only([self.size, self.size], place)
     }
 
@@ -101,7 +101,7 @@ impl Sokoban {
 
     /// True if one of the cells in a mask is at a place. `bool[]`
     #[track_caller]
-    fn has(&self, cells: Tensor, place: Place) -> Tensor {
+    fn has(&self, cells: Tensor, place: Cell) -> Tensor {
         (cells & self.only(place)).any()
     }
 

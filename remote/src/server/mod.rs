@@ -104,7 +104,7 @@ pub enum ServerError {
 }
 
 /// State that all streams share.
-struct Shared {
+struct Streams {
     run: RunDescription,
     limits: Limits,
     totals: Arc<Totals>,
@@ -116,7 +116,7 @@ struct Shared {
     streams: Mutex<HashMap<WorkerId, WeakSender<Reply>>>,
 }
 
-impl Shared {
+impl Streams {
     fn streams(&self) -> MutexGuard<'_, HashMap<WorkerId, WeakSender<Reply>>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,7 +135,7 @@ impl Shared {
 }
 
 /// The service of the protocol.
-struct Service(Arc<Shared>);
+struct Service(Arc<Streams>);
 
 #[tonic::async_trait]
 impl Seed for Service {
@@ -157,7 +157,7 @@ impl Seed for Service {
 
 /// A server that workers connect to. Dropping it stops it: workers are told to come again.
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<Streams>,
     address: Address,
     runtime: Option<Runtime>,
 }
@@ -192,7 +192,7 @@ impl Server {
             .map_err(ServerError::Threads)?;
         let (senders, receivers): (Vec<_>, Vec<_>) =
             (0..inference_threads).map(|_| events(UNHEARD * limits.connections)).unzip();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Streams {
             run,
             limits: limits.clone(),
             totals: Arc::new(Totals::default()),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_stream::Stream;
 use tonic::{Code, Status, Streaming};
 
-use super::Shared;
+use super::Streams;
 use super::check::StepCheck;
 use super::link::{Alarm, Link};
 use super::workers::{Event, EventSender, REPLIES, Reply};
@@ -26,7 +26,7 @@ const MOST_REASON: usize = 1000;
 
 /// The answers of a `Work` call. Whoever polls them also reads what the worker says: a step needs no other task.
 pub(super) struct WorkStream {
-    shared: Arc<Shared>,
+    shared: Arc<Streams>,
     link: Arc<Link>,
     said: Streaming<FromWorker>,
     worker: WorkerId,
@@ -35,11 +35,11 @@ pub(super) struct WorkStream {
     due: Option<Instant>,
     alarm: Alarm,
     /// The worker that was taken in; `None` before its `Hello`, and after its end.
-    member: Option<Member>,
+    member: Option<StreamMember>,
     name: String,
 }
 
-struct Member {
+struct StreamMember {
     environments: usize,
     check: StepCheck,
     replies: mpsc::Receiver<Reply>,
@@ -60,7 +60,7 @@ enum Phase {
 }
 
 impl WorkStream {
-    pub(super) fn new(shared: Arc<Shared>, link: Arc<Link>, said: Streaming<FromWorker>) -> Self {
+    pub(super) fn new(shared: Arc<Streams>, link: Arc<Link>, said: Streaming<FromWorker>) -> Self {
         let worker = WorkerId(shared.next_worker.fetch_add(1, Ordering::Relaxed));
         WorkStream {
             due: Some(Instant::now() + shared.limits.handshake),
@@ -168,7 +168,7 @@ impl WorkStream {
         let joined =
             Event::Joined { worker: self.worker, environments: n, origin, replies: answers };
         let sent = events.send(joined);
-        self.member = Some(Member { environments: n, check, replies, events });
+        self.member = Some(StreamMember { environments: n, check, replies, events });
         self.phase = Phase::Joined;
         self.expect(None);
         if sent { Ok(()) } else { Err(stopped()) }

@@ -45,7 +45,8 @@ impl StoreServer {
         let runtime = threads.map_err(away)?;
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(away)?;
-        let values = Values { word: word.to_owned(), values: Mutex::default(), put: Notify::new() };
+        let values =
+            StoredValues { word: word.to_owned(), values: Mutex::default(), put: Notify::new() };
         let service = Service::new(values)
             .max_decoding_message_size(LARGEST)
             .max_encoding_message_size(LARGEST);
@@ -79,14 +80,14 @@ impl Drop for StoreServer {
     }
 }
 
-struct Values {
+struct StoredValues {
     word: String,
     values: Mutex<HashMap<Bytes, Bytes>>,
     /// Rung at every value.
     put: Notify,
 }
 
-impl Values {
+impl StoredValues {
     fn check(&self, word: &str) -> Result<(), Status> {
         match word == self.word {
             true => Ok(()),
@@ -100,7 +101,7 @@ impl Values {
 }
 
 #[tonic::async_trait]
-impl Store for Values {
+impl Store for StoredValues {
     async fn put(&self, request: Request<PutRequest>) -> Result<Response<PutReply>, Status> {
         let PutRequest { word, key, value } = request.into_inner();
         self.check(&word)?;
@@ -125,7 +126,7 @@ impl Store for Values {
         loop {
             // Before the look, so that no value is put in between.
             let put = self.put.notified();
-            if let Some(value) = Values::get(self, &key) {
+            if let Some(value) = StoredValues::get(self, &key) {
                 return Ok(Response::new(GetReply { value }));
             }
             if timeout_at(until, put).await.is_err() {

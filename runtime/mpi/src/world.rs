@@ -30,9 +30,9 @@ impl fmt::Display for Member {
 ///
 /// All processes call the same functions in the same order; each waits for the others.
 #[derive(Clone, Copy)]
-pub struct World(&'static Inner);
+pub struct World(&'static WorldInner);
 
-struct Inner {
+struct WorldInner {
     library: Library,
     rank: usize,
     members: Vec<Member>,
@@ -69,7 +69,7 @@ impl World {
             });
         }
         let channel = library.channel()?;
-        let inner = Inner {
+        let inner = WorldInner {
             library,
             rank,
             members: Vec::new(),
@@ -85,7 +85,7 @@ impl World {
             Member { host: host.to_owned(), id: id.parse().unwrap_or_default() }
         });
         let members = members.collect();
-        let world = World(Box::leak(Box::new(Inner { members, ..inner })));
+        let world = World(Box::leak(Box::new(WorldInner { members, ..inner })));
         *joined = Some(world);
         Ok(world)
     }
@@ -280,7 +280,7 @@ impl World {
     }
 }
 
-impl Inner {
+impl WorldInner {
     /// One exchange, on which no other thread's follows before it is over.
     fn exchange<R>(&self, f: impl FnOnce(&Library, Channel) -> R) -> R {
         let channel = lock(&self.channel);

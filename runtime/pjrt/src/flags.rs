@@ -10,7 +10,7 @@ use crate::RuntimeError;
 
 /// The form that a flag's value must have.
 #[derive(Clone, Copy)]
-enum Kind {
+enum FlagForm {
     Text,
     Bool,
     Integer,
@@ -18,30 +18,30 @@ enum Kind {
     Extra,
 }
 
-const KNOWN: [(&str, Kind); 15] = [
-    ("xla_dump_to", Kind::Text),
-    ("xla_dump_hlo_as_text", Kind::Bool),
-    ("xla_dump_hlo_as_proto", Kind::Bool),
-    ("xla_dump_hlo_as_dot", Kind::Bool),
-    ("xla_dump_hlo_as_html", Kind::Bool),
-    ("xla_dump_hlo_pass_re", Kind::Text),
-    ("xla_dump_hlo_module_re", Kind::Text),
-    ("xla_dump_max_hlo_modules", Kind::Integer),
-    ("xla_gpu_cuda_data_dir", Kind::Text),
-    ("xla_cpu_prefer_vector_width", Kind::Integer),
-    ("xla_cpu_enable_fast_math", Kind::Bool),
-    ("xla_embed_ir_in_executable", Kind::Bool),
-    ("xla_backend_optimization_level", Kind::Integer),
-    ("xla_cpu_use_fusion_emitters", Kind::Bool),
-    ("xla_backend_extra_options", Kind::Extra),
+const KNOWN: [(&str, FlagForm); 15] = [
+    ("xla_dump_to", FlagForm::Text),
+    ("xla_dump_hlo_as_text", FlagForm::Bool),
+    ("xla_dump_hlo_as_proto", FlagForm::Bool),
+    ("xla_dump_hlo_as_dot", FlagForm::Bool),
+    ("xla_dump_hlo_as_html", FlagForm::Bool),
+    ("xla_dump_hlo_pass_re", FlagForm::Text),
+    ("xla_dump_hlo_module_re", FlagForm::Text),
+    ("xla_dump_max_hlo_modules", FlagForm::Integer),
+    ("xla_gpu_cuda_data_dir", FlagForm::Text),
+    ("xla_cpu_prefer_vector_width", FlagForm::Integer),
+    ("xla_cpu_enable_fast_math", FlagForm::Bool),
+    ("xla_embed_ir_in_executable", FlagForm::Bool),
+    ("xla_backend_optimization_level", FlagForm::Integer),
+    ("xla_cpu_use_fusion_emitters", FlagForm::Bool),
+    ("xla_backend_extra_options", FlagForm::Extra),
 ];
 
 /// Names that `xla_backend_extra_options` may contain. XLA:CPU hands names that it does not know to LLVM's reader of command
 /// lines, which ends the process over those that it does not know either.
-const EXTRA_KNOWN: [(&str, Kind); 3] = [
-    ("-disable-lsr", Kind::Bool),
-    ("xla_cpu_small_while_loop_byte_threshold", Kind::Integer),
-    ("xla_cpu_use_multi_output_fusion", Kind::Bool),
+const EXTRA_KNOWN: [(&str, FlagForm); 3] = [
+    ("-disable-lsr", FlagForm::Bool),
+    ("xla_cpu_small_while_loop_byte_threshold", FlagForm::Integer),
+    ("xla_cpu_use_multi_output_fusion", FlagForm::Bool),
 ];
 
 /// Checks the environment's `XLA_FLAGS`.
@@ -72,7 +72,7 @@ pub(crate) fn extra_problem(entry: &str) -> Option<String> {
     problem_in(entry, &EXTRA_KNOWN)
 }
 
-fn problem_in(body: &str, known: &[(&str, Kind)]) -> Option<String> {
+fn problem_in(body: &str, known: &[(&str, FlagForm)]) -> Option<String> {
     let (name, value) =
         body.split_once('=').map_or((body, None), |(name, value)| (name, Some(value)));
     let Some((_, kind)) = known.iter().find(|(known, _)| *known == name) else {
@@ -81,18 +81,18 @@ fn problem_in(body: &str, known: &[(&str, Kind)]) -> Option<String> {
     };
     let (good, wanted) = match kind {
         // XLA's reader understands quotes around values; what is inside them is beyond this check.
-        Kind::Text => (
+        FlagForm::Text => (
             value.is_some_and(|value| !value.is_empty() && !value.contains(['"', '\''])),
             "`=` and a value without quotes",
         ),
-        Kind::Bool => (
+        FlagForm::Bool => (
             value.is_none_or(|value| ["true", "false", "1", "0"].contains(&value)),
             "no value, or `=true` or `=false`",
         ),
-        Kind::Integer => {
+        FlagForm::Integer => {
             (value.is_some_and(|value| value.parse::<i64>().is_ok()), "`=` and a whole number")
         }
-        Kind::Extra => {
+        FlagForm::Extra => {
             let entries = value.unwrap_or_default().split(',');
             let problem = entries.filter_map(|entry| Some((entry, extra_problem(entry)?))).next();
             return problem.map(|(entry, problem)| format!("with `{entry}`, {problem}"));

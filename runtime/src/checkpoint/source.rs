@@ -36,11 +36,11 @@ use crate::{Array, Buffer, RuntimeError, World};
 #[derive(Clone, Debug)]
 pub struct ArraySource<'a> {
     ty: TensorType,
-    place: Place<'a>,
+    place: DataSource<'a>,
 }
 
 #[derive(Clone, Debug)]
-enum Place<'a> {
+enum DataSource<'a> {
     Host(Cow<'a, Array>),
     /// Parts of the leading axis, in order, and the processes that have as many parts each, one process's after another's.
     Devices(Vec<&'a Buffer>, Option<World>),
@@ -65,14 +65,14 @@ impl<'a> ArraySource<'a> {
         let world = world.filter(|_| placement == Placement::Sharded);
         let members = count * world.map_or(1, World::size);
         let ty = placement.global(first.ty().clone(), members);
-        ArraySource { ty, place: Place::Devices(parts, world) }
+        ArraySource { ty, place: DataSource::Devices(parts, world) }
     }
 
     /// Gives this process's parts to the first one, which reads the array. Of an array that the first process has as a whole there
     /// is nothing to give.
     pub(super) fn give(&self) -> Result<(), CheckpointError> {
         match &self.place {
-            Place::Devices(parts, Some(world)) => parts.iter().try_for_each(|part| {
+            DataSource::Devices(parts, Some(world)) => parts.iter().try_for_each(|part| {
                 part.read(&mut |piece: &[u8]| match piece.len() {
                     0 => Ok(()),
                     _ => Ok::<_, CheckpointError>(
@@ -89,7 +89,7 @@ impl<'a> ArraySource<'a> {
         (file, path): (Arc<File>, Arc<PathBuf>),
         start: u64,
     ) -> Self {
-        ArraySource { ty, place: Place::File { file, path, start } }
+        ArraySource { ty, place: DataSource::File { file, path, start } }
     }
 
     /// Element type and shape.
@@ -103,7 +103,7 @@ impl<'a> ArraySource<'a> {
     /// # Errors
     /// [`CheckpointError::Io`] of its file; [`CheckpointError::Runtime`] of its devices.
     pub fn to_host(&self) -> Result<Array, CheckpointError> {
-        if let Place::Host(array) = &self.place {
+        if let DataSource::Host(array) = &self.place {
             return Ok(Array::clone(array));
         }
         let mut bytes = memory::room(&self.ty.to_string(), self.ty.bytes())?;
@@ -120,8 +120,8 @@ impl<'a> ArraySource<'a> {
         sink: &mut dyn FnMut(&[u8]) -> Result<(), CheckpointError>,
     ) -> Result<(), CheckpointError> {
         match &self.place {
-            Place::Host(array) => sink(array.bytes()),
-            Place::Devices(parts, world) => {
+            DataSource::Host(array) => sink(array.bytes()),
+            DataSource::Devices(parts, world) => {
                 parts.iter().try_for_each(|part| part.read(sink))?;
                 let Some(world) = world else { return Ok(()) };
                 let of_one: usize = parts.iter().map(|part| part.ty().bytes()).sum();
@@ -135,7 +135,7 @@ impl<'a> ArraySource<'a> {
                 }
                 Ok(())
             }
-            Place::File { file, path, start } => {
+            DataSource::File { file, path, start } => {
                 let size = self.ty.bytes();
                 let mut piece = memory::zeros("a piece of an array", size.min(PIECE))?;
                 for offset in (0..size).step_by(PIECE) {
@@ -202,13 +202,13 @@ impl<'a> ArraySource<'a> {
 
 impl From<Array> for ArraySource<'_> {
     fn from(array: Array) -> Self {
-        ArraySource { ty: array.ty().clone(), place: Place::Host(Cow::Owned(array)) }
+        ArraySource { ty: array.ty().clone(), place: DataSource::Host(Cow::Owned(array)) }
     }
 }
 
 impl<'a> From<&'a Array> for ArraySource<'a> {
     fn from(array: &'a Array) -> Self {
-        ArraySource { ty: array.ty().clone(), place: Place::Host(Cow::Borrowed(array)) }
+        ArraySource { ty: array.ty().clone(), place: DataSource::Host(Cow::Borrowed(array)) }
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn explain(
         }
     }
     let _heeding = signals::heed();
-    let mut search = Search { ready: &ready, run: &args.run, console, interrupt };
+    let mut search = Explainer { ready: &ready, run: &args.run, console, interrupt };
     let Some(explanation) = search.first_cause(found.as_ref())? else {
         return Ok(INTERRUPTED);
     };
@@ -64,7 +64,7 @@ pub(crate) fn explain(
     Ok(u8::from(matches!(explanation.cause, Cause::Device)))
 }
 
-struct Search<'a, 'b> {
+struct Explainer<'a, 'b> {
     ready: &'a Ready,
     /// The run's folder.
     run: &'a Path,
@@ -72,7 +72,7 @@ struct Search<'a, 'b> {
     interrupt: &'a AtomicBool,
 }
 
-impl Search<'_, '_> {
+impl Explainer<'_, '_> {
     /// The equation that the first wrong number came from, as far back as it can be followed. `None` if the user stopped it.
     fn first_cause(&mut self, found: Option<&Found>) -> Result<Option<Explanation>> {
         let mut from = found.map(|found| &found.checkpoint);
@@ -80,14 +80,14 @@ impl Search<'_, '_> {
         let mut later = None;
         loop {
             let explanation = match self.explain(from, &symptom)? {
-                Outcome::Explained(explanation) => explanation,
-                Outcome::Stopped => return Ok(None),
+                Verdict::Explained(explanation) => explanation,
+                Verdict::Stopped => return Ok(None),
                 // The checkpoint is as wrong already.
-                Outcome::WrongBefore if from.is_some() => {
+                Verdict::WrongBefore if from.is_some() => {
                     from = None;
                     continue;
                 }
-                Outcome::WrongBefore => {
+                Verdict::WrongBefore => {
                     return later.map(Some).context(
                         "the parameters are not finite at the start of the run: the agent's `init` makes them so",
                     );
@@ -108,7 +108,7 @@ impl Search<'_, '_> {
         }
     }
 
-    fn explain(&mut self, from: Option<&Checkpoint>, symptom: &Symptom) -> Result<Outcome> {
+    fn explain(&mut self, from: Option<&Checkpoint>, symptom: &Symptom) -> Result<Verdict> {
         let iterations_per_call = self.ready.settings.training_loop.iterations_per_call() as u64;
         let done = from.map_or(0, |checkpoint| checkpoint.iterations);
         let total = self.ready.settings.plan().calls * iterations_per_call;
@@ -122,13 +122,13 @@ impl Search<'_, '_> {
             self.console.warn(&caveat);
         }
         if is_wrong(&mut *run, None, symptom)? {
-            return Ok(Outcome::WrongBefore);
+            return Ok(Verdict::WrongBefore);
         }
         let mut wrong = None;
         let mut told = Instant::now();
         for call in 0..calls {
             if self.interrupt.load(Ordering::Relaxed) {
-                return Ok(Outcome::Stopped);
+                return Ok(Verdict::Stopped);
             }
             let metrics = run.advance()?;
             if is_wrong(&mut *run, Some(&metrics), symptom)? {
@@ -153,7 +153,7 @@ impl Search<'_, '_> {
                 let mut run = self.start(from)?;
                 for _ in 0..call {
                     if self.interrupt.load(Ordering::Relaxed) {
-                        return Ok(Outcome::Stopped);
+                        return Ok(Verdict::Stopped);
                     }
                     run.advance()?;
                 }
@@ -170,8 +170,8 @@ impl Search<'_, '_> {
         from: Option<&Checkpoint>,
         symptom: &Symptom,
         iterations_per_call: u64,
-    ) -> Result<Outcome> {
-        let Search { ready, run, console, interrupt } = self;
+    ) -> Result<Verdict> {
+        let Explainer { ready, run, console, interrupt } = self;
         let done = from.map_or(0, |checkpoint| checkpoint.iterations);
         console.say(&format!(
             "a number is not finite in the {iterations_per_call} iterations after {done}: going through them one by one"
@@ -191,8 +191,8 @@ impl Search<'_, '_> {
         let repeats = ready.training.repeats().map_err(UsageError::new)?;
         let explanation = repeats.explain(&suspect, &mut evaluate)?;
         match explanation {
-            Some(explanation) => Ok(Outcome::Explained(explanation)),
-            None if interrupt.load(Ordering::Relaxed) => Ok(Outcome::Stopped),
+            Some(explanation) => Ok(Verdict::Explained(explanation)),
+            None if interrupt.load(Ordering::Relaxed) => Ok(Verdict::Stopped),
             None => bail!(
                 "the iterations after {done} go wrong in the run's program of {iterations_per_call} iterations, and not in one of a \
                  single iteration: rounding decides it"
@@ -206,7 +206,7 @@ impl Search<'_, '_> {
     }
 }
 
-enum Outcome {
+enum Verdict {
     Explained(Explanation),
     /// The state to begin with has the symptom already.
     WrongBefore,

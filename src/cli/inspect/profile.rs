@@ -125,7 +125,7 @@ pub(crate) fn profile(
     let write = |path: &PathBuf, text: String| write_whole(path, text.as_bytes());
     args.folded.as_ref().map_or(Ok(()), |path| write(path, profile.folded()))?;
     args.trace.as_ref().map_or(Ok(()), |path| write(path, profile.trace().to_string()))?;
-    let summary = Summary {
+    let summary = ProfileSummary {
         profile: &profile,
         iterations: after.iterations - before.iterations,
         env_steps: after.env_steps - before.env_steps,
@@ -210,15 +210,15 @@ impl Drop for Child {
     }
 }
 
-struct Summary<'a> {
+struct ProfileSummary<'a> {
     profile: &'a Profile,
     iterations: u64,
     env_steps: u64,
 }
 
-impl Summary<'_> {
+impl ProfileSummary<'_> {
     fn text(&self, most: usize) -> String {
-        let Summary { profile, iterations, env_steps } = self;
+        let ProfileSummary { profile, iterations, env_steps } = self;
         let (lines, others) = profile.lines();
         let seconds = profile.time.as_secs_f64();
         let cores = profile.cpu_time.as_secs_f64() / seconds;
@@ -259,7 +259,7 @@ impl Summary<'_> {
     }
 
     fn json(&self) -> Value {
-        let Summary { profile, iterations, env_steps } = self;
+        let ProfileSummary { profile, iterations, env_steps } = self;
         let (lines, others) = profile.lines();
         let lines: Vec<Value> = sorted(lines)
             .iter()

@@ -43,26 +43,26 @@ struct Report {
     devices: usize,
     /// Actor and learner devices; `None` for `[anakin]`.
     #[serde(flatten)]
-    split: Option<Split>,
+    split: Option<DeviceSplit>,
     environments: usize,
     /// Programs that the loop dispatches.
     modules: usize,
     /// The program of `[anakin]`.
     #[serde(flatten)]
-    one: Option<Compiled>,
+    one: Option<CompiledProgram>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    programs: Vec<Compiled>,
+    programs: Vec<CompiledProgram>,
 }
 
 #[derive(Debug, Serialize)]
-struct Split {
+struct DeviceSplit {
     actors: Vec<usize>,
     learners: Vec<usize>,
 }
 
 /// A compiled program of the loop.
 #[derive(Debug, Serialize)]
-struct Compiled {
+struct CompiledProgram {
     program: &'static str,
     /// Devices that one execution runs on.
     replicas: usize,
@@ -126,10 +126,10 @@ pub(crate) fn check(
             .with_context(|| format!("cannot compile {} for {target}", settings.experiment))?;
         programs.push(program);
     }
-    let split = settings
-        .training_loop
-        .host()
-        .map(|host| Split { actors: host.acting().to_vec(), learners: host.learning().to_vec() });
+    let split = settings.training_loop.host().map(|host| DeviceSplit {
+        actors: host.acting().to_vec(),
+        learners: host.learning().to_vec(),
+    });
     let report = Report {
         experiment: settings.experiment.clone(),
         target: target.to_owned(),
@@ -153,7 +153,7 @@ fn compiled(
     topology: &Topology,
     module: &LoopModule,
     xla: &[(String, OptionValue)],
-) -> Result<Compiled, RuntimeError> {
+) -> Result<CompiledProgram, RuntimeError> {
     let began = Instant::now();
     let options = CompileOptions {
         replicas: module.replicas,
@@ -170,7 +170,7 @@ fn compiled(
     let memory = compiled.memory_stats()?;
     let peak_bytes =
         if memory.peak > 0 { memory.peak } else { memory.arguments + memory.beside_arguments() };
-    Ok(Compiled {
+    Ok(CompiledProgram {
         program: module.name,
         replicas: module.replicas,
         host_transfers: optimized.host_transfers().len(),
@@ -203,7 +203,7 @@ fn describe(report: &Report) -> String {
     let mut text = format!("{} on {}\n", report.experiment, report.target);
     let mut add = |name: &str, value: String| text += &format!("  {name:<15} {value}\n");
     add("devices", report.devices.to_string());
-    if let Some(Split { actors, learners }) = &report.split {
+    if let Some(DeviceSplit { actors, learners }) = &report.split {
         add("actors", list(actors));
         add("learners", list(learners));
     }

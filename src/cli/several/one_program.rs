@@ -53,7 +53,7 @@ pub(crate) fn train(
 }
 
 /// A run of the population, until it fails.
-struct Member {
+struct TrainedMember {
     session: Session,
     run: Box<dyn Run>,
     totals: RunTotals,
@@ -104,7 +104,7 @@ struct OneProgram<'a> {
 
 /// The outcome of runs that were trained together.
 #[derive(Default)]
-struct Part {
+struct Share {
     compile_seconds: f64,
     seconds: f64,
     env_steps: u64,
@@ -113,9 +113,9 @@ struct Part {
     interrupted: bool,
 }
 
-impl Part {
+impl Share {
     /// Adds a part that was trained afterwards.
-    fn add(&mut self, next: Part) {
+    fn add(&mut self, next: Share) {
         self.compile_seconds += next.compile_seconds;
         self.seconds += next.seconds;
         self.env_steps += next.env_steps;
@@ -136,7 +136,7 @@ impl OneProgram<'_> {
         let (own, devices) = (self.own.clone(), ready.devices.len());
         let most = several.together;
         let most = most.map_or(own.len(), |most| most.get().next_multiple_of(devices));
-        let mut all = Part::default();
+        let mut all = Share::default();
         in_parts(own, (most, devices), |part| {
             let ended = self.train(part.clone(), (console, interrupt));
             if let Err(error) = &ended
@@ -149,7 +149,7 @@ impl OneProgram<'_> {
             Ok(!all.interrupted)
         })?;
         self.progress.finish();
-        let Part { compile_seconds, seconds, env_steps, ended, failed, interrupted } = all;
+        let Share { compile_seconds, seconds, env_steps, ended, failed, interrupted } = all;
         if interrupted {
             console.say(&format!(
                 "stopped before its end; the same command with --run-dir {} goes on, and each run by itself with `{} resume`",
@@ -167,7 +167,7 @@ impl OneProgram<'_> {
         &mut self,
         part: Range<usize>,
         (console, interrupt): (&mut Console<'_>, &AtomicBool),
-    ) -> Result<Part> {
+    ) -> Result<Share> {
         let &mut OneProgram { several, ready, populates, folder, plan, started, .. } = self;
         let steps = plan.steps(ready.settings.training_loop.iterations_per_call());
         let before = (part.start - self.own.start) as u64 * steps;
@@ -196,7 +196,7 @@ impl OneProgram<'_> {
             let folder = session.directory.folder().clone();
             console.of_run(&folder, |console| session.tell_beginning(console));
             let totals = RunTotals::new(started, Counters::default(), Vec::new());
-            members.push(Some(Member { session, run, totals }));
+            members.push(Some(TrainedMember { session, run, totals }));
         }
         let mut failed = Vec::new();
         let mut calls = 0;
@@ -216,7 +216,7 @@ impl OneProgram<'_> {
             let standing = planned.iter().zip(&mut members).filter(|(_, member)| member.is_some());
             for ((run_of, slot), call) in standing.zip(made) {
                 let Some(member) = slot else { continue };
-                let Member { session, run, totals } = member;
+                let TrainedMember { session, run, totals } = member;
                 let before = totals.counters.iterations;
                 totals.record(&call, (began, ended), &mut session.directory)?;
                 let at = (before, &mut *totals);
@@ -231,7 +231,7 @@ impl OneProgram<'_> {
                     *slot = None;
                 }
             }
-            let standing: Vec<&Member> = members.iter().flatten().collect();
+            let standing: Vec<&TrainedMember> = members.iter().flatten().collect();
             let returns: Vec<f64> =
                 standing.iter().filter_map(|member| member.totals.counters.mean_return).collect();
             let speed: f64 = standing.iter().map(|member| member.totals.speed_now).sum();
@@ -242,7 +242,7 @@ impl OneProgram<'_> {
         let (seconds, env_steps) = (seconds.fold(0.0, f64::max), env_steps(&members));
         let mut ended = Vec::new();
         for ((position, planned), member) in part.zip(planned).zip(members) {
-            let Some(Member { session, mut run, totals }) = member else { continue };
+            let Some(TrainedMember { session, mut run, totals }) = member else { continue };
             let folder = session.directory.folder().clone();
             let concluded = console.of_run(&folder, |console| {
                 let outcome = session.conclude(&mut *run, &totals, Vec::new(), None, console);
@@ -254,12 +254,12 @@ impl OneProgram<'_> {
             }
         }
         let interrupted = calls < plan.calls && interrupt.load(Ordering::Relaxed);
-        Ok(Part { compile_seconds, seconds, env_steps, ended, failed, interrupted })
+        Ok(Share { compile_seconds, seconds, env_steps, ended, failed, interrupted })
     }
 }
 
 /// Environment steps of the runs that stand.
-fn env_steps(members: &[Option<Member>]) -> u64 {
+fn env_steps(members: &[Option<TrainedMember>]) -> u64 {
     members.iter().flatten().map(|member| member.totals.counters.env_steps).sum()
 }
 

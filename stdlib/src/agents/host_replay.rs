@@ -264,7 +264,7 @@ struct Learnt<A: LearnFromReplay> {
 /// The learning of an agent whose replay is on the host, of any type that sees `O`. Its state and its metrics are those of
 /// [`Learn::learn`](super::Learn::learn).
 #[derive(Clone)]
-pub struct AnyHostReplay<O: Tree>(Rc<dyn Erased<O>>);
+pub struct AnyHostReplay<O: Tree>(Rc<dyn ErasedReplay<O>>);
 
 impl<O: Tree> AnyHostReplay<O> {
     pub(super) fn new<A: LearnFromReplay<Observation = O>>(agent: Replayed<A>) -> Self {
@@ -313,7 +313,7 @@ impl<O: Tree> AnyHostReplay<O> {
 type AnyRollout<O> = RolloutOf<O, AnyTree, AnyTree>;
 
 /// Object-safe form of the learning, in which all trees are [`AnyTree`]s.
-trait Erased<O: Tree> {
+trait ErasedReplay<O: Tree> {
     fn keep(&self, rollout: AnyRollout<O>) -> Kept<AnyTree, AnyTree>;
     fn sizes(
         &self,
@@ -331,7 +331,7 @@ trait Erased<O: Tree> {
     ) -> (AnyTree, AnyTree, AnyTree, Requests);
 }
 
-impl<A: LearnFromReplay> Erased<A::Observation> for Replayed<A> {
+impl<A: LearnFromReplay> ErasedReplay<A::Observation> for Replayed<A> {
     fn keep(&self, rollout: AnyRollout<A::Observation>) -> Kept<AnyTree, AnyTree> {
         let (steps, starts) = Replayed::keep(self, typed::<A>(rollout));
         Kept { steps: AnyTree::new(steps), starts: AnyTree::new(starts) }

@@ -74,10 +74,12 @@ impl KeptRule<DiscoRule> {
             let (name, kind) = array_of(&path);
             let numbers = arrays[&name].to_f64();
             let numbers = match kind {
-                Kind::Whole => numbers,
-                Kind::Bias => gates(&numbers, ty.shape[0], 1.0),
-                Kind::Input => gates(&numbers[..ty.elements()], ty.shape[1], 0.0),
-                Kind::Hidden => gates(&numbers[numbers.len() - ty.elements()..], ty.shape[1], 0.0),
+                ArrayPart::Whole => numbers,
+                ArrayPart::Bias => gates(&numbers, ty.shape[0], 1.0),
+                ArrayPart::Input => gates(&numbers[..ty.elements()], ty.shape[1], 0.0),
+                ArrayPart::Hidden => {
+                    gates(&numbers[numbers.len() - ty.elements()..], ty.shape[1], 0.0)
+                }
             };
             Array::floats(F32, &ty.shape, &numbers)
         });
@@ -87,7 +89,7 @@ impl KeptRule<DiscoRule> {
 }
 
 /// The part of an array of the file that one of ours is.
-enum Kind {
+enum ArrayPart {
     Whole,
     /// Weights of an LSTM's input: the first rows.
     Input,
@@ -98,7 +100,7 @@ enum Kind {
 }
 
 /// The array of the file that one of ours is part of, which has a path such as `life.sight.y.layers[0].weight`.
-fn array_of(path: &str) -> (String, Kind) {
+fn array_of(path: &str) -> (String, ArrayPart) {
     let (module, leaf) = path.rsplit_once('.').unwrap_or((path, ""));
     let (part, ours) = match module.strip_prefix("life.") {
         Some(ours) => ("lstm/~/meta_lstm/~unroll", ours),
@@ -107,11 +109,11 @@ fn array_of(path: &str) -> (String, Kind) {
     let known = MODULES.iter().find(|(known, _)| *known == ours);
     let (_, haiku) = known.expect("each module of a rule has a name in Haiku");
     let (leaf, kind) = match (ours, leaf) {
-        ("core", "bias") => ("b", Kind::Bias),
-        ("core", "input") => ("w", Kind::Input),
-        ("core", _) => ("w", Kind::Hidden),
-        (_, "bias") => ("b", Kind::Whole),
-        _ => ("w", Kind::Whole),
+        ("core", "bias") => ("b", ArrayPart::Bias),
+        ("core", "input") => ("w", ArrayPart::Input),
+        ("core", _) => ("w", ArrayPart::Hidden),
+        (_, "bias") => ("b", ArrayPart::Whole),
+        _ => ("w", ArrayPart::Whole),
     };
     (format!("{part}/{haiku}/{leaf}"), kind)
 }

@@ -47,7 +47,7 @@ pub fn search<E: Tree>(
     const NAME: &str = "search";
     let (root, invalid_actions) = mistakes::of_root(NAME, root, invalid_actions);
     let extents = Extents::new(NAME, &root.prior_logits, num_simulations, max_depth, 0);
-    let functions = Functions {
+    let functions = SelectionFunctions {
         root: root_action_selection_fn,
         interior: interior_action_selection_fn,
         invalid_actions,
@@ -121,7 +121,7 @@ pub fn gumbel_muzero_root_action_selection(
 }
 
 /// Selection by functions.
-struct Functions<R, I> {
+struct SelectionFunctions<R, I> {
     root: R,
     interior: I,
     /// True for actions that are not allowed at the root, bool `[B, A]`.
@@ -129,7 +129,7 @@ struct Functions<R, I> {
 }
 
 impl<R: Fn(Key, &Node, Tensor) -> Tensor, I: Fn(Key, &Node) -> Tensor> Selection
-    for Functions<R, I>
+    for SelectionFunctions<R, I>
 {
     fn reads_logits(&self) -> bool {
         true

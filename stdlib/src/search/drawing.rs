@@ -23,7 +23,7 @@ pub struct TreePicture<'a> {
 
 /// A node's place: the middle of its upper edge.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct NodePlace {
     x: f64,
     y: f64,
 }
@@ -63,13 +63,15 @@ impl TreePicture<'_> {
             let ends =
                 [below.first(), below.last()].map(|child| child.and_then(|&child| places[child]));
             let x = match ends {
-                [Some(Place { x: first, .. }), Some(Place { x: last, .. })] => (first + last) / 2.0,
+                [Some(NodePlace { x: first, .. }), Some(NodePlace { x: last, .. })] => {
+                    (first + last) / 2.0
+                }
                 _ => {
                     right += BESIDE;
                     right - BESIDE / 2.0
                 }
             };
-            places[node] = Some(Place { x, y: 10.0 + depth * BELOW });
+            places[node] = Some(NodePlace { x, y: 10.0 + depth * BELOW });
             deepest = deepest.max(depth);
         }
         let mut svg = format!(
@@ -120,11 +122,11 @@ impl TreePicture<'_> {
         svg: &mut String,
         node: usize,
         child: usize,
-        (from, to): (Place, Place),
+        (from, to): (NodePlace, NodePlace),
         action_name: &dyn Fn(i32) -> String,
     ) {
         let share = f64::from(self.node_visits[child]) / f64::from(self.node_visits[node].max(1));
-        let from = Place { y: from.y + HEIGHT, ..from };
+        let from = NodePlace { y: from.y + HEIGHT, ..from };
         let name = escaped(&action_name(self.action_from_parent[child]));
         let _ = writeln!(
             svg,
@@ -140,7 +142,7 @@ impl TreePicture<'_> {
         );
     }
 
-    fn node(&self, svg: &mut String, node: usize, place: Place) {
+    fn node(&self, svg: &mut String, node: usize, place: NodePlace) {
         let _ = writeln!(
             svg,
             "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"6\" fill=\"#eef3fb\" stroke=\"#446\"/>\n\

@@ -28,7 +28,7 @@ impl Cond {
         // Residuals of the same type share a slot over the branches; a branch fills with zeros what it does not use. A
         // residual that is an operand needs no slot.
         let mut slots: Vec<TensorType> = Vec::new();
-        let places: Vec<Vec<Place>> =
+        let places: Vec<Vec<ResidualSource>> =
             branches.iter().map(|branch| place_residuals(branch, results, &mut slots)).collect();
         let primal = branches.iter().zip(&places).map(|(branch, places)| {
             let mut body = Builder::new();
@@ -36,7 +36,7 @@ impl Cond {
             let outputs = body.inline(&branch.primal, &arguments);
             let mut filled: Vec<Option<Var>> = vec![None; slots.len()];
             for (place, &var) in places.iter().zip(&outputs[results..]) {
-                if let Place::Slot(slot) = place {
+                if let ResidualSource::Slot(slot) = place {
                     filled[*slot] = Some(var);
                 }
             }
@@ -57,8 +57,8 @@ impl Cond {
             let slots = body.add_params(slots.iter().cloned());
             let tangents = body.add_params(branch.linear.param_types().split_off(branch.residuals));
             let arguments = places.iter().map(|place| match place {
-                Place::Operand(i) => operands[*i],
-                Place::Slot(i) => slots[*i],
+                ResidualSource::Operand(i) => operands[*i],
+                ResidualSource::Slot(i) => slots[*i],
             });
             let arguments: Vec<Var> = arguments.chain(tangents).collect();
             let results = body.inline(&branch.linear, &arguments);
@@ -103,17 +103,21 @@ impl Cond {
 }
 
 /// The place from which the linear branches read a residual.
-enum Place {
+enum ResidualSource {
     Operand(usize),
     Slot(usize),
 }
 
-fn place_residuals(branch: &Linearized, results: usize, slots: &mut Vec<TensorType>) -> Vec<Place> {
+fn place_residuals(
+    branch: &Linearized,
+    results: usize,
+    slots: &mut Vec<TensorType>,
+) -> Vec<ResidualSource> {
     let mut taken = vec![false; slots.len()];
     let primal = &branch.primal;
     let place = |&var: &Var| {
         if let Some(i) = primal.params.iter().position(|&param| param == var) {
-            return Place::Operand(i);
+            return ResidualSource::Operand(i);
         }
         let ty = primal.ty(var);
         let slot = (0..slots.len()).find(|&i| !taken[i] && slots[i] == *ty).unwrap_or_else(|| {
@@ -122,7 +126,7 @@ fn place_residuals(branch: &Linearized, results: usize, slots: &mut Vec<TensorTy
             slots.len() - 1
         });
         taken[slot] = true;
-        Place::Slot(slot)
+        ResidualSource::Slot(slot)
     };
     primal.results[results..].iter().map(place).collect()
 }

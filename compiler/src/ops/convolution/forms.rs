@@ -14,7 +14,7 @@ use crate::ir::{Builder, Func, Loc, Var};
 use crate::types::TensorType;
 
 /// A spatial axis of a convolution that is done in phases.
-struct Axis {
+struct PhasedAxis {
     /// The number of phases: the distance of the input's elements.
     phases: usize,
     /// Zeros in front of the kernel and behind it, so that it divides into phases.
@@ -29,16 +29,16 @@ struct Axis {
     high: i64,
 }
 
-impl Axis {
+impl PhasedAxis {
     /// The axis with these extents of the input, the kernel and the result. Phase `r` meets the kernel's element
     /// `d t - r - (d L - low)` at the input's element `q + t - L`, where `L` is the padding in front.
-    fn new([input, kernel, result]: [usize; 3], phases: usize, low: i64) -> Axis {
+    fn new([input, kernel, result]: [usize; 3], phases: usize, low: i64) -> PhasedAxis {
         let d = phases as i64;
         let front = phases - 1 - low.rem_euclid(d) as usize;
         let low = low.div_euclid(d);
         let window = (front + kernel).div_ceil(phases);
         let places = result.div_ceil(phases);
-        Axis {
+        PhasedAxis {
             phases,
             front,
             back: phases * window - front - kernel,
@@ -87,10 +87,10 @@ impl Convolution {
     }
 
     fn in_phases(&self, b: &mut Builder, x: Var, kernel: Var, result: &TensorType) -> Var {
-        let axes: Vec<Axis> = (0..self.strides.len())
+        let axes: Vec<PhasedAxis> = (0..self.strides.len())
             .map(|i| {
                 let extents = [b.ty(x).shape[1 + i], b.ty(kernel).shape[i], result.shape[1 + i]];
-                Axis::new(extents, self.lhs_dilation[i], self.low[i])
+                PhasedAxis::new(extents, self.lhs_dilation[i], self.low[i])
             })
             .collect();
         let kernel = self.kernel_of_phases(b, kernel, &axes);
@@ -105,11 +105,11 @@ impl Convolution {
     }
 
     /// The kernel with each phase's part of it as output features: `[window.., input, (group, phase.., output)]`.
-    fn kernel_of_phases(&self, b: &mut Builder, kernel: Var, axes: &[Axis]) -> Var {
+    fn kernel_of_phases(&self, b: &mut Builder, kernel: Var, axes: &[PhasedAxis]) -> Var {
         let ty = b.ty(kernel).clone();
         let (spatial, groups) = (axes.len(), self.groups());
         let [inputs, outputs] = [ty.shape[spatial], ty.shape[spatial + 1]];
-        let amounts = |of: fn(&Axis) -> usize| -> Vec<i64> {
+        let amounts = |of: fn(&PhasedAxis) -> usize| -> Vec<i64> {
             axes.iter().map(|axis| of(axis) as i64).chain([0, 0]).collect()
         };
         let zero = b.zeros(&TensorType::scalar(ty.dtype));
@@ -134,12 +134,12 @@ impl Convolution {
         &self,
         b: &mut Builder,
         y: Var,
-        axes: &[Axis],
+        axes: &[PhasedAxis],
         result: &TensorType,
     ) -> Var {
         let (spatial, groups) = (axes.len(), self.groups());
         let [batch, outputs] = [result.shape[FIRST], result.shape[spatial + 1]];
-        let each = |of: fn(&Axis) -> usize| -> Vec<usize> { axes.iter().map(of).collect() };
+        let each = |of: fn(&PhasedAxis) -> usize| -> Vec<usize> { axes.iter().map(of).collect() };
         let (places, phases) = (each(|axis| axis.places), each(|axis| axis.phases));
         let split = [&[batch], &places[..], &[groups], &phases, &[outputs / groups]].concat();
         let y = b.reshape(y, &split);

@@ -25,7 +25,7 @@ unsafe impl Send for Api {}
 unsafe impl Sync for Api {}
 
 /// A function of the C API, as all but three of them look.
-type Function<A> = Option<unsafe extern "C" fn(*mut A) -> *mut ffi::PJRT_Error>;
+type CFunction<A> = Option<unsafe extern "C" fn(*mut A) -> *mut ffi::PJRT_Error>;
 
 /// Calls a function of the table: `call!(api, PJRT_Client_Destroy, &mut args)`, in an unsafe block that says why the handles and
 /// pointers in `args` are valid.
@@ -56,7 +56,7 @@ impl Api {
     pub(super) unsafe fn call<A>(
         self,
         name: &'static str,
-        function: Function<A>,
+        function: CFunction<A>,
         args: &mut A,
     ) -> Result<(), RuntimeError> {
         let Some(function) = function else {

@@ -53,7 +53,7 @@ const INTERNAL: c_int = 13;
 
 /// Arguments, and likewise results.
 #[repr(C)]
-struct Values {
+struct RawValues {
     struct_size: usize,
     extensions: *mut Extension,
     size: i64,
@@ -96,8 +96,8 @@ pub(super) struct CallFrame {
     api: *const XlaApi,
     context: *mut c_void,
     stage: c_int,
-    arguments: Values,
-    results: Values,
+    arguments: RawValues,
+    results: RawValues,
 }
 
 /// The type of a handler.
@@ -168,7 +168,7 @@ pub(super) unsafe fn answer(
 ///
 /// # Safety
 /// The values are a call's, which lives for `'a`.
-unsafe fn operands<'a>(values: &Values) -> Result<Vec<Operand<'a>>, String> {
+unsafe fn operands<'a>(values: &RawValues) -> Result<Vec<Operand<'a>>, String> {
     // SAFETY: there are so many values, each a buffer of so many dimensions and bytes.
     let each = unsafe { slice(values.values, values.size as usize) }.iter().map(|&value| unsafe {
         let buffer = &*value;

@@ -156,11 +156,11 @@ unsafe fn told(
 const LENGTH: usize = size_of::<usize>();
 
 /// The place of a value in a call's arguments: its start, its size, and what frees it.
-type Place<'a> =
+type ValueOut<'a> =
     (&'a mut *mut c_char, &'a mut usize, &'a mut Option<unsafe extern "C" fn(*mut c_char)>);
 
 /// Gives a value away, until [`free`] is called with it.
-fn give(value: Vec<u8>, (start, size, deleter): Place<'_>) {
+fn give(value: Vec<u8>, (start, size, deleter): ValueOut<'_>) {
     let kept: Box<[u8]> = [&value.len().to_ne_bytes(), &value[..]].concat().into();
     // SAFETY: the value is behind its length.
     *start = unsafe { Box::into_raw(kept).cast::<u8>().add(LENGTH) }.cast();

@@ -22,10 +22,10 @@ use crate::{RuntimeError, flags};
 /// looking for one (for minutes). Load plugins before starting threads of C code that read the environment.
 #[derive(Clone, Copy)]
 pub struct Plugin {
-    inner: &'static Inner,
+    inner: &'static PluginInner,
 }
 
-struct Inner {
+struct PluginInner {
     name: &'static str,
     library: PathBuf,
     fingerprint: String,
@@ -34,7 +34,7 @@ struct Inner {
     api: Api,
 }
 
-static LOADED: Mutex<BTreeMap<PathBuf, &'static Inner>> = Mutex::new(BTreeMap::new());
+static LOADED: Mutex<BTreeMap<PathBuf, &'static PluginInner>> = Mutex::new(BTreeMap::new());
 
 impl Plugin {
     /// Finds (see [`podracer_plugins::find`]), checks and loads the plugin `cpu`, `cuda13` or `tpu`.
@@ -103,7 +103,7 @@ impl Plugin {
         let (library, fingerprint) = (PathBuf::new(), String::new());
         let (version, attributes) = ((0, 0), BTreeMap::new());
         Self {
-            inner: Box::leak(Box::new(Inner {
+            inner: Box::leak(Box::new(PluginInner {
                 name,
                 library,
                 fingerprint,
@@ -134,7 +134,7 @@ impl fmt::Debug for Plugin {
     }
 }
 
-fn initialize(located: &Located) -> Result<&'static Inner, RuntimeError> {
+fn initialize(located: &Located) -> Result<&'static PluginInner, RuntimeError> {
     let failed = |problem: String| RuntimeError::Load { library: located.library.clone(), problem };
     // SAFETY: a plugin's initialisers are safe to run; that the file is a plugin is what its name and record say.
     let library =
@@ -171,7 +171,7 @@ fn initialize(located: &Located) -> Result<&'static Inner, RuntimeError> {
         call!(api, PJRT_Plugin_Attributes, &mut args)?;
         read(args.attributes, args.num_attributes)
     };
-    Ok(Box::leak(Box::new(Inner {
+    Ok(Box::leak(Box::new(PluginInner {
         name: located.spec.name,
         library: located.library.clone(),
         fingerprint: podracer_plugins::fingerprint(&located.library)?,

@@ -79,9 +79,9 @@ macro_rules! got {
 }
 
 /// The functions by which a client reaches the store.
-struct Calls<'a>(&'a ffi::PJRT_Client_Create_Args);
+struct StoreCalls<'a>(&'a ffi::PJRT_Client_Create_Args);
 
-impl Calls<'_> {
+impl StoreCalls<'_> {
     unsafe fn put(&self, key: &str, value: &[u8]) -> *mut ffi::PJRT_Error {
         let mut error = Some(callback_error as unsafe extern "C" fn(_, _, _) -> _);
         let mut args = ffi::PJRT_KeyValuePutCallback_Args {
@@ -122,7 +122,7 @@ unsafe extern "C" fn create(args: *mut ffi::PJRT_Client_Create_Args) -> *mut ffi
         assert_eq!(options["preallocate"], NamedValue::Bool(false));
         let (node, nodes) = (number("node_id"), number("num_nodes"));
         assert_eq!(options.get("visible_devices"), Some(&NamedValue::Ints(vec![node])));
-        let calls = Calls(args);
+        let calls = StoreCalls(args);
         // Nobody has put it yet: that is told at once, by a code of its own.
         let missing = calls.try_get(&format!("ready:{node}")).expect_err("nobody has put it");
         assert_eq!((*missing.cast::<RecordedError>()).0, ffi::PJRT_Error_Code_NOT_FOUND);
@@ -224,13 +224,13 @@ fn plugin() -> Plugin {
 
 /// A store within this process, which may be out of order.
 #[derive(Default)]
-struct Shared {
+struct LocalStore {
     values: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
     put: Condvar,
     broken: bool,
 }
 
-impl KeyValueStore for Shared {
+impl KeyValueStore for LocalStore {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
         if self.broken {
             return Err("the connection is broken".to_owned());
@@ -248,7 +248,11 @@ impl KeyValueStore for Shared {
     }
 }
 
-fn open(node: usize, nodes: usize, store: &'static Shared) -> Result<Inner, crate::RuntimeError> {
+fn open(
+    node: usize,
+    nodes: usize,
+    store: &'static LocalStore,
+) -> Result<Inner, crate::RuntimeError> {
     let preallocate = ("preallocate".to_owned(), NamedValue::Bool(false));
     let create = [vec![preallocate], node_options((node, nodes), Some(node))].concat();
     Inner::create(
@@ -260,7 +264,7 @@ fn open(node: usize, nodes: usize, store: &'static Shared) -> Result<Inner, crat
 
 #[test]
 fn processes_find_each_others_devices_by_the_store() {
-    let store: &'static Shared = Box::leak(Box::default());
+    let store: &'static LocalStore = Box::leak(Box::default());
     let clients = thread::scope(|scope| {
         let opened: Vec<_> = [2, 0, 1].map(|node| scope.spawn(move || open(node, 3, store))).into();
         opened.into_iter().map(|client| client.join().unwrap().unwrap()).collect::<Vec<_>>()
@@ -271,14 +275,15 @@ fn processes_find_each_others_devices_by_the_store() {
 
 #[test]
 fn a_process_that_does_not_come_and_a_broken_store_are_errors() {
-    let store: &'static Shared = Box::leak(Box::default());
+    let store: &'static LocalStore = Box::leak(Box::default());
     let error = open(0, 2, store).err().unwrap();
     assert!(
         matches!(&error, crate::RuntimeError::Xla { code: ErrorCode::DeadlineExceeded, .. }),
         "{error:?}"
     );
     assert!(error.to_string().contains("no process has put `devices:1`"), "{error}");
-    let broken: &'static Shared = Box::leak(Box::new(Shared { broken: true, ..Shared::default() }));
+    let broken: &'static LocalStore =
+        Box::leak(Box::new(LocalStore { broken: true, ..LocalStore::default() }));
     let error = open(0, 1, broken).err().unwrap().to_string();
     assert!(error.contains("the connection is broken"), "{error}");
 }

@@ -18,19 +18,19 @@ use crate::{CompileOptions, Module, RuntimeError};
 /// `cpu` plugin has no topologies.
 #[derive(Clone)]
 pub struct Topology {
-    inner: Arc<Inner>,
+    inner: Arc<TopologyInner>,
 }
 
-struct Inner {
+struct TopologyInner {
     raw: NonNull<ffi::PJRT_TopologyDescription>,
     plugin: Plugin,
     name: String,
 }
 
 // SAFETY: PJRT's topologies may be used from any thread, and from several at once.
-unsafe impl Send for Inner {}
+unsafe impl Send for TopologyInner {}
 // SAFETY: as above.
-unsafe impl Sync for Inner {}
+unsafe impl Sync for TopologyInner {}
 
 impl Topology {
     /// The topology that the plugin knows as `name` (TPU: `v2`, `v3`, `v4`, `v5e`, `v5p`, `v6e`, `tpu7x`, then `:AxB` or `:AxBxC`
@@ -55,7 +55,7 @@ impl Topology {
         unsafe { call!(plugin.api(), PJRT_TopologyDescription_Create, &mut args) }?;
         let raw = NonNull::new(args.topology)
             .ok_or_else(|| no_value("PJRT_TopologyDescription_Create"))?;
-        Ok(Self { inner: Arc::new(Inner { raw, plugin, name: name.to_owned() }) })
+        Ok(Self { inner: Arc::new(TopologyInner { raw, plugin, name: name.to_owned() }) })
     }
 
     /// The number of devices (cores, where a chip has several that show).
@@ -165,7 +165,7 @@ impl Topology {
     }
 }
 
-impl Drop for Inner {
+impl Drop for TopologyInner {
     fn drop(&mut self) {
         let mut args =
             ffi::PJRT_TopologyDescription_Destroy_Args { topology: self.raw.as_ptr(), ..rest() };

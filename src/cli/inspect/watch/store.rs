@@ -23,7 +23,7 @@ const BETWEEN: Duration = Duration::from_millis(500);
 pub(super) struct Store {
     /// Runs, and folders of runs.
     roots: Vec<PathBuf>,
-    runs: BTreeMap<PathBuf, Watched>,
+    runs: BTreeMap<PathBuf, WatchedRun>,
     /// The runs by their settings, and the settings in which they differ.
     groups: Vec<Group>,
     different: BTreeSet<String>,
@@ -33,7 +33,7 @@ pub(super) struct Store {
 }
 
 /// A run, as far as it is read.
-struct Watched {
+struct WatchedRun {
     overview: RunOverview,
     metrics: Metrics,
     /// Ages and sizes of its files when the overview was read.
@@ -84,7 +84,7 @@ impl Store {
                     Some(run) => (run.overview, run.files) = (overview, files),
                     None => {
                         let metrics = Metrics::default();
-                        let run = Watched { overview, metrics, files, memory: None };
+                        let run = WatchedRun { overview, metrics, files, memory: None };
                         self.runs.insert(path.clone(), run);
                     }
                 },
@@ -119,7 +119,7 @@ impl Store {
     /// All runs at a glance.
     pub(super) fn state(&self) -> Value {
         let Store { groups, different, .. } = self;
-        let run = |(place, run): (usize, &Watched)| {
+        let run = |(place, run): (usize, &WatchedRun)| {
             let RunOverview { run: path, experiment, seed, env_steps, mean_return, state, .. } =
                 &run.overview;
             let state = match state {
@@ -167,10 +167,10 @@ impl Store {
         (along, part): (Along, Option<[f64; 2]>),
         summary: Summary,
     ) -> Value {
-        let runs: Vec<(&PathBuf, &Watched)> = self.runs.iter().collect();
+        let runs: Vec<(&PathBuf, &WatchedRun)> = self.runs.iter().collect();
         let until = Instant::now() + AT_ONCE;
         let points = |member: &usize| -> Option<((f64, f64), Curve)> {
-            let (path, Watched { metrics, .. }) = runs[*member];
+            let (path, WatchedRun { metrics, .. }) = runs[*member];
             let closer = part
                 .and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
             let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();

@@ -151,7 +151,7 @@ impl Metrics {
                 break;
             }
             self.offset += bytes;
-            let Ok(Line(numbers)) = serde_json::from_slice(&line) else { continue };
+            let Ok(MetricsLine(numbers)) = serde_json::from_slice(&line) else { continue };
             let steps = number(&numbers, "env_steps").unwrap_or(0.0);
             let ends_call = number(&numbers, "seconds").is_some();
             self.add(numbers);
@@ -191,7 +191,7 @@ impl Metrics {
             if Instant::now() > until {
                 return Ok(None);
             }
-            if let Ok(Line(mut numbers)) = serde_json::from_slice(&line?) {
+            if let Ok(MetricsLine(mut numbers)) = serde_json::from_slice(&line?) {
                 numbers.retain(|(one, _)| one == name || !is_metric(one));
                 part.add(numbers);
             }
@@ -260,24 +260,27 @@ fn number(numbers: &[(Cow<'_, str>, f64)], name: &str) -> Option<f64> {
 }
 
 /// The numbers of a line of metrics.
-struct Line<'a>(Vec<(Cow<'a, str>, f64)>);
+struct MetricsLine<'a>(Vec<(Cow<'a, str>, f64)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Line<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for MetricsLine<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Numbers;
         impl<'de> Visitor<'de> for Numbers {
-            type Value = Line<'de>;
+            type Value = MetricsLine<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Line<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<MetricsLine<'de>, A::Error> {
                 let mut numbers = Vec::with_capacity(24);
-                while let Some(Key(name)) = map.next_key()? {
-                    if let Number(Some(value)) = map.next_value()? {
+                while let Some(BorrowedKey(name)) = map.next_key()? {
+                    if let LineNumber(Some(value)) = map.next_value()? {
                         numbers.push((name, value));
                     }
                 }
-                Ok(Line(numbers))
+                Ok(MetricsLine(numbers))
             }
         }
         from.deserialize_map(Numbers)
@@ -286,53 +289,53 @@ impl<'de: 'a, 'a> Deserialize<'de> for Line<'a> {
 
 /// A name that is borrowed from the line where that has it as it is.
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A value of a line, if it is a number.
-struct Number(Option<f64>);
+struct LineNumber(Option<f64>);
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for LineNumber {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Value;
         impl<'de> Visitor<'de> for Value {
-            type Value = Number;
+            type Value = LineNumber;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value")
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
-                Ok(Number(Some(value)))
+            fn visit_f64<E>(self, value: f64) -> Result<LineNumber, E> {
+                Ok(LineNumber(Some(value)))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
-                Ok(Number(Some(value as f64)))
+            fn visit_u64<E>(self, value: u64) -> Result<LineNumber, E> {
+                Ok(LineNumber(Some(value as f64)))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
-                Ok(Number(Some(value as f64)))
+            fn visit_i64<E>(self, value: i64) -> Result<LineNumber, E> {
+                Ok(LineNumber(Some(value as f64)))
             }
 
-            fn visit_bool<E>(self, _: bool) -> Result<Number, E> {
-                Ok(Number(None))
+            fn visit_bool<E>(self, _: bool) -> Result<LineNumber, E> {
+                Ok(LineNumber(None))
             }
 
-            fn visit_str<E>(self, _: &str) -> Result<Number, E> {
-                Ok(Number(None))
+            fn visit_str<E>(self, _: &str) -> Result<LineNumber, E> {
+                Ok(LineNumber(None))
             }
 
-            fn visit_unit<E>(self) -> Result<Number, E> {
-                Ok(Number(None))
+            fn visit_unit<E>(self) -> Result<LineNumber, E> {
+                Ok(LineNumber(None))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Number, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<LineNumber, A::Error> {
                 while all.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Number(None))
+                Ok(LineNumber(None))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Number, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<LineNumber, A::Error> {
                 while all.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Number(None))
+                Ok(LineNumber(None))
             }
         }
         from.deserialize_any(Value)
