@@ -12,7 +12,8 @@ fn variables(text: &str) -> BTreeSet<&str> {
         let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_')).unwrap_or(rest.len());
         rest[..end].trim_end_matches('_')
     };
-    text.match_indices("PODRACER_").map(|(start, _)| name(start)).collect()
+    let names = text.match_indices("PODRACER_").map(|(start, _)| name(start));
+    names.filter(|&name| name != "PODRACER").collect()
 }
 
 #[test]
