@@ -24,6 +24,8 @@ use crate::export::Portable;
 pub enum Stage {
     /// The IR, as traced.
     Trace,
+    /// The IR, as traced, for people.
+    Readable,
     /// The IR after all passes.
     Simplified,
     /// The StableHLO module that XLA is given.

@@ -162,7 +162,10 @@ fn mistakes_have_exit_code_2() {
             "does not divide into agent.minibatches",
         ),
         (&["train", "cartpole-ppo", "--run-dir", run_dir], "holds a run already"),
-        (&["ir", "emit", "cartpole-ppo", "--stage", "binary"], "trace, simplified, stablehlo, hlo"),
+        (
+            &["ir", "emit", "cartpole-ppo", "--stage", "binary"],
+            "trace, readable, simplified, stablehlo, hlo",
+        ),
         (
             &["ir", "emit", "cartpole-ppo", "--stage", "trace", "--devices", "3"],
             "does not divide over 3 devices",
@@ -186,6 +189,8 @@ fn mistakes_have_exit_code_2() {
 fn emit_prints_the_stage() {
     let printed = podracer(&["ir", "emit", "cartpole-ppo", "--stage", "trace", "--devices", "2"]);
     assert_eq!((printed.code, printed.out.as_str()), (0, "Trace for 2\n"));
+    let printed = podracer(&["ir", "emit", "cartpole-ppo", "--stage", "readable"]);
+    assert_eq!((printed.code, printed.out.as_str()), (0, "Readable for 1\n"));
     let printed = podracer(&["ir", "emit", "cartpole-ppo", "--stage", "hlo"]);
     assert_eq!(printed.code, 0, "{}", printed.err);
     assert!(

@@ -15,6 +15,7 @@ pub(super) fn text<R: Tree, S: Tree, M: Tree, E: Tree>(
 ) -> Result<String> {
     Ok(match stage {
         Stage::Trace => traced.traced().func().to_string(),
+        Stage::Readable => traced.traced().readable().to_string(),
         Stage::Simplified => simplify(traced.traced().func(), groups).to_string(),
         Stage::StableHlo => traced.lower_with(groups)?.module.key().to_owned(),
     })

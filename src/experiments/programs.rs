@@ -18,6 +18,12 @@ pub(super) fn text(programs: &[&SebulbaProgram], stage: Stage, groups: &Simplify
     for program in programs {
         let of_stage = match stage {
             Stage::Trace => program.func.to_string(),
+            Stage::Readable => {
+                let spec = &program.lowered.spec;
+                let arguments = spec.arguments.iter().map(|argument| argument.name.clone());
+                let readable = program.func.readable().params(arguments);
+                readable.results(spec.result_names.iter().cloned()).to_string()
+            }
             Stage::Simplified => simplify(&program.func, groups).to_string(),
             Stage::StableHlo => program.lowered.module.key().to_owned(),
         };

@@ -18,6 +18,7 @@ mod population;
 mod portable;
 mod programs;
 mod public_items;
+mod readable;
 mod recompute;
 mod replay;
 mod replicas;

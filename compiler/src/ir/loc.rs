@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::panic::Location;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// A place in the user's source, and the part of the program that it was reached from; [`Loc::NONE`] for equations that the
+/// A place in the user's source, the part of the program that it was reached from, and the library function that was being called; [`Loc::NONE`] for equations that the
 /// compiler adds. Two are equal if the places are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Loc(Option<SourcePlace>);
@@ -17,37 +18,86 @@ struct SourcePlace {
     file: &'static str,
     line: u32,
     column: u32,
-    part: ProgramPart,
+    part: Label<PartNumber>,
+    call: Label<Option<Call>>,
 }
 
-/// The number of a part of a program among the names of [`PARTS`], from 1; 0 for none. It says how a place was reached, and
-/// is not compared.
+/// A fact about a place that is not compared: how it was reached.
 #[derive(Clone, Copy, Debug, Default)]
-struct ProgramPart(u16);
+struct Label<T>(T);
+
+/// The number of a part of a program among the names of [`PARTS`], from 1; 0 for none.
+type PartNumber = u16;
 
 /// Names of parts of programs, such as `the environment's step`.
 static PARTS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-impl PartialEq for ProgramPart {
-    fn eq(&self, _: &ProgramPart) -> bool {
+/// Names of called functions, such as `softmax`.
+static CALLS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+/// One invocation of a library function, such as `softmax`. Two are equal if they are the same invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Call {
+    /// The position of the name among [`CALLS`].
+    name: u16,
+    invocation: u32,
+}
+
+impl Call {
+    /// A new invocation of the function with this name. `None` if too many functions have names already.
+    pub fn new(name: &str) -> Option<Call> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = calls.iter().position(|known| *known == name).unwrap_or_else(|| {
+            calls.push(Box::leak(name.into()));
+            calls.len() - 1
+        });
+        let name = u16::try_from(position).ok()?;
+        Some(Call { name, invocation: NEXT.fetch_add(2, Relaxed) })
+    }
+
+    /// The same invocation, in whose internals the constants say nothing to a caller, such as the rotations of a cipher.
+    pub fn opaque(self) -> Call {
+        Call { invocation: self.invocation | 1, ..self }
+    }
+
+    /// True for the internals that [`Call::opaque`] marks.
+    pub fn is_opaque(self) -> bool {
+        self.invocation & 1 == 1
+    }
+
+    /// The invocation, whether in its internals or not.
+    pub fn whole(self) -> Call {
+        Call { invocation: self.invocation & !1, ..self }
+    }
+
+    /// The name of the called function.
+    pub fn name(self) -> &'static str {
+        let calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.get(usize::from(self.name)).copied().unwrap_or_default()
+    }
+}
+
+impl<T> PartialEq for Label<T> {
+    fn eq(&self, _: &Label<T>) -> bool {
         true
     }
 }
 
-impl Eq for ProgramPart {}
+impl<T> Eq for Label<T> {}
 
-impl Hash for ProgramPart {
+impl<T> Hash for Label<T> {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-impl PartialOrd for ProgramPart {
-    fn partial_cmp(&self, other: &ProgramPart) -> Option<Ordering> {
+impl<T> PartialOrd for Label<T> {
+    fn partial_cmp(&self, other: &Label<T>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for ProgramPart {
-    fn cmp(&self, _: &ProgramPart) -> Ordering {
+impl<T> Ord for Label<T> {
+    fn cmp(&self, _: &Label<T>) -> Ordering {
         Ordering::Equal
     }
 }
@@ -72,7 +122,7 @@ impl Loc {
             files.insert(kept);
             kept
         });
-        Loc(Some(SourcePlace { file, line, column, part: ProgramPart(0) }))
+        Loc(Some(SourcePlace { file, line, column, part: Label(0), call: Label(None) }))
     }
 
     /// The place, reached from the part of the program with this name.
@@ -83,7 +133,7 @@ impl Loc {
             parts.push(part);
             parts.len() - 1
         });
-        let part = ProgramPart(u16::try_from(position + 1).unwrap_or(0));
+        let part = Label(u16::try_from(position + 1).unwrap_or(0));
         Loc(self.0.map(|place| SourcePlace { part, ..place }))
     }
 
@@ -91,6 +141,16 @@ impl Loc {
     pub fn part(self) -> Option<&'static str> {
         let position = usize::from(self.0?.part.0).checked_sub(1)?;
         PARTS.lock().unwrap_or_else(PoisonError::into_inner).get(position).copied()
+    }
+
+    /// The place, reached within the invocation of a library function.
+    pub fn called(self, call: Option<Call>) -> Loc {
+        Loc(self.0.map(|place| SourcePlace { call: Label(call), ..place }))
+    }
+
+    /// The invocation of a library function within which the place was reached, where [`Loc::called`] has named one.
+    pub fn call(self) -> Option<Call> {
+        self.0?.call.0
     }
 
     /// File, line and column, where known.
@@ -105,7 +165,8 @@ impl From<&'static Location<'static>> for Loc {
             file: location.file(),
             line: location.line(),
             column: location.column(),
-            part: ProgramPart(0),
+            part: Label(0),
+            call: Label(None),
         }))
     }
 }

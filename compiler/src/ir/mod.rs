@@ -13,6 +13,6 @@ mod watch;
 
 pub use builder::Builder;
 pub use func::{Batched, Eqn, Func, Slope, Slopes, Var, Vars};
-pub use loc::Loc;
+pub use loc::{Call, Loc};
 pub use verify::{VerifyError, verify};
 pub use watch::{NotFinite, Source, Values, Watched, Watcher};

@@ -20,11 +20,13 @@ mod diff;
 mod error;
 mod parse;
 mod print;
+mod readable;
 mod values;
 
 pub use diff::{Difference, diff};
 pub use error::{ParseError, Problem};
 pub use parse::parse;
+pub use readable::Readable;
 
 #[cfg(test)]
 mod tests;

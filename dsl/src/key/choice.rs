@@ -2,6 +2,7 @@
 
 use super::Key;
 use crate::tensor::{Shape, Tensor, fail, resolve_axis};
+use crate::trace::called;
 use podracer_compiler::{DType, TensorType};
 
 /// Draws from given weights and given items.
@@ -29,6 +30,7 @@ impl Key {
     /// Positions along `axis` of `draws ++ logits`, by the greatest of the logits with noise.
     #[track_caller]
     fn positions(self, logits: Tensor, draws: Vec<usize>, axis: isize) -> Tensor {
+        let _call = called("categorical");
         let ty = logits.ty();
         if !ty.dtype.is_float() || ty.rank() == 0 {
             let message = format!("expected float logits with an axis of choices, got {ty}");
@@ -42,6 +44,7 @@ impl Key {
     /// Slices of `items` along the leading axis, drawn independently, all equally likely.
     #[track_caller]
     pub fn choice(self, items: Tensor, shape: impl Shape) -> Tensor {
+        let _call = called("choice");
         let ty = items.ty();
         let shape = shape.into_shape();
         match ty.shape.first() {
@@ -69,6 +72,7 @@ impl Key {
     /// 1): float `[n]`.
     #[track_caller]
     pub fn choice_weighted(self, items: Tensor, weights: Tensor, shape: impl Shape) -> Tensor {
+        let _call = called("choice_weighted");
         let (ty, weight_ty) = (items.ty(), weights.ty());
         let shape = shape.into_shape();
         if weight_ty.rank() != 1
@@ -91,6 +95,7 @@ impl Key {
     /// `count` different slices of `items` along the leading axis, drawn one after another with these probabilities.
     #[track_caller]
     pub fn choice_weighted_distinct(self, items: Tensor, weights: Tensor, count: usize) -> Tensor {
+        let _call = called("choice_weighted_distinct");
         let (ty, weight_ty) = (items.ty(), weights.ty());
         if weight_ty.rank() != 1
             || ty.shape.first() != weight_ty.shape.first()

@@ -3,6 +3,7 @@
 use super::Key;
 use super::discrete::bits_of;
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum, select};
+use crate::trace::{called, called_opaquely};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 
 /// The layout of a float type.
@@ -41,6 +42,7 @@ impl Key {
     /// Draws from the uniform distribution over `[0, 1)`, in a float type.
     #[track_caller]
     pub fn uniform_of(self, dtype: DType, shape: impl Shape) -> Tensor {
+        let _call = called("uniform");
         let shape = shape.into_shape();
         let (a, b) = self.consume();
         unit(a, b, dtype, &shape)
@@ -58,6 +60,7 @@ impl Key {
         low: impl IntoTensor,
         high: impl IntoTensor,
     ) -> Tensor {
+        let _call = called("uniform_range");
         let [low, high] = float_bounds("uniform", low, high);
         let drawn = self.between(shape, low, high);
         // Rounding may push the product to the upper bound.
@@ -83,6 +86,7 @@ impl Key {
     /// Draws from the normal distribution with mean 0 and variance 1, in a float type.
     #[track_caller]
     pub fn normal_of(self, dtype: DType, shape: impl Shape) -> Tensor {
+        let _call = called("normal");
         let shape = shape.into_shape();
         let Some(format) = format(dtype) else {
             let message = format!("expected a float type, got {dtype}");
@@ -96,6 +100,7 @@ impl Key {
     /// Draws from the normal distribution with mean 0 and variance 1 cut to `(low, high)`, in f32. No draw is clipped.
     #[track_caller]
     pub fn truncated_normal(self, shape: impl Shape, low: f64, high: f64) -> Tensor {
+        let _call = called("truncated_normal");
         let shape = shape.into_shape();
         // As jax: the quotients are f32, and so are the values of erf.
         let bound =
@@ -109,18 +114,21 @@ impl Key {
     /// distributed as their softmax.
     #[track_caller]
     pub fn gumbel(self, shape: impl Shape) -> Tensor {
+        let _call = called("gumbel");
         -(-self.above_zero(shape).log()).log()
     }
 
     /// Draws from the exponential distribution with rate 1, in f32.
     #[track_caller]
     pub fn exponential(self, shape: impl Shape) -> Tensor {
+        let _call = called("exponential");
         -(-self.uniform(shape)).log1p()
     }
 
     /// Draws from the Laplace distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn laplace(self, shape: impl Shape) -> Tensor {
+        let _call = called("laplace");
         let low = -1.0 + 0.5f64.powi(24);
         let uniform = self.between(shape, low, 1.0);
         uniform.sign() * (-uniform.abs()).log1p()
@@ -129,6 +137,7 @@ impl Key {
     /// Draws from the logistic distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn logistic(self, shape: impl Shape) -> Tensor {
+        let _call = called("logistic");
         let uniform = self.above_zero(shape);
         uniform.log() - (-uniform).log1p()
     }
@@ -136,6 +145,7 @@ impl Key {
     /// Draws from the Cauchy distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn cauchy(self, shape: impl Shape) -> Tensor {
+        let _call = called("cauchy");
         // As jax, whose uniform draw ends at the distance from 1 to the next number, and not at the least number.
         let uniform = self.between(shape, f64::from(f32::EPSILON), 1.0);
         (std::f64::consts::PI * (uniform - 0.5)).tan()
@@ -151,6 +161,7 @@ impl Key {
 /// Uniform in `[0, 1)`: random bits as the fraction of a number in `[1, 2)`.
 #[track_caller]
 fn unit(a: Tensor, b: Tensor, dtype: DType, shape: &[usize]) -> Tensor {
+    let _call = called_opaquely("uniform");
     let Some(format) = format(dtype) else {
         let message = format!("expected a float type, got {dtype}");
         return fail("uniform", message, &[a], TensorType::new(dtype, shape));

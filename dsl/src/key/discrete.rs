@@ -3,6 +3,7 @@
 use super::Key;
 use super::threefry::{halves_split, threefry2x32};
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, report, select};
+use crate::trace::{called, called_opaquely};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 use std::ops::Range;
 
@@ -23,6 +24,7 @@ pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
 /// Bits from a key that is consumed already or used for several draws that belong together.
 #[track_caller]
 pub(super) fn bits_of((a, b): (Tensor, Tensor), dtype: DType, shape: &[usize]) -> Tensor {
+    let _call = called_opaquely("bits");
     let guess = TensorType::new(dtype, shape);
     if !dtype.is_unsigned_integer() {
         let message = format!("expected an unsigned integer type, got {dtype}");
@@ -45,6 +47,7 @@ impl Key {
     /// Draws uniform bits, in an unsigned type.
     #[track_caller]
     pub fn bits(self, dtype: DType, shape: impl Shape) -> Tensor {
+        let _call = called("bits");
         bits_of(self.consume(), dtype, &shape.into_shape())
     }
 
@@ -59,6 +62,7 @@ impl Key {
     /// may be one past the greatest value.
     #[track_caller]
     pub fn randint_of<I: Bound>(self, dtype: DType, shape: impl Shape, range: Range<I>) -> Tensor {
+        let _call = called("randint");
         let shape = shape.into_shape();
         let halves = self.consume();
         let guess = TensorType::new(dtype, &shape);
@@ -98,6 +102,7 @@ impl Key {
     /// draw's shape, of one integer type, which is the result's.
     #[track_caller]
     pub fn randint_between(self, shape: impl Shape, low: Tensor, high: Tensor) -> Tensor {
+        let _call = called("randint");
         let shape = shape.into_shape();
         let halves = self.consume();
         let (ty, high_ty) = (low.ty(), high.ty());
@@ -122,6 +127,7 @@ impl Key {
     /// Draws bools that are true with probability `p`, a number or a tensor that broadcasts to the shape.
     #[track_caller]
     pub fn bernoulli(self, shape: impl Shape, p: impl IntoTensor) -> Tensor {
+        let _call = called("bernoulli");
         let shape = shape.into_shape();
         let p = p.into_tensor();
         if !p.dtype().is_float() {
@@ -134,6 +140,7 @@ impl Key {
     /// Draws -1 or 1 with equal probability, in i32.
     #[track_caller]
     pub fn rademacher(self, shape: impl Shape) -> Tensor {
+        let _call = called("rademacher");
         2 * self.bernoulli(shape, 0.5).astype(DType::I32) - 1
     }
 }

@@ -15,7 +15,7 @@ mod rejection;
 mod threefry;
 
 use crate::tensor::{IntoTensor, Operand, Tensor, create, report, stack};
-use crate::trace::state;
+use crate::trace::{called, state};
 use crate::tree::{IntoTree, Items, Kind, Over, Path, Sources, Spec, Tree, leaf_tree};
 use podracer_compiler::{DType, Loc, TensorType};
 use threefry::{halves_split, threefry2x32};
@@ -202,6 +202,7 @@ impl Key {
     /// Splits into `N` independent keys: `let [init, act, learn] = key.split_into();`
     #[track_caller]
     pub fn split_into<const N: usize>(self) -> [Key; N] {
+        let _call = called("split");
         let mut keys = Vec::with_capacity(N);
         for (high, low) in halves_split::<N>(self.consume()) {
             keys.push(Key::of_halves(high, low));
@@ -212,6 +213,7 @@ impl Key {
     /// Splits into `n` independent keys, to go over in `vmap`, `scan` or `map`.
     #[track_caller]
     pub fn split_n(self, n: usize) -> Keys {
+        let _call = called("split_n");
         let (a, b) = self.consume();
         let (high, low) = threefry2x32(a, b, None, Some(create::iota(DType::U32, [n], 0)));
         Keys { words: stack(&[high, low], 1) }
@@ -221,6 +223,7 @@ impl Key {
     /// kept, and should be used for nothing else.
     #[track_caller]
     pub fn fold_in(&self, data: impl IntoTensor) -> Key {
+        let _call = called("fold_in");
         let data = data.into_tensor();
         let ty = data.ty();
         if ty.rank() > 0 || !ty.dtype.is_integer() {

@@ -6,6 +6,7 @@ use super::gamma_slope::gamma_slope;
 use crate::control::{vmap, while_loop};
 use crate::diff::custom_jvp;
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum, report, select};
+use crate::trace::called;
 use podracer_compiler::{DType, TensorType};
 
 /// Draws by rejection. `shape` is the shape of the result.
@@ -26,6 +27,7 @@ impl Key {
     /// ```
     #[track_caller]
     pub fn gamma(self, shape: impl Shape, alpha: impl IntoTensor) -> Tensor {
+        let _call = called("gamma");
         let shape = shape.into_shape();
         let alpha = parameter("gamma", alpha).broadcast_to(&shape);
         self.each(alpha, |key, alpha| {
@@ -46,6 +48,7 @@ impl Key {
     /// 0. `jax.random.loggamma`.
     #[track_caller]
     pub fn loggamma(self, shape: impl Shape, alpha: impl IntoTensor) -> Tensor {
+        let _call = called("loggamma");
         let shape = shape.into_shape();
         let alpha = parameter("loggamma", alpha).broadcast_to(&shape);
         self.each(alpha, |key, alpha| {
@@ -77,6 +80,7 @@ impl Key {
     /// ```
     #[track_caller]
     pub fn beta(self, shape: impl Shape, a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
+        let _call = called("beta");
         let shape = shape.into_shape();
         let (of_a, of_b) = self.split();
         let a = of_a.loggamma(&shape, a);
@@ -98,6 +102,7 @@ impl Key {
     /// ```
     #[track_caller]
     pub fn dirichlet(self, shape: impl Shape, alpha: Tensor) -> Tensor {
+        let _call = called("dirichlet");
         let ty = alpha.ty();
         let mut shape = shape.into_shape();
         let Some(&last) = ty.shape.last() else {
@@ -122,6 +127,7 @@ impl Key {
     /// ```
     #[track_caller]
     pub fn poisson(self, shape: impl Shape, rate: impl IntoTensor) -> Tensor {
+        let _call = called("poisson");
         let shape = shape.into_shape();
         let rate = parameter("poisson", rate).broadcast_to(&shape);
         let (few, many) = (self.again(), self);

@@ -1,6 +1,7 @@
 //! The cipher: threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
 use crate::tensor::{Tensor, create};
+use crate::trace::called_opaquely;
 
 const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 /// The constant that keeps a zero key from being weak.
@@ -14,6 +15,7 @@ pub(super) fn threefry2x32(
     high: Option<Tensor>,
     low: Option<Tensor>,
 ) -> (Tensor, Tensor) {
+    let _call = called_opaquely("threefry2x32");
     let schedule = [a, b, a ^ b ^ PARITY];
     let mut x = high.map_or(a, |high| high + a);
     let mut y = low.map_or(b, |low| low + b);

@@ -168,6 +168,7 @@ pub fn eye(dtype: DType, n: usize) -> Tensor {
 /// range gives zeros.
 #[track_caller]
 pub fn one_hot(index: Tensor, classes: usize) -> Tensor {
+    let _call = crate::trace::called("one_hot");
     let ty = index.ty();
     let mut shape = ty.shape.clone();
     shape.push(classes);

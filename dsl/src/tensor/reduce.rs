@@ -5,6 +5,7 @@
 //! reductions are computed in the tensor's own type.
 
 use super::{Axes, Tensor, emit1, poison, resolve_axes, resolve_axis, unary};
+use crate::trace::called;
 use podracer_compiler::{DType, Op, TensorType, ops};
 
 /// The axes of a reduction, which stay in the result with extent 1; from [`keepdims`].
@@ -192,6 +193,7 @@ impl Tensor {
     /// The variance over some axes, which disappear unless in [`keepdims`].
     #[track_caller]
     pub fn var_axis(self, axes: impl ReducedAxes) -> Tensor {
+        let _call = called("var");
         let (axes, stay) = axes.into_reduced();
         let wide = self.accumulator();
         let centered = wide - wide.mean_axis(keepdims(axes.clone()));
@@ -226,6 +228,7 @@ impl Tensor {
     /// log(sum(exp(x))) along axes, which disappear unless in [`keepdims`], without overflow. -inf if all are -inf.
     #[track_caller]
     pub fn logsumexp(self, axes: impl ReducedAxes) -> Tensor {
+        let _call = called("logsumexp");
         let (axes, stay) = axes.into_reduced();
         let wide = self.accumulator();
         let max = crate::stop_gradient(wide.max_axis(axes.clone()));
@@ -239,6 +242,7 @@ impl Tensor {
     /// The softmax along an axis: probabilities proportional to exp(x).
     #[track_caller]
     pub fn softmax(self, axis: isize) -> Tensor {
+        let _call = called("softmax");
         if resolve_axis("softmax", axis, self.rank()).is_none() {
             return poison(self.ty());
         }
@@ -252,6 +256,7 @@ impl Tensor {
     /// The logarithm of [`Tensor::softmax`], exact for small probabilities.
     #[track_caller]
     pub fn log_softmax(self, axis: isize) -> Tensor {
+        let _call = called("log_softmax");
         if resolve_axis("log_softmax", axis, self.rank()).is_none() {
             return poison(self.ty());
         }

@@ -7,5 +7,6 @@ pub(crate) mod state;
 mod traced;
 
 pub use error::{Note, TraceError, TraceErrors, Warning};
-pub use scope::{Helper, Part, Scope, called_from, helper, part, scope};
+pub(crate) use scope::called_opaquely;
+pub use scope::{Called, Helper, Part, Scope, called, called_from, helper, part, scope};
 pub use traced::{EvalError, Traced, eval_shape, trace, trace_replicated};

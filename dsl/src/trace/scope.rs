@@ -2,12 +2,14 @@
 
 use super::state;
 use podracer_compiler::Loc;
+use podracer_compiler::ir::Call;
 
 /// The guard of a named scope, which ends when the guard is dropped.
 #[must_use = "the scope ends when the guard is dropped"]
 #[derive(Debug)]
 pub struct Scope {
     depth: Option<usize>,
+    _called: Option<Called>,
 }
 
 /// Enters a scope until the guard is dropped. In a function that is `#[track_caller]`, errors inside name that
@@ -21,6 +23,9 @@ pub struct Scope {
 ///     scan_reverse(0.0, rewards, |sum, reward| (sum + reward, sum)).1
 /// }
 /// ```
+///
+/// A scope with the name of a function (`gae`) is a [`called`] function, which the readable text of a program shows as one line; one with the
+/// name of a method (`Ppo::loss`) is not, and its equations stay visible.
 #[track_caller]
 pub fn scope(name: &str) -> Scope {
     called_from(name, Loc::caller())
@@ -28,7 +33,8 @@ pub fn scope(name: &str) -> Scope {
 
 /// [`scope`] with the caller's line given: for the inside of a closure, which `#[track_caller]` does not reach.
 pub fn called_from(name: &str, loc: Loc) -> Scope {
-    Scope { depth: state::with(|trace| trace.push_scope(name, loc)) }
+    let depth = state::with(|trace| trace.push_scope(name, loc));
+    Scope { depth, _called: (!name.contains("::")).then(|| called(name)) }
 }
 
 impl Drop for Scope {
@@ -87,6 +93,41 @@ impl Drop for Helper {
     fn drop(&mut self) {
         if let Some(around) = self.around {
             let _ = state::with(|trace| trace.set_line(around));
+        }
+    }
+}
+
+/// The guard of a called library function, which ends when the guard is dropped.
+#[must_use = "the call ends when the guard is dropped"]
+#[derive(Debug)]
+pub struct Called {
+    around: Option<Option<Call>>,
+}
+
+/// Marks the equations that are traced until the guard is dropped as one call of a library function, such as `softmax`: the readable text of a
+/// program shows one line in their place. Of calls inside of one another, the outermost is shown.
+pub fn called(name: &str) -> Called {
+    let around = state::with(|trace| {
+        let call = trace.call().or_else(|| Call::new(name));
+        trace.set_call(call)
+    });
+    Called { around }
+}
+
+/// [`called`] for a function whose constants say nothing to a caller, such as the rotations of a cipher: the line does not list them.
+pub(crate) fn called_opaquely(name: &str) -> Called {
+    let called = called(name);
+    let _ = state::with(|trace| {
+        let opaque = trace.call().map(Call::opaque);
+        trace.set_call(opaque)
+    });
+    called
+}
+
+impl Drop for Called {
+    fn drop(&mut self) {
+        if let Some(around) = self.around {
+            let _ = state::with(|trace| trace.set_call(around));
         }
     }
 }

@@ -9,6 +9,7 @@
 use super::entry::Entry;
 use super::error::{Note, TraceError, Warning};
 use crate::tensor::handle::Tensor;
+use podracer_compiler::ir::Call;
 use podracer_compiler::ops::REPLICAS;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::cell::RefCell;
@@ -72,6 +73,8 @@ pub(crate) struct Trace {
     part: Option<&'static str>,
     /// The line of the equations that are being traced, in place of their own.
     line: Option<Loc>,
+    /// The invocation of a library function that is being traced, the outermost one.
+    call: Option<Call>,
     /// Keys that were drawn from or split, with the place.
     consumed: BTreeMap<u32, Loc>,
     /// Places of `cond`s whose user knows that both branches run.
@@ -125,6 +128,7 @@ impl Trace {
             scopes: Vec::new(),
             part: None,
             line: None,
+            call: None,
             consumed: BTreeMap::new(),
             both: BTreeSet::new(),
             collecting: 0,
@@ -255,7 +259,7 @@ impl Trace {
         let poisoned = poisons.contains(&true);
         let mnemonic = op.mnemonic();
         let line = self.line.unwrap_or(loc);
-        let named = self.part.map_or(line, |part| line.within(part));
+        let named = self.part.map_or(line, |part| line.within(part)).called(self.call);
         self.builder().set_loc(named);
         match self.builder().try_emit(op, &vars) {
             Ok(outputs) => outputs.into_iter().map(|var| self.handle(var, poisoned, loc)).collect(),
@@ -318,6 +322,16 @@ impl Trace {
     /// Sets the line of the equations that follow, and gives the line before.
     pub fn set_line(&mut self, line: Option<Loc>) -> Option<Loc> {
         std::mem::replace(&mut self.line, line)
+    }
+
+    /// Gives the equations that follow to the invocation of a library function, and gives the one before.
+    pub fn set_call(&mut self, call: Option<Call>) -> Option<Call> {
+        std::mem::replace(&mut self.call, call)
+    }
+
+    /// The invocation of a library function that is being traced.
+    pub fn call(&self) -> Option<Call> {
+        self.call
     }
 
     /// Names the part of the program that follows, and gives the name of the one before.

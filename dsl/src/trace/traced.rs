@@ -4,6 +4,7 @@ use super::error::{TraceError, TraceErrors, Warning};
 use super::state::{self, Trace};
 use crate::control::vmap_func;
 use crate::tree::{ArgumentSpec, IntoTree, Path, Spec, Tree, Types};
+use podracer_compiler::text::Readable;
 use podracer_compiler::transform::{self, VmapContext};
 use podracer_compiler::{Array, Func, Loc, NotFinite, TensorType, Watcher};
 use std::fmt;
@@ -126,6 +127,16 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     /// The paths of the results' leaves, in order.
     pub fn result_paths(&self) -> Vec<Path> {
         self.results.leaves().into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// The text for people, in which parameters and results have the paths of the arguments and results.
+    pub fn readable(&self) -> Readable<'_> {
+        let arguments = self.arguments.leaves();
+        let paths = arguments.iter().map(|(path, _)| path.or("argument"));
+        self.func
+            .readable()
+            .params(paths)
+            .results(self.result_paths().iter().map(|path| path.or("")))
     }
 
     /// The warnings: what works but is likely not what was meant.

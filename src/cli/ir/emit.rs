@@ -25,6 +25,8 @@ pub(crate) struct EmitArguments {
 enum EmitStage {
     /// The IR, as traced.
     Trace,
+    /// The IR, as traced, for people: calls of library functions in place of what they expand to.
+    Readable,
     /// The IR after all passes.
     Simplified,
     /// The StableHLO module that XLA is given.
@@ -43,6 +45,7 @@ pub(super) fn emit(
         program.registry.load(&args.experiment.experiment, &args.experiment.overrides())?;
     let mut text = match args.stage {
         EmitStage::Trace => traced(settings, Stage::Trace, console, program)?,
+        EmitStage::Readable => traced(settings, Stage::Readable, console, program)?,
         EmitStage::Simplified => traced(settings, Stage::Simplified, console, program)?,
         EmitStage::StableHlo => traced(settings, Stage::StableHlo, console, program)?,
         EmitStage::Hlo => optimized(&Ready::new(settings, console, program)?)?,

@@ -1,5 +1,6 @@
 //! Layers that normalise their input.
 
+use podracer_dsl::called;
 use podracer_dsl::prelude::*;
 
 /// Normalisation of the last axis to mean 0 and variance 1, then a learned scale and bias: Ba, Kiros and Hinton, "Layer
@@ -30,6 +31,7 @@ impl LayerNorm {
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let _scope = scope("LayerNorm::apply");
+        let _call = called("layer_norm");
         let [wide, scale, bias] = [x, self.scale, self.bias].map(Tensor::accumulator);
         let centered = wide - wide.mean_axis(keepdims(-1));
         let variance = centered.square().mean_axis(keepdims(-1));
@@ -64,6 +66,7 @@ impl RmsNorm {
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let _scope = scope("RmsNorm::apply");
+        let _call = called("rms_norm");
         let [wide, scale] = [x, self.scale].map(Tensor::accumulator);
         let mean = wide.square().mean_axis(keepdims(-1));
         (wide * ((mean + self.epsilon).rsqrt() * scale)).astype(x.dtype())
