@@ -58,6 +58,14 @@ pub(super) fn expression(eqn: &Eqn, operands: &[Expression]) -> Expression {
     match (eqn.op.mnemonic(), operands) {
         ("negate", [x]) => return Expression::atom(format!("-{}", x.operand())),
         ("not", [x]) => return Expression::atom(format!("!{}", x.operand())),
+        ("reshape", [x]) => {
+            return Expression::atom(format!("reshape({}, {})", x.text, shape(eqn, "shape")));
+        }
+        ("broadcast_in_dim", [x]) => {
+            let [shape, axes] = ["shape", "broadcast_dimensions"].map(|name| shape(eqn, name));
+            return Expression::atom(format!("broadcast_in_dim({}, {shape}, {axes})", x.text));
+        }
+        ("slice", [x]) => return Expression::atom(format!("{}[{}]", x.operand(), ranges(eqn))),
         ("convert", [x]) => {
             if let Some(Attribute::DType(dtype)) = eqn.op.attributes().get("dtype") {
                 return Expression::atom(format!("{dtype}({})", x.text));
@@ -75,14 +83,38 @@ pub(super) fn attributes(eqn: &Eqn) -> Vec<String> {
     let shown = |(name, value): &(&'static str, Attribute)| match value {
         Attribute::Func(_) | Attribute::Funcs(_) => None,
         Attribute::Bool(false) => None,
-        Attribute::Ints(values) => {
-            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-            Some(format!("{name}=[{}]", values.join(",")))
-        }
+        Attribute::Ints(values) if values.is_empty() => None,
+        Attribute::Ints(values) => Some(format!("{name}={}", list(values))),
         Attribute::Array(array) => Some(format!("{name}={}", shortened(array))),
         value => Some(format!("{name}={value}")),
     };
     eqn.op.attributes().0.iter().filter_map(shown).collect()
+}
+
+fn list(values: &[i64]) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    format!("[{}]", values.join(","))
+}
+
+fn ints(eqn: &Eqn, name: &str) -> Vec<i64> {
+    match eqn.op.attributes().get(name) {
+        Some(Attribute::Ints(values)) => values.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn shape(eqn: &Eqn, name: &str) -> String {
+    list(&ints(eqn, name))
+}
+
+/// The ranges of a slice, as `0:3,1:9:2`.
+fn ranges(eqn: &Eqn) -> String {
+    let [start, limit, strides] = ["start", "limit", "strides"].map(|name| ints(eqn, name));
+    let range = |((start, limit), stride): ((&i64, &i64), &i64)| match stride {
+        1 => format!("{start}:{limit}"),
+        _ => format!("{start}:{limit}:{stride}"),
+    };
+    start.iter().zip(&limit).zip(&strides).map(range).collect::<Vec<_>>().join(",")
 }
 
 /// Elements of an array, of a long one the first few and a hash of all.

@@ -8,6 +8,7 @@
 //! - Equal texts do not mean equal programs: a call does not show its equations. It is not parsed.
 
 mod expression;
+mod names;
 mod units;
 
 use crate::ir::{Eqn, Func, Loc, Var};
@@ -73,29 +74,35 @@ impl Readable<'_> {
 impl Display for Readable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut printer = Printer { text: String::new(), lines: self.lines };
-        let given = self.params.iter().map(String::as_str).filter(|name| !name.is_empty());
         let mut region = Region::new(self.func, 0);
-        let mut given = given.collect::<Vec<_>>().into_iter();
+        let mut names = names::short(&self.params).into_iter().filter(|name| !name.is_empty());
         for (number, &param) in self.func.params.iter().enumerate() {
-            let name = given.next().map_or_else(|| format!("arg{number}"), str::to_owned);
+            let name = names.next().unwrap_or_else(|| format!("arg{number}"));
             region.name_param(param, name, true);
         }
         let name = if self.func.name.is_empty() { "func" } else { &self.func.name };
-        printer.line(0, &format!("{name}("), Loc::NONE);
-        for &param in &self.func.params {
-            let name = &region.names[param.index()].as_ref().expect("it was named").0.text;
-            printer.line(1, &format!("{name}: {}", self.func.ty(param)), Loc::NONE);
-        }
-        printer.line(0, ") {", Loc::NONE);
+        printer.head(0, name, &typed_params(self.func, &region));
+        let short = names::short(&self.results);
         let labels = self.func.results.iter().enumerate().map(|(number, &result)| {
-            let name = self.results.get(number).filter(|name| !name.is_empty());
+            let known = self.results.get(number).filter(|path| !path.is_empty());
+            let param = known.and_then(|path| self.params.iter().position(|other| other == path));
             let ty = self.func.ty(result);
-            name.map_or_else(|| format!("{ty} = "), |name| format!("{name}: {ty} = "))
+            match (known, param.and_then(|param| self.func.params.get(param))) {
+                (None, _) => format!("{ty} = "),
+                (Some(_), Some(&param)) => format!("{}: {ty} = ", region.name(param)),
+                (Some(_), None) => format!("{}: {ty} = ", short[number]),
+            }
         });
-        printer.region(region, labels.collect());
+        let labels = labels.collect();
+        printer.region(region, labels);
         f.write_str(&printer.text)?;
         f.write_str("}")
     }
+}
+
+/// The parameters of a function with their types.
+fn typed_params(func: &Func, region: &Region<'_>) -> Vec<String> {
+    func.params.iter().map(|&param| format!("{}: {}", region.name(param), func.ty(param))).collect()
 }
 
 /// A function that is being printed, with the names of its values.
@@ -126,6 +133,11 @@ impl<'a> Region<'a> {
         self.names[param.index()] = Some((Expression::atom(name), given));
     }
 
+    /// The name of a parameter.
+    fn name(&self, param: Var) -> &str {
+        self.names[param.index()].as_ref().map_or("", |(expression, _)| &expression.text)
+    }
+
     fn value(&self, lines: &Lines, var: Var) -> Expression {
         if let Some((expression, _)) = &self.names[var.index()] {
             return expression.clone();
@@ -140,19 +152,14 @@ impl<'a> Region<'a> {
         vars.iter().map(|&var| self.value(lines, var)).collect()
     }
 
-    /// The name of a variable as the name of a body's parameter: only a name that was given, or that of a constant of the loop.
-    fn inherited(&self, var: Var, constant: bool) -> Option<(String, bool)> {
+    /// The name that a body reads a variable by: a name that was given, or with `outer.` before it, where it is no expression.
+    fn captured(&self, var: Var) -> Option<(String, bool)> {
         let (expression, given) = self.names[var.index()].as_ref()?;
+        let text = &expression.text;
         let word = |c: char| c.is_ascii_alphanumeric() || "_.[]".contains(c);
-        let is_name = expression.text.chars().all(word);
-        let outer = |text: &str| {
-            if *given || text.starts_with("outer.") {
-                text.to_owned()
-            } else {
-                format!("outer.{text}")
-            }
-        };
-        (is_name && (*given || constant)).then(|| (outer(&expression.text), *given))
+        let is_name = text.chars().all(word);
+        let plain = *given || text.starts_with("outer.");
+        is_name.then(|| (if plain { text.clone() } else { format!("outer.{text}") }, *given))
     }
 }
 
@@ -171,30 +178,50 @@ impl Printer {
         self.text.push('\n');
     }
 
+    /// A name with parameters behind it, and the brace of the body.
+    fn head(&mut self, depth: usize, name: &str, params: &[String]) {
+        let together = params.join(", ");
+        if together.len() <= LISTED {
+            self.line(depth, &format!("{name}({together}) {{"), Loc::NONE);
+            return;
+        }
+        self.line(depth, &format!("{name}("), Loc::NONE);
+        params.iter().for_each(|param| self.line(depth + 1, param, Loc::NONE));
+        self.line(depth, ") {", Loc::NONE);
+    }
+
+    /// Items on as many lines as they need.
+    fn wrapped(&mut self, depth: usize, items: &[String]) {
+        let mut line = String::new();
+        for (number, item) in items.iter().enumerate() {
+            if !line.is_empty() && line.len() + item.len() > LISTED {
+                self.line(depth, line.trim_end(), Loc::NONE);
+                line.clear();
+            }
+            line += item;
+            line += if number + 1 < items.len() { ", " } else { "" };
+        }
+        if !line.is_empty() {
+            self.line(depth, &line, Loc::NONE);
+        }
+    }
+
     /// The lines of a function whose parameters have names, and its results after their labels.
     fn region(&mut self, mut region: Region<'_>, labels: Vec<String>) {
         let lines = Lines::of(region.func);
         for unit in &lines.units {
             self.unit(&mut region, &lines, unit);
         }
-        let results = region.values(&lines, &region.func.results);
-        let results: Vec<String> = labels
-            .iter()
-            .zip(results)
-            .map(|(label, value)| format!("{label}{}", value.text))
-            .collect();
-        self.list(region.depth + 1, "return", &results);
-    }
-
-    /// A head with a list behind it, on one line where it fits.
-    fn list(&mut self, depth: usize, head: &str, items: &[String]) {
-        let together = items.join(", ");
-        if together.len() <= LISTED && (items.len() <= 1 || depth > 1) {
-            self.line(depth, format!("{head} {together}").trim_end(), Loc::NONE);
+        let results = region.values(&lines, &region.func.results).into_iter().zip(labels);
+        let results: Vec<String> =
+            results.map(|(value, label)| format!("{label}{}", value.text)).collect();
+        let depth = region.depth + 1;
+        if let ([] | [_], Some(only)) = (&results[..], results.first()) {
+            self.line(depth, &format!("return {only}"), Loc::NONE);
             return;
         }
-        self.line(depth, head, Loc::NONE);
-        items.iter().for_each(|item| self.line(depth + 1, item, Loc::NONE));
+        self.line(depth, "return", Loc::NONE);
+        results.iter().for_each(|result| self.line(depth + 1, result, Loc::NONE));
     }
 
     fn unit(&mut self, region: &mut Region<'_>, lines: &Lines, unit: &Unit) {
@@ -212,6 +239,16 @@ impl Printer {
         }
         if !eqn.op.funcs().is_empty() {
             self.bodies(region, lines, unit, eqn);
+            return;
+        }
+        let output = unit.outputs.first().map(|output| output.index());
+        // A number is broadcast without a word, as in NumPy.
+        let is_number = |&input: &Var| region.func.ty(input).rank() == 0;
+        if let ("broadcast_in_dim", Some(output)) = (eqn.op.mnemonic(), output)
+            && eqn.inputs.iter().all(is_number)
+            && (lines.reads[output] == 1 || region.captured(eqn.inputs[0]).is_some())
+        {
+            region.names[output] = Some((inputs[0].clone(), false));
             return;
         }
         let whole = expression(eqn, &inputs);
@@ -255,93 +292,100 @@ impl Printer {
             self.line(depth, &format!("{together}{space}{text}"), loc);
             return;
         }
-        typed.iter().for_each(|one| self.line(depth, one, Loc::NONE));
+        self.wrapped(depth, &typed);
         self.line(depth + 1, &format!("= {text}"), loc);
     }
 
     /// An equation with bodies, which are indented below it.
     fn bodies(&mut self, region: &mut Region<'_>, lines: &Lines, unit: &Unit, eqn: &Eqn) {
-        let mnemonic = eqn.op.mnemonic();
-        let operands = region.values(lines, &unit.inputs);
-        let depth = region.depth + 1;
-        let settings = attributes(eqn).join(", ");
         if let Some(scan) = eqn.op.downcast::<Scan>() {
-            let (consts, carries) = (scan.consts, scan.consts + scan.carries);
-            let direction = if scan.reverse { ", reverse" } else { "" };
-            let head = format!("scan({} rounds{direction}) {{", scan.length);
-            let mut body = Region::new(&scan.body, depth);
-            let mut heads = Vec::new();
-            for (number, (&param, operand)) in scan.body.params.iter().zip(&operands).enumerate() {
-                let kind = match number {
-                    _ if number < consts => "const",
-                    _ if number < carries => "carry",
-                    _ => "slice",
-                };
-                let from = if number < consts {
-                    0
-                } else if number < carries {
-                    consts
-                } else {
-                    carries
-                };
-                let inherited = region.inherited(unit.inputs[number], number < consts);
-                let (name, given) =
-                    inherited.unwrap_or_else(|| (format!("{kind}{}", number - from), false));
-                body.name_param(param, name, given);
-                let name = body.value(lines, param).text;
-                let equal = if name == operand.text {
-                    String::new()
-                } else {
-                    format!(" = {}", operand.text)
-                };
-                heads.push(format!("{kind} {name}: {}{equal}", scan.body.ty(param)));
-            }
-            self.define(region, lines, (&unit.outputs, mnemonic), &head, eqn.loc);
-            heads.iter().for_each(|head| self.line(depth + 1, head, Loc::NONE));
-            let carried = &scan.body.params[consts..carries];
-            let mut labels: Vec<String> = carried
-                .iter()
-                .map(|&param| format!("{} <- ", body.value(lines, param).text))
-                .collect();
-            labels.resize(scan.body.results.len(), String::new());
-            self.region(body, labels);
-            self.line(depth, "}", Loc::NONE);
+            self.scan(region, lines, unit, (scan, eqn.loc));
             return;
         }
-        let mut inside: Vec<String> = operands.iter().map(|operand| operand.text.clone()).collect();
-        if !settings.is_empty() {
-            inside.push(settings);
-        }
-        let head = format!("{mnemonic}({}) {{", inside.join(", "));
-        self.define(region, lines, (&unit.outputs, mnemonic), &head, eqn.loc);
-        for (name, func) in eqn.op.attributes().0.iter().flat_map(|(name, value)| {
-            value.funcs().into_iter().cloned().map(move |func| (*name, func))
-        }) {
-            let mut body = Region::new(&func, depth + 1);
-            // The operands before the parameters choose among bodies.
-            let skipped =
-                unit.inputs.len().checked_sub(func.params.len()).filter(|&skipped| skipped <= 1);
-            for (number, &param) in func.params.iter().enumerate() {
-                let operand = skipped.map(|skipped| unit.inputs[number + skipped]);
-                let inherited = operand.and_then(|operand| region.inherited(operand, true));
-                let (name, given) = inherited.unwrap_or_else(|| (format!("arg{number}"), false));
-                body.name_param(param, name, given);
+        let depth = region.depth + 1;
+        let operands = region.values(lines, &unit.inputs).into_iter().map(|operand| operand.text);
+        let inside: Vec<String> = operands.chain(attributes(eqn)).collect();
+        let head = format!("{}({}) {{", eqn.op.mnemonic(), inside.join(", "));
+        self.define(region, lines, (&unit.outputs, eqn.op.mnemonic()), &head, eqn.loc);
+        for (name, value) in &eqn.op.attributes().0 {
+            for func in value.funcs() {
+                let mut body = Region::new(func, depth + 1);
+                // An operand before those of the bodies chooses among them.
+                let more = unit.inputs.len().checked_sub(func.params.len());
+                let skipped = more.filter(|&skipped| skipped <= 1);
+                for (number, &param) in func.params.iter().enumerate() {
+                    let operand = skipped.map(|skipped| unit.inputs[number + skipped]);
+                    let captured = operand.and_then(|operand| region.captured(operand));
+                    let (name, given) = captured.unwrap_or_else(|| (format!("arg{number}"), false));
+                    body.name_param(param, name, given);
+                }
+                self.head(depth + 1, name, &typed_params(func, &body));
+                let labels = vec![String::new(); func.results.len()];
+                self.region(body, labels);
+                self.line(depth + 1, "}", Loc::NONE);
             }
-            let typed =
-                |&param: &Var| format!("{}: {}", body.value(lines, param).text, func.ty(param));
-            let params: Vec<String> = func.params.iter().map(typed).collect();
-            let together = params.join(", ");
-            if together.len() <= LISTED {
-                self.line(depth + 1, &format!("{name}({together}) {{"), Loc::NONE);
+        }
+        self.line(depth, "}", Loc::NONE);
+    }
+
+    /// A scan, whose results are fields of its name: the carries by their names, the stacked outputs numbered.
+    fn scan(
+        &mut self,
+        region: &mut Region<'_>,
+        lines: &Lines,
+        unit: &Unit,
+        (scan, loc): (&Scan, Loc),
+    ) {
+        let depth = region.depth + 1;
+        let operands = region.values(lines, &unit.inputs);
+        let carried = scan.consts..scan.consts + scan.carries;
+        let mut body = Region::new(&scan.body, depth);
+        let (mut heads, mut same) = (Vec::new(), Vec::new());
+        for (number, (&param, operand)) in scan.body.params.iter().zip(&operands).enumerate() {
+            let captured = region.captured(unit.inputs[number]);
+            let is_const = number < scan.consts;
+            let given = captured.filter(|(_, given)| *given || is_const);
+            let inherits = given.is_some();
+            let (name, given) = given.unwrap_or_else(|| match number {
+                _ if is_const => (format!("const{number}"), false),
+                _ if carried.contains(&number) => {
+                    (format!("carry{}", number - carried.start), false)
+                }
+                _ => (format!("slice{}", number - carried.end), false),
+            });
+            body.name_param(param, name, given);
+            let name = body.name(param);
+            match inherits && number < carried.end {
+                // What a body only reads from outside needs no line.
+                true if is_const => {}
+                true => same.push(name.to_owned()),
+                false => heads.push(format!("{name}: {} = {}", scan.body.ty(param), operand.text)),
+            }
+        }
+        let own = region.fresh("scan");
+        let direction = if scan.reverse { ", reverse" } else { "" };
+        self.line(depth, &format!("{own} = scan({} rounds{direction}) {{", scan.length), loc);
+        if !same.is_empty() {
+            same[0].insert_str(0, "carry ");
+            self.wrapped(depth + 1, &same);
+        }
+        heads.iter().for_each(|head| self.line(depth + 1, head, Loc::NONE));
+        let mut labels = Vec::new();
+        for (number, &output) in unit.outputs.iter().enumerate() {
+            let (field, label) = if number < scan.carries {
+                let name = body.name(scan.body.params[scan.consts + number]).to_owned();
+                let label = format!("{name} <- ");
+                (name, label)
             } else {
-                self.line(depth + 1, &format!("{name}("), Loc::NONE);
-                params.iter().for_each(|param| self.line(depth + 2, param, Loc::NONE));
-                self.line(depth + 1, ") {", Loc::NONE);
-            }
-            let labels = vec![String::new(); func.results.len()];
-            self.region(body, labels);
-            self.line(depth + 1, "}", Loc::NONE);
+                let field = format!("out{}", number - scan.carries);
+                let label = format!("{field}: {} <- ", region.func.ty(output));
+                (field, label)
+            };
+            labels.push(label);
+            region.names[output.index()] =
+                Some((Expression::atom(format!("{own}.{field}")), false));
         }
+        self.region(body, labels);
         self.line(depth, "}", Loc::NONE);
     }
 }
