@@ -29,7 +29,7 @@ type In<R, S> = (Placed<R, S>,);
 /// Results of the loop's program: the state, and the metrics of its iterations.
 type Out<R, S, M, E> = (Placed<R, S>, Placed<M, E>, Log);
 /// Results of a call: the state on the devices, the metrics on the host.
-type Called<R, S, M, E> = (AnakinState<R, S>, LoopMetrics<M, E>);
+type LoopCall<R, S, M, E> = (AnakinState<R, S>, LoopMetrics<M, E>);
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
@@ -300,7 +300,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
     ///
     /// # Errors
     /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
-    pub fn run(&self, state: AnakinState<R, S>) -> Result<Called<R, S, M, E>, RunError> {
+    pub fn run(&self, state: AnakinState<R, S>) -> Result<LoopCall<R, S, M, E>, RunError> {
         let (state, metrics, log) = self.run.run((state,))?.split();
         let read = || {
             let mut reports = Log::read(&self.log, &log.to_host()?.into_leaves());

@@ -43,9 +43,9 @@ fn inserted(func: &Func, draws: &mut Draws) -> Option<Func> {
     let operand = draws.below(reader.inputs.len().max(1));
     let &value = reader.inputs.get(operand)?;
     let (op, inputs) = match (func.ty(value).dtype, draws.below(2)) {
-        (DType::Bool, _) => (OpRef::new(Not), vec![value]),
-        (_, 0) => (OpRef::new(Add), vec![value; 2]),
-        _ => (OpRef::new(Multiply), vec![value; 2]),
+        (DType::Bool, _) => (OpRef::new(Not {}), vec![value]),
+        (_, 0) => (OpRef::new(Add {}), vec![value; 2]),
+        _ => (OpRef::new(Multiply {}), vec![value; 2]),
     };
     let mut func = func.clone();
     let new = Var(func.types.len() as u32);
@@ -92,7 +92,7 @@ fn an_equation_more_changes_a_few_lines() {
 #[test]
 fn calls_of_helpers_are_lines() {
     let text = step(&CartPole::default()).readable().to_string();
-    assert!(text.contains("split(") && text.contains("uniform("), "{text}");
+    assert!(text.contains("split(") && text.contains("uniform_range("), "{text}");
     for hidden in ["xor", "shift_left", "= constant"] {
         assert!(!text.contains(hidden), "{hidden} is in\n{text}");
     }

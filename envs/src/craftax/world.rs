@@ -86,7 +86,7 @@ pub(super) fn middle() -> Place {
 
 /// Material of a part of the map. `f32[ROWS, SIZE]` each
 #[derive(Tree, Clone, Copy)]
-struct Region {
+struct MapPart {
     /// Lakes, mountains, tunnels along the rows, tunnels along the columns, woods.
     noises: [Tensor; 5],
     /// Draws of coal, iron, diamonds and trees.
@@ -95,7 +95,7 @@ struct Region {
     clear: Tensor,
 }
 
-impl Region {
+impl MapPart {
     /// The blocks of the part. `i32[ROWS, SIZE]`
     #[track_caller]
     fn blocks(self) -> Tensor {
@@ -138,7 +138,7 @@ impl Seeds {
         // Around the player there is land.
         let clear = ((away(0) + away(1)).astype(F32) / 5.0).clamp(0.0, 1.0);
         let in_parts = |map: Tensor| map.reshape([PARTS, ROWS, SIZE]);
-        let parts = Region {
+        let parts = MapPart {
             noises: [lakes, mountains, tunnels, tunnels.transpose(), woods].map(in_parts),
             draws: self.cells.map(in_parts),
             clear: in_parts(clear),

@@ -9,7 +9,7 @@ use super::files_with;
 const MOST_SHARED_NAMES: usize = 20;
 
 /// Greatest number of variables that the next statement binds again, by their own value.
-const MOST_REBINDINGS: usize = 108;
+const MOST_REBINDINGS: usize = 117;
 
 /// The sources of the product, without their tests.
 fn sources() -> impl Iterator<Item = (String, String)> {
@@ -34,6 +34,10 @@ fn word(text: &str) -> &str {
 
 /// The name of the type that a line defines.
 fn defined(line: &str) -> Option<&str> {
+    // Associated types are indented.
+    if line.starts_with(' ') {
+        return None;
+    }
     let line = match line.strip_prefix("pub") {
         Some(rest) => rest
             .strip_prefix('(')
