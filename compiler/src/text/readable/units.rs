@@ -50,8 +50,8 @@ impl Lines {
                 continue;
             }
             let is_fixed = eqn.outputs.iter().any(|var| fixed[var.index()]);
-            let call = eqn.loc.call().map(Call::whole);
-            let call = call.filter(|_| !is_fixed && eqn.op.effect() == Effect::Pure);
+            let folds = !is_fixed && eqn.op.effect() == Effect::Pure;
+            let call = eqn.loc.call().map(Call::whole).filter(|_| folds);
             groups.add(position, eqn, call);
         }
         let Groups { mut units, home, .. } = groups;
