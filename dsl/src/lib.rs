@@ -51,5 +51,7 @@ pub use placed::Placed;
 pub use podracer_compiler::Loc;
 pub use podracer_derive::Tree;
 pub use tensor::{Tensor, fail, report_at};
-pub use trace::{Traced, called, called_from, eval_shape, helper, part, scope, trace, trace_replicated};
+pub use trace::{
+    Traced, called, called_from, eval_shape, helper, part, scope, trace, trace_replicated,
+};
 pub use tree::{Kind, Spec, Tree};

@@ -165,7 +165,10 @@ fn mistakes_have_exit_code_2() {
             "does not divide into agent.minibatches",
         ),
         (&["train", "cartpole-ppo", "--run-dir", run_dir], "holds a run already"),
-        (&["ir", "emit", "cartpole-ppo", "--stage", "binary"], "trace, readable, simplified, stablehlo, hlo"),
+        (
+            &["ir", "emit", "cartpole-ppo", "--stage", "binary"],
+            "trace, readable, simplified, stablehlo, hlo",
+        ),
         (
             &["ir", "emit", "cartpole-ppo", "--stage", "trace", "--devices", "3"],
             "does not divide over 3 devices",

@@ -9,8 +9,8 @@
 use super::entry::Entry;
 use super::error::{Note, TraceError, Warning};
 use crate::tensor::handle::Tensor;
-use podracer_compiler::ops::REPLICAS;
 use podracer_compiler::ir::Call;
+use podracer_compiler::ops::REPLICAS;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

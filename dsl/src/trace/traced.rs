@@ -133,7 +133,10 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     pub fn readable(&self) -> Readable<'_> {
         let arguments = self.arguments.leaves();
         let paths = arguments.iter().map(|(path, _)| path.or("argument"));
-        self.func.readable().params(paths).results(self.result_paths().iter().map(|path| path.or("")))
+        self.func
+            .readable()
+            .params(paths)
+            .results(self.result_paths().iter().map(|path| path.or("")))
     }
 
     /// The warnings: what works but is likely not what was meant.
