@@ -9,6 +9,7 @@
 //! - [`evaluation`]: episodes played by a trained agent; `play`: the same to look at.
 //! - The command line of `podracer` and of users' own programs ([`App`]): agents, environments and experiments by name
 //!   ([`registry`]), settings ([`settings`], [`loading`]) that become a training loop ([`training`]), run directories.
+//! - [`testing`]: the programs of environments and losses as text and numbers, for the tests of users' crates.
 //! - [`export`]: the programs of an experiment as StableHLO with names, to run without podracer.
 //!
 //! # What must never live here
@@ -68,6 +69,7 @@ mod sources;
 mod statistics;
 #[cfg(feature = "cli")]
 mod tables;
+pub mod testing;
 pub mod training;
 mod usage;
 

@@ -154,6 +154,7 @@ impl Key {
     /// Uniform f32 in `(0, 1)`, of which the logarithm is finite.
     #[track_caller]
     fn above_zero(self, shape: impl Shape) -> Tensor {
+        let _call = called_opaquely("uniform");
         self.between(shape, f64::from(f32::MIN_POSITIVE), 1.0)
     }
 }

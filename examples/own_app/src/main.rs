@@ -69,4 +69,11 @@ mod tests {
     fn the_environment_fits_its_spaces() {
         check_environment(&Docking::default()).unwrap();
     }
+
+    /// A change of the step shows here: `cargo insta review` accepts it.
+    #[test]
+    fn the_step_is_reviewed() {
+        let program = podracer::testing::step_program(&Docking::default());
+        insta::assert_snapshot!(program, @"");
+    }
 }

@@ -12,8 +12,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct Literal {
     pub value: Arc<Array>,
-    /// True for a constant of the internals of a call, which its line does not list.
-    pub opaque: bool,
 }
 
 /// Equations that become one line: a call of a library function, or a single equation.
@@ -69,11 +67,10 @@ impl Lines {
 fn literals(func: &Func) -> Vec<Option<Literal>> {
     let mut literals: Vec<Option<Literal>> = vec![None; func.types.len()];
     for eqn in &func.eqns {
-        let opaque = eqn.loc.call().is_some_and(Call::is_opaque);
         let literal = match eqn.op.mnemonic() {
             "constant" => match eqn.op.attributes().get("value") {
                 Some(Attribute::Array(value)) if value.splat_value().is_some() => {
-                    Some(Literal { value: value.clone(), opaque })
+                    Some(Literal { value: value.clone() })
                 }
                 _ => None,
             },
@@ -168,11 +165,16 @@ fn bound(
     let mut outside = vec![false; func.types.len()];
     func.results.iter().for_each(|var| outside[var.index()] = true);
     for (number, unit) in units.iter_mut().enumerate() {
-        for &var in unit.eqns.iter().flat_map(|&position| &func.eqns[position].inputs) {
+        let reads = unit.eqns.iter().flat_map(|&position| {
+            let eqn = &func.eqns[position];
+            let opaque = eqn.loc.call().is_some_and(Call::is_opaque);
+            eqn.inputs.iter().map(move |&var| (var, opaque))
+        });
+        for (var, opaque) in reads {
             let constant = literals[var.index()].as_ref().filter(|_| unit.call.is_some());
             let tells = |literal: &Literal| {
                 let value = literal.value.to_f64().first().copied().unwrap_or_default();
-                !literal.opaque && value.is_finite() && ![0.0, 1.0, -1.0].contains(&value)
+                !opaque && value.is_finite() && ![0.0, 1.0, -1.0].contains(&value)
             };
             if unit.call.is_none() {
                 // An equation shows an operand as often as it reads it.

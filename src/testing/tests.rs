@@ -1,0 +1,169 @@
+//! Snapshots of programs, their budgets, and how much of a text changes when a program does.
+
+use podracer_compiler::ops::{Add, Negate, Scan};
+use podracer_compiler::{Eqn, Func, Loc, OpRef, Var};
+use podracer_envs::{Acrobot, CartPole, Catch};
+
+use super::{Program, gradient_program, initial_state_program, program_summary, step_program};
+use crate::prelude::*;
+
+#[test]
+fn calls_and_numbers_stand_where_they_are_read() {
+    let traced = trace((f32([3]), key()), |(logits, key)| {
+        let noise = 0.5 * key.normal([3]);
+        (logits + noise).softmax(-1)
+    });
+    insta::assert_snapshot!(Program::from(traced.unwrap()), @"");
+}
+
+#[test]
+fn a_step_names_the_fields() {
+    let catch = Catch::default();
+    let text = step_program(&catch).to_string();
+    for expected in ["step(", "ball_row: i32[]", "action: i32[]", "reward: f32[]"] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert!(initial_state_program(&catch).to_string().contains("randint("));
+}
+
+#[test]
+fn the_macros_compare_with_files() {
+    let catch = Catch::default();
+    assert_program_snapshot!(catch.observe);
+    assert_gradient_snapshot!(f32([3]), |x: Tensor| (x.softmax(-1) * 2.0).square().sum());
+    assert_program_snapshot!(&trace(f32([2]), |x| x + 1.0).unwrap());
+}
+
+#[test]
+fn a_summary_counts_what_a_program_does() {
+    let spec = (f32([8, 4]), f32([4, 3]));
+    let program = trace(spec, |(x, w)| (x.matmul(w).tanh() * 2.0).sum()).unwrap();
+    let summary = program_summary(&program);
+    assert_eq!(summary.ops["tanh"], 1);
+    // The product, the sum, and what is elementwise.
+    assert_eq!(summary.kernels, 3);
+    assert_eq!(summary.bytes, (32 + 12 + 1) * 4);
+    // Product, tanh, multiplication, sum.
+    let elementwise = summary.flops - 2 * 8 * 4 * 3;
+    assert!((3 * 24..=4 * 24).contains(&elementwise), "{summary}");
+    let slope = program_summary(gradient_program(f32([3]), |x: Tensor| x.square().sum()));
+    assert!(slope.kernels <= 2, "{slope}");
+    let looped = |rounds: usize| {
+        let traced =
+            trace(f32([rounds, 4]), |rows| scan(0.0, rows, |sum, row| (sum + row.sum(), sum)).1);
+        program_summary(traced.unwrap())
+    };
+    assert_eq!(looped(2).kernels, looped(20).kernels);
+    assert!(looped(20).flops >= 9 * looped(2).flops);
+}
+
+/// Pseudorandom numbers: the multiplicative generator of Lehmer with the constants of Park and Miller.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0 * 48_271 % 0x7fff_ffff;
+        (self.0 % end as u64) as usize
+    }
+}
+
+/// The function with one more equation, of a value that no library function computes, which one later reader takes in its place: in a body,
+/// if there are loops.
+fn inserted(func: &Func, random: &mut Random) -> Option<Func> {
+    let mut func = func.clone();
+    let loops = |func: &Func| -> Vec<usize> {
+        let is_scan = |&position: &usize| func.eqns[position].op.downcast::<Scan>().is_some();
+        let mine = |&position: &usize| func.eqns[position].loc.call().is_none();
+        (0..func.eqns.len()).filter(is_scan).filter(mine).collect()
+    };
+    let loops = loops(&func);
+    if !loops.is_empty() && random.below(4) > 0 {
+        let position = loops[random.below(loops.len())];
+        let scan = func.eqns[position].op.downcast::<Scan>()?.clone();
+        let body = inserted(&scan.body, random)?.into();
+        func.eqns[position].op = OpRef::new(Scan { body, ..scan });
+        return Some(func);
+    }
+    let own: Vec<usize> = (0..func.eqns.len())
+        .filter(|&position| func.eqns[position].loc.call().is_none())
+        .filter(|&position| func.eqns[position].op.mnemonic() != "constant")
+        .collect();
+    let reader = *own.get(random.below(own.len().max(1)))?;
+    let operands = func.eqns[reader].inputs.len();
+    if operands == 0 {
+        return None;
+    }
+    let operand = random.below(operands);
+    let value = func.eqns[reader].inputs[operand];
+    let ty = func.ty(value).clone();
+    if ty.dtype == DType::Bool {
+        return None;
+    }
+    let new = Var(u32::try_from(func.types.len()).unwrap());
+    func.types.push(ty);
+    let (op, inputs) = match random.below(2) {
+        0 => (OpRef::new(Negate {}), vec![value]),
+        _ => (OpRef::new(Add {}), vec![value, value]),
+    };
+    func.eqns[reader].inputs[operand] = new;
+    let inputs = inputs[..].into();
+    func.eqns.insert(reader, Eqn { op, inputs, outputs: [new][..].into(), loc: Loc::NONE });
+    Some(func)
+}
+
+/// The number of lines that were inserted, deleted or changed.
+fn changed_lines(before: &str, after: &str) -> usize {
+    let (before, after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    let (before, after) = (&before[same..], &after[same..]);
+    let same = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (before, after) = (&before[..before.len() - same], &after[..after.len() - same]);
+    // The edit distance by lines.
+    let mut row: Vec<usize> = (0..=after.len()).collect();
+    for (i, a) in before.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in after.iter().enumerate() {
+            let best = (diagonal + usize::from(a != b)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], best);
+        }
+    }
+    row[after.len()]
+}
+
+/// The medians of the lines that an inserted equation changes, in the readable and in the canonical text.
+fn medians(programs: &[Program]) -> (usize, usize) {
+    let mut random = Random(7);
+    let (mut readable, mut canonical) = (Vec::new(), Vec::new());
+    for program in programs {
+        let texts = |program: &Program| (program.to_string(), program.func.to_string());
+        let before = texts(program);
+        let mut insertions = 0;
+        while insertions < 50 {
+            let Some(func) = inserted(&program.func, &mut random) else { continue };
+            insertions += 1;
+            let after = texts(&Program { func, ..program.clone() });
+            readable.push(changed_lines(&before.0, &after.0));
+            canonical.push(changed_lines(&before.1, &after.1));
+        }
+    }
+    let median = |mut counts: Vec<usize>| {
+        counts.sort_unstable();
+        counts[counts.len() / 2]
+    };
+    (median(readable), median(canonical))
+}
+
+#[test]
+fn an_inserted_equation_changes_few_lines() {
+    let (catch, cartpole) = (Catch::default(), CartPole::default());
+    let online = OnlineActorCritic::new(catch.observation_space(), catch.action_space());
+    let ppo = Ppo::new(cartpole.observation_space(), cartpole.action_space());
+    let online = Anakin::new(catch.flatten_observation(), online).environments(8).unroll(4);
+    let ppo = Anakin::new(cartpole, ppo).environments(8).unroll(4);
+    let (online, ppo) = (online.trace().unwrap(), ppo.trace().unwrap());
+    let programs = [online.traced().into(), ppo.traced().into(), step_program(&Acrobot::default())];
+    let (readable, canonical) = medians(&programs);
+    println!("median of changed lines: readable {readable}, canonical {canonical}");
+    assert!(readable <= 5, "{readable}");
+    assert!(canonical >= 100, "the canonical text numbers all that follows: {canonical}");
+}
