@@ -163,7 +163,6 @@ fn an_inserted_equation_changes_few_lines() {
     let (online, ppo) = (online.trace().unwrap(), ppo.trace().unwrap());
     let programs = [online.traced().into(), ppo.traced().into(), step_program(&Acrobot::default())];
     let (readable, canonical) = medians(&programs);
-    println!("median of changed lines: readable {readable}, canonical {canonical}");
     assert!(readable <= 5, "{readable}");
     assert!(canonical >= 100, "the canonical text numbers all that follows: {canonical}");
 }

@@ -18,7 +18,6 @@ mod population;
 mod portable;
 mod programs;
 mod public_items;
-mod readable;
 mod recompute;
 mod replay;
 mod replicas;
