@@ -74,6 +74,22 @@ mod tests {
     #[test]
     fn the_step_is_reviewed() {
         let program = podracer::testing::step_program(&Docking::default());
-        insta::assert_snapshot!(program, @"");
+        insta::assert_snapshot!(program, @r"
+        step(x: f32[], v: f32[], time: i32[], action: i32[], key: u32[2]) {
+          add: f32[] = v + (0.05 * f32(action - 1))
+          add_2: f32[] = x + add
+          add_3: i32[] = time + 1
+          compare: bool[] = abs(add_2) > 3.0
+          concatenate: f32[2] = concatenate(reshape(add_2, [1]), reshape(add, [1]), dimension=0)
+          return
+            x: f32[] = add_2
+            v: f32[] = add
+            time: i32[] = add_3
+            observation: f32[2] = concatenate
+            reward: f32[] = exponential(-10.0 * (add_2 * add_2))
+            terminated: bool[] = compare
+            truncated: bool[] = (add_3 >= 50) & !compare
+        }
+        ");
     }
 }
