@@ -13,7 +13,13 @@ fn calls_and_numbers_stand_where_they_are_read() {
         let noise = 0.5 * key.normal([3]);
         (logits + noise).softmax(-1)
     });
-    insta::assert_snapshot!(Program::from(traced.unwrap()), @"");
+    insta::assert_snapshot!(Program::from(traced.unwrap()), @r"
+    main(arg0: f32[3], arg1: u32[2]) {
+      normal: f32[3] = normal(arg1)
+      softmax: f32[3] = softmax(arg0 + (0.5 * normal))
+      return result: f32[3] = softmax
+    }
+    ");
 }
 
 #[test]
@@ -67,48 +73,62 @@ impl Random {
     }
 }
 
-/// The function with one more equation, of a value that no library function computes, which one later reader takes in its place: in a body,
-/// if there are loops.
-fn inserted(func: &Func, random: &mut Random) -> Option<Func> {
+/// The positions of equations that belong to no library function and have operands.
+fn own(func: &Func) -> Vec<usize> {
+    let is_own = |&position: &usize| {
+        let eqn = &func.eqns[position];
+        eqn.loc.call().is_none() && !eqn.inputs.is_empty()
+    };
+    (0..func.eqns.len()).filter(is_own).collect()
+}
+
+fn body(func: &Func, position: usize) -> Option<&Scan> {
+    func.eqns[position].op.downcast::<Scan>()
+}
+
+/// The number of equations that belong to no library function, those of loops included.
+fn count(func: &Func) -> usize {
+    let of = |&position: &usize| 1 + body(func, position).map_or(0, |scan| count(&scan.body));
+    own(func).iter().map(of).sum()
+}
+
+/// The function with one more equation, before the equation with this number: one of its operands, negated or doubled, which it reads in
+/// place of the operand, as half of the time all later readers do. `None` for a bool.
+fn inserted(func: &Func, mut number: usize, random: &mut Random) -> Option<Func> {
     let mut func = func.clone();
-    let loops = |func: &Func| -> Vec<usize> {
-        let is_scan = |&position: &usize| func.eqns[position].op.downcast::<Scan>().is_some();
-        let mine = |&position: &usize| func.eqns[position].loc.call().is_none();
-        (0..func.eqns.len()).filter(is_scan).filter(mine).collect()
-    };
-    let loops = loops(&func);
-    if !loops.is_empty() && random.below(4) > 0 {
-        let position = loops[random.below(loops.len())];
-        let scan = func.eqns[position].op.downcast::<Scan>()?.clone();
-        let body = inserted(&scan.body, random)?.into();
-        func.eqns[position].op = OpRef::new(Scan { body, ..scan });
-        return Some(func);
+    for position in own(&func) {
+        if number == 0 {
+            let inputs = &func.eqns[position].inputs;
+            let value = inputs[random.below(inputs.len())];
+            let ty = func.ty(value).clone();
+            if ty.dtype == DType::Bool {
+                return None;
+            }
+            let new = Var(u32::try_from(func.types.len()).unwrap());
+            func.types.push(ty);
+            let readers = if random.below(2) == 0 { 1 } else { func.eqns.len() };
+            for eqn in func.eqns[position..].iter_mut().take(readers) {
+                eqn.inputs.iter_mut().filter(|var| **var == value).for_each(|var| *var = new);
+            }
+            let (op, inputs) = match random.below(2) {
+                0 => (OpRef::new(Negate {}), vec![value]),
+                _ => (OpRef::new(Add {}), vec![value, value]),
+            };
+            let (inputs, outputs) = (inputs[..].into(), [new][..].into());
+            func.eqns.insert(position, Eqn { op, inputs, outputs, loc: Loc::NONE });
+            return Some(func);
+        }
+        number -= 1;
+        let Some(scan) = body(&func, position).cloned() else { continue };
+        let inside = count(&scan.body);
+        if number < inside {
+            let body = inserted(&scan.body, number, random)?.into();
+            func.eqns[position].op = OpRef::new(Scan { body, ..scan });
+            return Some(func);
+        }
+        number -= inside;
     }
-    let own: Vec<usize> = (0..func.eqns.len())
-        .filter(|&position| func.eqns[position].loc.call().is_none())
-        .filter(|&position| func.eqns[position].op.mnemonic() != "constant")
-        .collect();
-    let reader = *own.get(random.below(own.len().max(1)))?;
-    let operands = func.eqns[reader].inputs.len();
-    if operands == 0 {
-        return None;
-    }
-    let operand = random.below(operands);
-    let value = func.eqns[reader].inputs[operand];
-    let ty = func.ty(value).clone();
-    if ty.dtype == DType::Bool {
-        return None;
-    }
-    let new = Var(u32::try_from(func.types.len()).unwrap());
-    func.types.push(ty);
-    let (op, inputs) = match random.below(2) {
-        0 => (OpRef::new(Negate {}), vec![value]),
-        _ => (OpRef::new(Add {}), vec![value, value]),
-    };
-    func.eqns[reader].inputs[operand] = new;
-    let inputs = inputs[..].into();
-    func.eqns.insert(reader, Eqn { op, inputs, outputs: [new][..].into(), loc: Loc::NONE });
-    Some(func)
+    None
 }
 
 /// The number of lines that were inserted, deleted or changed.
@@ -139,7 +159,8 @@ fn medians(programs: &[Program]) -> (usize, usize) {
         let before = texts(program);
         let mut insertions = 0;
         while insertions < 50 {
-            let Some(func) = inserted(&program.func, &mut random) else { continue };
+            let number = random.below(count(&program.func));
+            let Some(func) = inserted(&program.func, number, &mut random) else { continue };
             insertions += 1;
             let after = texts(&Program { func, ..program.clone() });
             readable.push(changed_lines(&before.0, &after.0));
@@ -164,5 +185,7 @@ fn an_inserted_equation_changes_few_lines() {
     let programs = [online.traced().into(), ppo.traced().into(), step_program(&Acrobot::default())];
     let (readable, canonical) = medians(&programs);
     assert!(readable <= 5, "{readable}");
-    assert!(canonical >= 100, "the canonical text numbers all that follows: {canonical}");
+    // The canonical text numbers all that follows anew.
+    assert!(canonical >= 5 * readable, "readable {readable}, canonical {canonical}");
+    println!("median of changed lines: readable {readable}, canonical {canonical}");
 }

@@ -2,7 +2,7 @@
 
 use super::Key;
 use crate::tensor::{Shape, Tensor, fail, resolve_axis};
-use crate::trace::called;
+use crate::trace::{called, called_opaquely};
 use podracer_compiler::{DType, TensorType};
 
 /// Draws from given weights and given items.
@@ -30,7 +30,7 @@ impl Key {
     /// Positions along `axis` of `draws ++ logits`, by the greatest of the logits with noise.
     #[track_caller]
     fn positions(self, logits: Tensor, draws: Vec<usize>, axis: isize) -> Tensor {
-        let _call = called("categorical");
+        let _call = called_opaquely("categorical");
         let ty = logits.ty();
         if !ty.dtype.is_float() || ty.rank() == 0 {
             let message = format!("expected float logits with an axis of choices, got {ty}");

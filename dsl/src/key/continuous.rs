@@ -86,7 +86,7 @@ impl Key {
     /// Draws from the normal distribution with mean 0 and variance 1, in a float type.
     #[track_caller]
     pub fn normal_of(self, dtype: DType, shape: impl Shape) -> Tensor {
-        let _call = called("normal");
+        let _call = called_opaquely("normal");
         let shape = shape.into_shape();
         let Some(format) = format(dtype) else {
             let message = format!("expected a float type, got {dtype}");
@@ -114,21 +114,21 @@ impl Key {
     /// distributed as their softmax.
     #[track_caller]
     pub fn gumbel(self, shape: impl Shape) -> Tensor {
-        let _call = called("gumbel");
+        let _call = called_opaquely("gumbel");
         -(-self.above_zero(shape).log()).log()
     }
 
     /// Draws from the exponential distribution with rate 1, in f32.
     #[track_caller]
     pub fn exponential(self, shape: impl Shape) -> Tensor {
-        let _call = called("exponential");
+        let _call = called_opaquely("exponential");
         -(-self.uniform(shape)).log1p()
     }
 
     /// Draws from the Laplace distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn laplace(self, shape: impl Shape) -> Tensor {
-        let _call = called("laplace");
+        let _call = called_opaquely("laplace");
         let low = -1.0 + 0.5f64.powi(24);
         let uniform = self.between(shape, low, 1.0);
         uniform.sign() * (-uniform.abs()).log1p()
@@ -137,7 +137,7 @@ impl Key {
     /// Draws from the logistic distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn logistic(self, shape: impl Shape) -> Tensor {
-        let _call = called("logistic");
+        let _call = called_opaquely("logistic");
         let uniform = self.above_zero(shape);
         uniform.log() - (-uniform).log1p()
     }
@@ -145,7 +145,7 @@ impl Key {
     /// Draws from the Cauchy distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn cauchy(self, shape: impl Shape) -> Tensor {
-        let _call = called("cauchy");
+        let _call = called_opaquely("cauchy");
         // As jax, whose uniform draw ends at the distance from 1 to the next number, and not at the least number.
         let uniform = self.between(shape, f64::from(f32::EPSILON), 1.0);
         (std::f64::consts::PI * (uniform - 0.5)).tan()

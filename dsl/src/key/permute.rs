@@ -4,7 +4,7 @@ use super::Key;
 use super::discrete::bits_of;
 use super::threefry::halves_split;
 use crate::tensor::{Tensor, create, fail, resolve_axis, sort_together};
-use crate::trace::called;
+use crate::trace::called_opaquely;
 use podracer_compiler::{DType, TensorType};
 
 /// Rounds of sorting by random words until ties have no weight, as jax counts them.
@@ -29,7 +29,7 @@ impl Key {
     /// A random permutation of the numbers 0 to n - 1, every order equally likely, by sorting. i32 `[n]`
     #[track_caller]
     pub fn permutation(self, n: usize) -> Tensor {
-        let _call = called("permutation");
+        let _call = called_opaquely("permutation");
         let halves = self.consume();
         sort_by_words(halves, create::arange(n), 0)
     }
@@ -37,7 +37,7 @@ impl Key {
     /// Shuffles the slices of `x` along an axis: all elements of a slice move together.
     #[track_caller]
     pub fn shuffle(self, x: Tensor, axis: isize) -> Tensor {
-        let _call = called("shuffle");
+        let _call = called_opaquely("shuffle");
         let ty = x.ty();
         let halves = self.consume();
         match resolve_axis("shuffle", axis, ty.rank()) {
@@ -52,7 +52,7 @@ impl Key {
     /// Shuffles every line of `x` along an axis in a random order of its own.
     #[track_caller]
     pub fn shuffle_independent(self, x: Tensor, axis: isize) -> Tensor {
-        let _call = called("shuffle_independent");
+        let _call = called_opaquely("shuffle_independent");
         let ty = x.ty();
         let halves = self.consume();
         match resolve_axis("shuffle", axis, ty.rank()) {
@@ -69,7 +69,7 @@ impl Key {
     /// show no deviation at n = 512 and 8192. Where n has no divisor near its root (a < b / 64, or n < 64) this sorts.
     #[track_caller]
     pub fn feistel_permutation(self, n: usize) -> Tensor {
-        let _call = called("feistel_permutation");
+        let _call = called_opaquely("feistel_permutation");
         let halves = self.consume();
         let guess = TensorType::new(DType::I32, [n]);
         if n as u64 > 1 << 31 {

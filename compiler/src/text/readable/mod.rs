@@ -77,7 +77,9 @@ impl Display for Readable<'_> {
         let mut region = Region::new(self.func, 0);
         let mut names = names::short(&self.params).into_iter().filter(|name| !name.is_empty());
         for (number, &param) in self.func.params.iter().enumerate() {
-            let name = names.next().unwrap_or_else(|| format!("arg{number}"));
+            let name = names.next().unwrap_or_else(|| number.to_string());
+            let is_number = name.starts_with(|c: char| c.is_ascii_digit());
+            let name = if is_number { format!("arg{name}") } else { name };
             region.name_param(param, name, true);
         }
         let name = if self.func.name.is_empty() { "func" } else { &self.func.name };
