@@ -1,4 +1,4 @@
-//! Programs in the tests of a user's crate: snapshots of their text, and budgets of what they cost.
+//! Programs in the tests of a user's crate: snapshots of their text, and budgets of their cost.
 //!
 //! ```
 //! use podracer::prelude::*;

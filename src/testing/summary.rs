@@ -11,7 +11,7 @@ use super::Program;
 /// exceeded says that the program has become another one. `podracer profile` measures the time and the kernels of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSummary {
-    /// Number of equations of each op, those of bodies included once.
+    /// Number of equations of each op, with each body counted once.
     pub ops: BTreeMap<&'static str, usize>,
     /// Estimated number of kernels: the equations that XLA does not fuse with their readers (reductions, products, sorts, loops, collectives),
     /// and one for the elementwise equations of each function that has any. The kernels of a loop's body count once.
@@ -57,7 +57,7 @@ impl ProgramSummary {
     }
 }
 
-/// Floating-point operations of one equation, without those of its bodies.
+/// Floating-point operations of one equation, without its bodies.
 fn flops(func: &Func, eqn: &Eqn) -> usize {
     let types: Vec<TensorType> = eqn.inputs.iter().map(|&var| func.ty(var).clone()).collect();
     let product = eqn.op.library_work(&types);

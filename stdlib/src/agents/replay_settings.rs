@@ -52,7 +52,7 @@ impl Default for ReplaySettings {
 }
 
 impl ReplaySettings {
-    /// Checks that the settings fit together, and that windows of so many steps can be drawn.
+    /// Checks that the settings fit together, and that windows of `window` steps can be drawn.
     ///
     /// # Errors
     /// Settings that do not fit each other, as a sentence that names them.
