@@ -118,4 +118,6 @@ mod pages {
     struct ChangePpo;
     #[doc = include_str!("../docs/populations.md")]
     struct Populations;
+    #[doc = include_str!("../docs/program-snapshots.md")]
+    struct ProgramSnapshots;
 }

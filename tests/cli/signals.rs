@@ -122,7 +122,8 @@ fn while_it_compiles() {
     let run = folder.path().join("run");
     let units = format!("--set=agent.hidden=[{}]", 100 + std::process::id() % 1000);
     let child = spawned(command(&["train", "breakout-impala", &units, "--run-dir"]).arg(&run));
-    wait_for("the folder", || run.join("config.toml").exists());
+    // The first message comes right before the compilation.
+    wait_for("a message", || run.join("messages.jsonl").exists());
     let (_, said) = stopped(child, "INT");
     assert!(said.contains("stopped; there is no checkpoint to go on from yet"), "{said}");
 }

@@ -124,6 +124,7 @@ impl Session {
 
     /// Trains to the end, or until `interrupt` is set. Returns the exit code.
     pub(crate) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
+        signals::leaves(self.directory.way_back());
         console.keep_in(self.directory.folder());
         let settings = &self.ready.settings;
         let plan = settings.plan();
@@ -134,7 +135,6 @@ impl Session {
         let resumed = self.from.as_ref().map(|checkpoint| checkpoint.iterations);
         self.tell_beginning(console);
         let mut progress = Progress::new(console, total);
-        signals::leaves(self.directory.way_back());
         // The server of workers elsewhere is there as long as the run.
         let (elsewhere, mut completes) = self.serving.take().map(Serving::parts).unzip();
         // What it was read from takes memory that the run may need.
