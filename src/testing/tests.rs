@@ -187,5 +187,4 @@ fn an_inserted_equation_changes_few_lines() {
     assert!(readable <= 5, "{readable}");
     // The canonical text numbers all that follows anew.
     assert!(canonical >= 5 * readable, "readable {readable}, canonical {canonical}");
-    println!("median of changed lines: readable {readable}, canonical {canonical}");
 }
