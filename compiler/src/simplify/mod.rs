@@ -144,7 +144,7 @@ fn rewrite_loops(func: &Func, options: &Options) -> Func {
     })
 }
 
-/// Emits the equations of a loop with the same results, to the bit, and fewer operands; `None` if there are none. `known` has the value of
+/// Emits the equations of a loop with bit-identical results and fewer operands; `None` if there are none. `known` has the value of
 /// each operand that is a constant with all elements the same.
 fn slimmer(
     op: &OpRef,

@@ -1,4 +1,4 @@
-//! The text of a program for people: calls of library functions in place of what they expand to, numbers where they are read, values that are
+//! The text of a program for people: calls of library functions in place of their equations, numbers where they are read, values that are
 //! read once inside of their readers.
 //!
 //! # Invariants
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use units::{Lines, Unit};
 
-/// Characters of an expression that is written inside of another one.
+/// Characters of an expression that is written inside of another expression.
 const NESTED: usize = 60;
 
 /// Characters of a list that stands on one line.
@@ -121,7 +121,7 @@ impl<'a> Region<'a> {
         Region { func, depth, names: vec![None; func.types.len()], taken: BTreeSet::new() }
     }
 
-    /// A name that is not taken: this one, or with a number.
+    /// A name that is not taken: `base`, or `base` with a number.
     fn fresh(&mut self, base: &str) -> String {
         let numbers = (2..).map(|number| format!("{base}_{number}"));
         let mut names = std::iter::once(base.to_owned()).chain(numbers);
