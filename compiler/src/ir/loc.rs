@@ -56,7 +56,7 @@ impl Call {
         Some(Call { name, invocation: NEXT.fetch_add(2, Relaxed) })
     }
 
-    /// The same invocation, in whose internals the constants say nothing to a caller, such as the rotations of a cipher.
+    /// The same invocation, with internal constants that say nothing to a caller, such as the rotations of a cipher.
     pub fn opaque(self) -> Call {
         Call { invocation: self.invocation | 1, ..self }
     }

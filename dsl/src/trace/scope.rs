@@ -114,7 +114,7 @@ pub fn called(name: &str) -> Called {
     Called { around }
 }
 
-/// [`called`] for a function whose constants say nothing to a caller, such as the rotations of a cipher: the line does not list them.
+/// [`called`] for a function with constants that say nothing to a caller, such as the rotations of a cipher: the line does not list them.
 pub(crate) fn called_opaquely(name: &str) -> Called {
     let called = called(name);
     let _ = state::with(|trace| {

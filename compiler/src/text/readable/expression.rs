@@ -117,7 +117,7 @@ fn ranges(eqn: &Eqn) -> String {
     start.iter().zip(&limit).zip(&strides).map(range).collect::<Vec<_>>().join(",")
 }
 
-/// Elements of an array, of a long one the first few and a hash of all.
+/// Elements of an array. A long array has the first few elements and a hash of the bytes.
 fn shortened(array: &Array) -> String {
     const SHOWN: usize = 8;
     if array.ty().elements() <= 2 * SHOWN {

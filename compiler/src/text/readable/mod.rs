@@ -208,7 +208,7 @@ impl Printer {
         }
     }
 
-    /// The lines of a function whose parameters have names, and its results after their labels.
+    /// The lines of a function, and its results after their labels. The parameters have names already.
     fn region(&mut self, mut region: Region<'_>, labels: Vec<String>) {
         let lines = Lines::of(region.func);
         for unit in &lines.units {
@@ -312,7 +312,7 @@ impl Printer {
         for (name, value) in &eqn.op.attributes().0 {
             for func in value.funcs() {
                 let mut body = Region::new(func, depth + 1);
-                // An operand before those of the bodies chooses among them.
+                // An operand before the operands of the bodies chooses among the bodies.
                 let more = unit.inputs.len().checked_sub(func.params.len());
                 let skipped = more.filter(|&skipped| skipped <= 1);
                 for (number, &param) in func.params.iter().enumerate() {
@@ -330,7 +330,7 @@ impl Printer {
         self.line(depth, "}", Loc::NONE);
     }
 
-    /// A scan, whose results are fields of its name: the carries by their names, the stacked outputs numbered.
+    /// A scan. Its results are fields of its name: carries by their names, stacked outputs by numbers.
     fn scan(
         &mut self,
         region: &mut Region<'_>,
@@ -358,7 +358,7 @@ impl Printer {
             body.name_param(param, name, given);
             let name = body.name(param);
             match inherits && number < carried.end {
-                // What a body only reads from outside needs no line.
+                // A value that a body only reads from outside needs no line.
                 true if is_const => {}
                 true => same.push(name.to_owned()),
                 false => heads.push(format!("{name}: {} = {}", scan.body.ty(param), operand.text)),

@@ -1,5 +1,5 @@
-//! The lines of a function for people: which equations are one call of a library function, in which order they stand, and which values are
-//! written as literals.
+//! The lines of a function for people: groups of equations that are one call of a library function, the order of the lines, and the values that
+//! are written as literals.
 
 use crate::array::Array;
 use crate::attributes::Attribute;
@@ -20,7 +20,7 @@ pub(super) struct Unit {
     pub call: Option<Call>,
     /// Positions of the equations, rising.
     pub eqns: Vec<usize>,
-    /// The variables that are read from outside, in order of the first read; those of literals and static values only for a single equation.
+    /// The variables that are read from outside, in order of the first read. Only a single equation lists literals and static values here.
     pub inputs: Vec<Var>,
     /// The variables that are read outside.
     pub outputs: Vec<Var>,
@@ -106,7 +106,7 @@ struct Groups {
     sources: Vec<BTreeSet<usize>>,
     /// The unit that defines each variable.
     home: Vec<Option<usize>>,
-    /// The unit to which equations of a call are added.
+    /// The unit that takes further equations of a call.
     open: BTreeMap<Call, usize>,
 }
 
@@ -116,7 +116,7 @@ impl Groups {
         Groups { units: Vec::new(), sources: Vec::new(), home, open: BTreeMap::new() }
     }
 
-    /// Adds an equation to the open unit of its call, if nothing that it reads from outside depends on that unit, else to a new one.
+    /// Adds an equation to the open unit of its call, if nothing that it reads from outside depends on that unit, else to a new unit.
     fn add(&mut self, position: usize, eqn: &Eqn, call: Option<Call>) {
         let sources: BTreeSet<usize> =
             eqn.inputs.iter().filter_map(|var| self.home[var.index()]).collect();
