@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use podracer_envs::host::NativeEnvironment;
 use podracer_envs::{Environment, Tasks};
-use podracer_rl::agents::AgentSettings;
+use podracer_rl::learn::AgentSettings;
 
 use crate::cli;
 use crate::registry::{AgentEntry, Configuration, EnvironmentEntry, Registry};
@@ -59,7 +59,7 @@ impl App {
     /// A struct without defaults is a compile error:
     /// ```compile_fail,E0277
     /// # use podracer::prelude::*;
-    /// # use podracer::rl::agents::{AgentSettings, AnyAgent, Task};
+    /// # use podracer::rl::learn::{AgentSettings, AnyAgent, Task};
     /// #[derive(Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     /// struct Reinforce { learning_rate: f64 }
     ///

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::Tensor;
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_runtime::setters::{ConfigureCentral, ConfigureHostLoop, ConfigureSebulba};
 use podracer_runtime::{
     CentralSettings, Client, CompileOptions, Compiler, ExecutableCache, HostLoopSettings,

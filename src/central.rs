@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicUsize;
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec, LocalWorkers, Workers};
-use podracer_rl::agents::{Learn, Staleness};
+use podracer_rl::learn::{Learn, Staleness};
 use podracer_runtime::{CentralLoop, CentralRun, CentralSettings, Client, Origin, ReplayMemory};
 
 use crate::UsageError;

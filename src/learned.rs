@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use podracer_envs::Space;
 use podracer_rl::Number;
-use podracer_rl::agents::{
-    AgentSettings, AnyAgent, DescribesOptimizer, LearnedAgent, Networks, OptimizerDefaults,
-    OptimizerKind, OptimizerSettings, Task,
+use podracer_rl::agents::LearnedAgent;
+use podracer_rl::learn::{
+    AgentSettings, AnyAgent, DescribesOptimizer, OptimizerDefaults, OptimizerKind,
+    OptimizerSettings, Task,
 };
 use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule, UpdateRule};
+use podracer_rl::net::Networks;
 use podracer_runtime::{Array, Host};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -94,11 +94,13 @@ pub mod prelude {
         StickyActions, TimeLimit, TimeStep, TransformReward, WithStatistics, check_environment,
     };
     pub use podracer_rl::Number;
-    pub use podracer_rl::agents::{
-        Act, ActorCritic, Agent, Axes, Cx, Impala, Input, LaneId, Learn, Mode, OnlineActorCritic,
-        Optimized, Policy, Ppo, Rollout, RolloutShape, check_agent, scan_mean,
-    };
+    pub use podracer_rl::agents::{Impala, OnlineActorCritic, Ppo};
     pub use podracer_rl::anakin::{AgentLoop, Episodes};
+    pub use podracer_rl::learn::{
+        Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Optimized, Rollout, RolloutShape,
+        check_agent, scan_mean,
+    };
+    pub use podracer_rl::net::{ActorCritic, Policy};
     pub use podracer_runtime::setters::*;
     pub use podracer_runtime::{
         AnakinLoop, AnakinState, Array, CallError, Checkpoint, CheckpointError, Checkpoints,

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, ensure};
 use podracer_dsl::{Spec, Tree};
 use podracer_plugins::read_regular;
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_runtime::{Array, Host, NamedArrays, from_safetensors, projection, to_safetensors};
 use sha2::{Digest, Sha256};
 

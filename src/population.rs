@@ -8,8 +8,8 @@ use podracer_dsl::prelude::{
 };
 use podracer_dsl::{Loc, called_from};
 use podracer_envs::Environment;
-use podracer_rl::agents::{Axes, Learn};
 use podracer_rl::anakin::{AgentLoop, Episodes};
+use podracer_rl::learn::{Axes, Learn};
 use podracer_rl::population::{Exploit, LoopMember, Population as Members, Rounds};
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, Checkpoint, CheckpointError,
@@ -47,7 +47,8 @@ pub type PopulationState<M, E, A> = AnakinState<Option<Rounds>, LoopMember<M, E,
 /// ```no_run
 /// use podracer::population::Population;
 /// use podracer::prelude::*;
-/// use podracer::rl::agents::{AdamSettings, PpoSettings};
+/// use podracer::rl::learn::AdamSettings;
+/// use podracer::rl::agents::PpoSettings;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let environment = podracer::envs::Catch::default();

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{Environment, check_environment};
-use podracer_rl::agents::{Learn, Staleness};
 use podracer_rl::host_loop::HostLoop;
+use podracer_rl::learn::{Learn, Staleness};
 use podracer_runtime::{
     Checkpoint, Client, CompiledEnvironments, Origin, ReplayMemory, SebulbaLoop, SebulbaRun,
     SebulbaSettings,

@@ -12,7 +12,7 @@ use anyhow::Result;
 use podracer_compiler::{Array, Func, NotFinite, Watched};
 use podracer_dsl::Report;
 use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::learn::AnyAgent;
 use podracer_rl::population::Exploit;
 use podracer_runtime::{Checkpoint, Client, Module, OptionValue};
 

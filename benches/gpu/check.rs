@@ -9,7 +9,7 @@ use podracer_compiler::transform::jvp;
 use podracer_compiler::{Array, DType, OpRef, Sample, TensorType};
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::{adam, chain, clip_by_global_norm};
 use podracer_runtime::{Argument, Buffer, Client, CompileOptions, ExecutableCache, Module};
 use podracer_tests::cases::{Expected, batched, forward, one_op, reverse, samples, types};

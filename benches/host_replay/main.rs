@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use podracer::envs::host::{HostEnvironment, NativeCartPole, Pool};
 use podracer::prelude::*;
-use podracer::rl::agents::{LearnFromReplay, ReplaySettings, Replayed, Window, Windows};
+use podracer::rl::learn::{LearnFromReplay, ReplaySettings, Replayed, Window, Windows};
 use podracer::runtime::{Activity, SebulbaRun};
 use podracer_runtime::ReplayMemory;
 use rustix::fs::{Advice, fadvise};

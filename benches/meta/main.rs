@@ -14,8 +14,10 @@ use podracer::envs::grid_tasks::{Distribution, GridTask, TaskWorld};
 use podracer::envs::{GridTasks, Tasks};
 use podracer::learned::read_rule;
 use podracer::prelude::*;
-use podracer::rl::agents::{A2c, A2cSettings, LearnedAgent, Networks, OptimizerSettings};
+use podracer::rl::agents::{A2c, A2cSettings, LearnedAgent};
+use podracer::rl::learn::OptimizerSettings;
 use podracer::rl::meta::{KeptRule, LpgRule, Rule};
+use podracer::rl::net::Networks;
 use podracer::rl::optim::{Chain, ClipByGlobalNorm, Sgd};
 use podracer::rl::population::{MembersFor, Population};
 

@@ -13,7 +13,7 @@ mod support;
 
 use anyhow::Result;
 use clap::Parser;
-use podracer_rl::agents::RolloutShape;
+use podracer_rl::learn::RolloutShape;
 use podracer_runtime::{Client, ClientOptions};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::learn::{Axes, RolloutShape};
 use podracer_rl::replay::{Priorities, Replay, Stored};
 use podracer_runtime::{
     Array, Client, Device, ExecutableCache, HloModule, Placement, Program, ProgramOptions,

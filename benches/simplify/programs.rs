@@ -8,8 +8,10 @@ use podracer_compiler::{Builder, DType, Func, TensorType};
 use podracer_dsl::Tree;
 use podracer_dsl::prelude::{Key, Placed, Tensor, vmap};
 use podracer_envs::{CartPole, Catch, Environment, MemoryChain, Space, TimeStep};
-use podracer_rl::agents::{Impala, Learn, OnlineActorCritic, Ppo, Torso};
+use podracer_rl::agents::{Impala, OnlineActorCritic, Ppo};
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::Learn;
+use podracer_rl::net::Torso;
 use podracer_runtime::{AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions};
 
 /// Times of one compilation and of the runs after it.
@@ -111,7 +113,7 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
             let (observation, action) =
                 (environment.observation_space(), environment.action_space());
             let mut agent = Impala::new(observation, action);
-            agent.settings.lstm = Some(64);
+            agent.settings.core.lstm = Some(64);
             traced(name, 16, environment, agent, [64, 32])
         }
         "conv" => {

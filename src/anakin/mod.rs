@@ -13,8 +13,8 @@ use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_dsl::{Loc, Tree, called_from};
 use podracer_envs::{Environment, check_environment, leaf_spaces};
-use podracer_rl::agents::{Agent, Axes, Learn, check_agent};
 use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
+use podracer_rl::learn::{Agent, Axes, Learn, check_agent};
 use podracer_runtime::setters::ConfigureAnakin;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinSettings, AnakinState, Array, Checkpoint, CheckpointError,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use podracer_compiler::{DType, TensorType};
 use podracer_envs::host::{HostEnvironment, NativeCartPole, Pool};
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::learn::AnyAgent;
 use podracer_runtime::{Array, Checkpoint, Client, Module, OptionValue};
 use serde_json::Value;
 

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
-use podracer_rl::agents::{
+use podracer_rl::anakin::Feedback;
+use podracer_rl::learn::{
     Act, Agent, LaneId, Learn, Mode, View, checked_act, checked_begin_episode, checked_view,
 };
-use podracer_rl::anakin::Feedback;
 use podracer_runtime::{Array, ArraySource, Checkpoint, Client, Host, Placement, Program};
 
 use crate::builder::on_device;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_envs::host::HostSpec;
-use podracer_rl::agents::View;
+use podracer_rl::learn::View;
 use podracer_runtime::{Array, Device, Host};
 
 /// An agent's [`View`] of a state, and the action that it took there.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_envs::AnyEnvironment;
 use podracer_envs::host::HostEnvironment;
-use podracer_rl::agents::{AnyAgent, Task};
+use podracer_rl::learn::{AnyAgent, Task};
 use podracer_runtime::{Array, Checkpoint, Client, OptionValue};
 use toml::Table;
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
-use podracer_rl::agents::{AnyAgent, Learn, Staleness};
+use podracer_rl::learn::{AnyAgent, Learn, Staleness};
 use podracer_runtime::setters::ConfigureHostLoop;
 use podracer_runtime::{
     Activity, Array, CentralLoop, CentralMeasures, CentralRun, Checkpoint, Client, IterationReport,

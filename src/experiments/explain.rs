@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_compiler::{Array, Source, TensorType};
 use podracer_envs::AnyEnvironment;
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::learn::AnyAgent;
 use podracer_runtime::setters::{ConfigureAnakin, ConfigureHostLoop};
 use podracer_runtime::{Checkpoint, Origin, SebulbaLoop};
 

@@ -8,8 +8,8 @@ use podracer_dsl::prelude::{Key, eval_shape};
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::{AnyEnvironment, AnyTasks, Environment};
 use podracer_rl::Number;
-use podracer_rl::agents::{Axes, Task};
 use podracer_rl::anakin::{AgentLoop, Episodes, LoopState};
+use podracer_rl::learn::{Axes, Task};
 use podracer_rl::meta::{
     Life, LifeMetrics, LpgRule, MetaState, MetaTraining, Rule, UpdateRule, ValueState,
 };

@@ -20,7 +20,7 @@ use std::ffi::OsStr;
 use anyhow::Result;
 use include_dir::{Dir, File, include_dir};
 use podracer_envs::{AnyEnvironment, Environment, Space};
-use podracer_rl::agents::{AnyAgent, Learn, Task};
+use podracer_rl::learn::{AnyAgent, Learn, Task};
 
 use crate::anakin::Anakin;
 use crate::central::CentralInference;

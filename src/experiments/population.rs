@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use podracer_dsl::prelude::{DType, Spec, Tensor, TensorType, eval_shape, key};
 use podracer_envs::AnyEnvironment;
-use podracer_rl::agents::{AnyAgent, Learn};
+use podracer_rl::learn::{AnyAgent, Learn};
 use podracer_rl::population::Exploit;
 use podracer_rl::{column, with_row};
 use podracer_runtime::{Array, Checkpoint, Client, Host};

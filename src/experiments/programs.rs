@@ -6,7 +6,7 @@ use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_dsl::prelude::{ArgumentSpec, TensorType};
 use podracer_envs::host::HostSpec;
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::learn::AnyAgent;
 use podracer_runtime::{SebulbaLoop, SebulbaProgram};
 
 use crate::export::{ArgumentKind, Portable, policy};

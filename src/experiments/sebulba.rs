@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use podracer_envs::host::HostEnvironment;
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::learn::AnyAgent;
 use podracer_runtime::setters::ConfigureHostLoop;
 use podracer_runtime::{
     Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, SebulbaLoop,

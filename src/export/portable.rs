@@ -5,8 +5,8 @@ use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_compiler::{Func, TensorType};
 use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape, key, scalar, trace, vmap};
 use podracer_envs::Space;
-use podracer_rl::agents::{Act, Agent, LaneId, Learn, Mode, checked_act};
 use podracer_rl::anakin::Feedback;
+use podracer_rl::learn::{Act, Agent, LaneId, Learn, Mode, checked_act};
 use podracer_runtime::{Donation, Lowered, lower_kept};
 
 use super::{ArgumentKind, ArgumentManifest, ProgramManifest, ResultManifest};

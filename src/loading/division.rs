@@ -1,6 +1,6 @@
 //! Checks that lanes and minibatches divide evenly over the devices, and picks the learner devices if none are named.
 
-use podracer_rl::agents::RolloutShape;
+use podracer_rl::learn::RolloutShape;
 
 use crate::UsageError;
 use crate::registry::Registry;

@@ -1,10 +1,11 @@
 //! The built-in agents, one line each, and the registry's entry of an agent.
 
 use podracer_rl::agents::{
-    A2cSettings, AgentSettings, AlphaZeroSettings, AnyAgent, BootstrappedSettings, DqnSettings,
-    ImpalaSettings, MuZeroSettings, OnlineSettings, PpoSettings, PqnSettings, R2d2Settings,
-    RolloutShape, SacSettings, Task, Td3Settings,
+    A2cSettings, AlphaZeroSettings, BootstrappedSettings, DqnSettings, ImpalaSettings,
+    MuZeroSettings, OnlineSettings, PpoSettings, PqnSettings, R2d2Settings, SacSettings,
+    Td3Settings,
 };
+use podracer_rl::learn::{AgentSettings, AnyAgent, RolloutShape, Task};
 use toml::Table;
 
 use super::{Registry, parse};

@@ -24,7 +24,7 @@ use podracer_envs::{
     DelayedChains, DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
     MountainCarContinuous, Pendulum, SimpleBandit, Tasks, UmbrellaChain,
 };
-use podracer_rl::agents::AnyAgent;
+use podracer_rl::learn::AnyAgent;
 use podracer_runtime::{Client, Device};
 use toml::{Table, Value};
 

@@ -10,8 +10,8 @@ use podracer_envs::boards::{
     ConnectFour, Opponent, OpponentOfAll, OpponentOfOthello, OpponentOfTicTacToe, Othello,
     TicTacToe,
 };
-use podracer_rl::agents::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
 use podracer_rl::anakin::Feedback;
+use podracer_rl::learn::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
 use podracer_rl::search::PlainMcts;
 use podracer_runtime::{Array, Client, Host, Placement, Program};
 use serde::de::DeserializeOwned;

@@ -5,8 +5,8 @@ use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::grid_world::State;
 use podracer_envs::{Environment, GridWorld};
-use podracer_rl::agents::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
 use podracer_rl::anakin::Feedback;
+use podracer_rl::learn::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
 use podracer_runtime::{Client, Device, Placement, Program, ProgramOptions};
 
 /// Walks greedily from every start at once, on the first device. Returns `starts`, and `shortest_paths`: the number of starts

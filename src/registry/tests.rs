@@ -1,7 +1,8 @@
 //! Mistakes of those who register agents, environments and experiments.
 
 use podracer_envs::Catch;
-use podracer_rl::agents::{AgentSettings, AnyAgent, PpoSettings, Task};
+use podracer_rl::agents::PpoSettings;
+use podracer_rl::learn::{AgentSettings, AnyAgent, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,12 +3,12 @@
 //! Every environment has its own key, folded from the run's key and the environment's *global* index, so that `n`
 //! devices with `N / n` environments each see what one device with `N` sees.
 
-use crate::agents::{
+pub use crate::lanes::{Feedback, Learner};
+use crate::lanes::{KEYS, lane_keys, run_keys};
+use crate::learn::{
     Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
     checked_begin_episode, checked_store,
 };
-pub use crate::lanes::{Feedback, Learner};
-use crate::lanes::{KEYS, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::{
     AutoReset, Environment, TimeStep, WithStatistics,

@@ -5,7 +5,7 @@
 //! - A lane that begins anew acts as one at the start of a run: nothing of what was there before is read.
 //! - A rollout is taken out before the next inference of its lane, which writes over it.
 
-use crate::agents::{Agent, Learn};
+use crate::learn::{Agent, Learn};
 use crate::sebulba::{
     ActorFor, ActorLearner, ActorState, RolloutStart, ShardFor, Steps, TrajectoryShard, close,
 };

@@ -1,9 +1,9 @@
 //! An agent whose replay is on the host: what the host keeps of a rollout, and learning from windows of it.
 
-use crate::agents::{
+use crate::lanes::{Learner, run_keys};
+use crate::learn::{
     AnyAgent, AnyHostReplay, HostReplayShape, Kept, Learn, Requests, RolloutShape, checked_leaves,
 };
-use crate::lanes::{Learner, run_keys};
 use crate::learning::Learning;
 use crate::sebulba::{ActorLearner, LearnerStateFor, ShardFor};
 use podracer_dsl::prelude::*;

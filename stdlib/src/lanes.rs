@@ -1,7 +1,7 @@
 //! Parts that the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
 
-use crate::agents::{Axes, Cx, Input, Iterated, Learn, checked_metrics};
 use crate::counter::next_count;
+use crate::learn::{Axes, Cx, Input, Iterated, Learn, checked_metrics};
 use podracer_dsl::prelude::*;
 
 /// Number of keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the

@@ -1,7 +1,7 @@
 //! How learner devices learn from what actors send them: from rollouts as they come, or from windows of a replay on the host.
 
-use crate::agents::{HostReplayShape, Learn};
 use crate::lanes::Learner;
+use crate::learn::{HostReplayShape, Learn};
 use crate::sebulba::{ActorLearner, LearnerStateFor, ShardFor};
 use podracer_dsl::prelude::*;
 

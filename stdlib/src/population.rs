@@ -9,8 +9,8 @@ mod exploit;
 
 pub use exploit::{Contest, Exploit, Rounds};
 
-use crate::agents::{Axes, Learn};
 use crate::anakin::{AgentLoop, Episodes, LoopState};
+use crate::learn::{Axes, Learn};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
 

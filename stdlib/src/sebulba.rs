@@ -7,11 +7,11 @@
 //!   any of them, in any order, and acts the same.
 //! - A lane's number that is `N` or more is padding: nothing is written for it.
 
-use crate::agents::{
+use crate::lanes::{Feedback, KEYS, Learner, lane_keys, run_keys};
+use crate::learn::{
     Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
     checked_begin_episode, checked_store,
 };
-use crate::lanes::{Feedback, KEYS, Learner, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostSpec, StepOutcome};
 

@@ -1,7 +1,7 @@
 //! A program whose environment shows a tree and takes actions of two parts, and whose agent reads the tree.
 
 use podracer::prelude::*;
-use podracer::rl::agents::{AgentSettings, AnyAgent, Task, Unflatten};
+use podracer::rl::learn::{AgentSettings, AnyAgent, Task, Unflatten};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

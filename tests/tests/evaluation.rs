@@ -6,7 +6,7 @@ use podracer::evaluation::{Play, Played, play};
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::CartPole;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::sgd;
 use podracer_runtime::{Array, Checkpoint};
 

@@ -4,10 +4,9 @@ use crate::loops::{self, Size};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment, Space, TimeStep};
-use podracer_rl::agents::{
-    ActorCritic, Input, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo, PpoBatch,
-    PpoSettings,
-};
+use podracer_rl::agents::{OnlineActorCritic, OnlineSettings, Ppo, PpoBatch, PpoSettings};
+use podracer_rl::learn::{Input, Learn};
+use podracer_rl::net::{ActorCritic, Networks};
 use podracer_rl::optim::{Optimizer, sgd};
 
 /// Numbers between -1 and 1 that look random and are the same everywhere.

@@ -3,14 +3,16 @@
 use podracer_dsl::prelude::{Tensor, Tree};
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_rl::agents::{
-    A2c, A2cSettings, AdamSettings, Agent, AgentSettings, AnyAgent, Axes, BootstrappedDqn,
-    BootstrappedSettings, Dqn, DqnSettings, Impala, ImpalaSettings, Learn, LearnFrom,
-    MuZeroSettings, Networks, OffPolicySettings, OnlineActorCritic, OnlineSettings,
-    PlanningSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings,
-    Replayed, Sac, SacActions, SacOptimizers, SacSettings, SearchSettings, Task, Td3, Td3Settings,
-    UnitBox,
+    A2c, A2cSettings, BootstrappedDqn, BootstrappedSettings, Dqn, DqnSettings, Impala,
+    ImpalaSettings, LearnFrom, MuZeroSettings, OffPolicySettings, OnlineActorCritic,
+    OnlineSettings, PlanningSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, Sac,
+    SacActions, SacOptimizers, SacSettings, SearchSettings, Td3, Td3Settings, UnitBox,
 };
 use podracer_rl::anakin::{Actors, AgentLoop, Episodes, Learner};
+use podracer_rl::learn::{
+    AdamSettings, Agent, AgentSettings, AnyAgent, Axes, Learn, ReplaySettings, Replayed, Task,
+};
+use podracer_rl::net::{Core, Networks};
 use podracer_rl::optim::Optimizer;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, Placement,
@@ -123,7 +125,11 @@ pub fn impala<E: Environment<Observation = Tensor>, O: Optimizer>(
         action: environment.action_space(),
         optimizer,
         iterations: None,
-        settings: ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() },
+        settings: ImpalaSettings {
+            core: Core { lstm, ..Core::default() },
+            networks: networks(),
+            ..ImpalaSettings::default()
+        },
     }
 }
 
@@ -186,7 +192,11 @@ pub fn a2c<E: Environment<Observation = Tensor>, O: Optimizer>(
         action: environment.action_space(),
         optimizer,
         iterations: None,
-        settings: A2cSettings { lstm, networks: networks(), ..A2cSettings::default() },
+        settings: A2cSettings {
+            core: Core { lstm, ..Core::default() },
+            networks: networks(),
+            ..A2cSettings::default()
+        },
     }
 }
 

@@ -8,14 +8,16 @@
 //! `A_t` are generalized advantages. With lambda 1 they are the paper's: the rewards of all steps up to the rollout's end or
 //! the episode's, and the value there, minus the value of the step. No gradient flows into them, nor into the targets.
 
-use super::steps::weighted;
-use super::{
-    Acted, ActorCritic, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings,
-    ActorCriticShape, AgentSettings, AnyAgent, Axes, ChosenOptimizer, Clipped, Evaluated,
-    LaneSteps, Networks, OptimizerDefaults, OptimizerKind, OptimizerSettings, Staleness, Task,
-    of_each_lane, step_weights,
-};
 use crate::Number;
+use crate::agents::{
+    Acted, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings, Evaluated,
+    LaneSteps, of_each_lane,
+};
+use crate::learn::{
+    AgentSettings, AnyAgent, Axes, ChosenOptimizer, Clipped, OptimizerDefaults, OptimizerKind,
+    OptimizerSettings, Staleness, Task, step_weights, weighted,
+};
+use crate::net::{ActorCritic, ActorCriticShape, Core, Networks};
 use crate::nn::Initializer;
 use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
@@ -43,13 +45,9 @@ pub struct A2cSettings {
     /// Weight of the value loss, which is the squared error and not half of it.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub lstm: Option<usize>,
-    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
-    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub parameter_sharing: bool,
+    /// The memory of the networks, and the agents that share them.
+    #[serde(flatten)]
+    pub core: Core,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -63,8 +61,7 @@ impl Default for A2cSettings {
             lambda: 1.0.into(),
             entropy_cost: 0.01.into(),
             value_cost: 0.5.into(),
-            lstm: None,
-            parameter_sharing: false,
+            core: Core::default(),
             networks: Networks::default(),
         }
     }
@@ -94,10 +91,7 @@ impl ActorCriticSettings for A2cSettings {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        ActorCriticShape {
-            parameter_sharing: self.parameter_sharing,
-            ..self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
-        }
+        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.core, false)
     }
 }
 

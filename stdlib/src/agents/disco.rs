@@ -1,16 +1,16 @@
 //! Agents that learn by DiscoRL's rules.
 
-use super::steps::of_legal;
-use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, Staleness,
-    TorsoNet, View, step_weights,
-};
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
+use crate::learn::{
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Optimized, Rollout, Staleness, View,
+    of_legal, step_weights,
+};
 use crate::meta::{
     DiscoLosses, DiscoMemory, DiscoOutputs, DiscoRule, DiscoSeen, DiscoShape, DiscoTargets,
     DiscoValues, Rule, Steps,
 };
+use crate::net::{Networks, TorsoNet};
 use crate::nn::{Activation, Initializer, Linear, Lstm, LstmState, Mlp};
 use crate::optim::{Optimizer, incremental_update};
 use podracer_dsl::prelude::*;

@@ -11,14 +11,16 @@
 //! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) beside the features of the
 //! observation, as published.
 
-use super::steps::weighted;
-use super::{
-    Acted, ActorCritic, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings,
-    ActorCriticShape, AgentSettings, AnyAgent, Axes, ChosenOptimizer, Clipped, Evaluated,
-    LaneSteps, Networks, OptimizerDefaults, OptimizerKind, OptimizerSettings, Staleness, Task,
-    of_each_lane, step_weights,
-};
 use crate::Number;
+use crate::agents::{
+    Acted, ActorCriticAgent, ActorCriticLoss, ActorCriticRollout, ActorCriticSettings, Evaluated,
+    LaneSteps, of_each_lane,
+};
+use crate::learn::{
+    AgentSettings, AnyAgent, Axes, ChosenOptimizer, Clipped, OptimizerDefaults, OptimizerKind,
+    OptimizerSettings, Staleness, Task, step_weights, weighted,
+};
+use crate::net::{ActorCritic, ActorCriticShape, Core, Networks};
 use crate::nn::Initializer;
 use crate::returns::{PgAdvantage, Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
@@ -71,13 +73,9 @@ pub struct ImpalaSettings {
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub lstm: Option<usize>,
-    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
-    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub parameter_sharing: bool,
+    /// The memory of the networks, and the agents that share them.
+    #[serde(flatten)]
+    pub core: Core,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -97,8 +95,7 @@ impl Default for ImpalaSettings {
             reward_clipping: RewardClipping::None,
             entropy_cost: 0.01.into(),
             value_cost: 0.5.into(),
-            lstm: None,
-            parameter_sharing: false,
+            core: Core::default(),
             networks: Networks::default(),
         }
     }
@@ -137,10 +134,7 @@ impl ActorCriticSettings for ImpalaSettings {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        ActorCriticShape {
-            parameter_sharing: self.parameter_sharing,
-            ..self.networks.shape(Initializer::lecun_normal(), self.lstm, true)
-        }
+        self.networks.shape(Initializer::lecun_normal(), self.core, true)
     }
 }
 

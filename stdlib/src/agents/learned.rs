@@ -1,13 +1,13 @@
 //! Agents that learn by a learned update rule.
 
-use super::steps::{of_legal, weighted};
-use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf,
-    Staleness, TorsoNet, View, step_weights,
-};
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
+use crate::learn::{
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Optimized, Rollout, RolloutOf, Staleness,
+    View, of_legal, step_weights, weighted,
+};
 use crate::meta::{LpgRule, Rule, Seen, Targets};
+use crate::net::{Networks, TorsoNet};
 use crate::nn::{Embedding, Initializer, Mlp};
 use crate::optim::{Chain, ClipByGlobalNorm, Optimizer, Sgd, chain, clip_by_global_norm, sgd};
 use podracer_dsl::prelude::*;

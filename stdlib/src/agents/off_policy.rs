@@ -1,13 +1,13 @@
 //! What SAC and TD3 share: settings, the critics' gradient step on batches of transitions, actions scaled to [-1, 1], and networks of
 //! observations and actions.
 
-use super::steps::weighted;
-use super::{
-    AnyAgent, Axes, LearnFromReplay, Networks, Optimized, ReplaySettings, Replayed, RolloutShape,
-    Step, Task, TorsoNet, Transition, Window, Windows,
-};
 use crate::Number;
+use crate::learn::{
+    AnyAgent, Axes, LearnFromReplay, Optimized, ReplaySettings, Replayed, RolloutShape, Step, Task,
+    Transition, Window, Windows, weighted,
+};
 use crate::losses::l2_loss;
+use crate::net::{Networks, TorsoNet};
 use crate::nn::{Activation, Ensemble, Fan, Initializer, Law, Mlp};
 use crate::optim::{Adam, Flatten, Optimizer, adam, flatten};
 use podracer_dsl::prelude::*;

@@ -2,13 +2,16 @@
 //! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
 //! which the agent acted.
 
-use super::steps::weighted;
-use super::{
-    Acted, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticRollout,
-    ActorCriticSettings, ActorCriticShape, ActorCriticState, AdamSettings, AgentSettings, AnyAgent,
-    Axes, Cx, Input, LearnActorCritic, Networks, RolloutOf, Staleness, Task, step_weights,
-};
 use crate::Number;
+use crate::agents::{
+    Acted, ActorCriticAgent, ActorCriticRollout, ActorCriticSettings, ActorCriticState,
+    LearnActorCritic,
+};
+use crate::learn::{
+    ActorCriticOptimizer, AdamSettings, AgentSettings, AnyAgent, Axes, Cx, Input, RolloutOf,
+    Staleness, Task, step_weights, weighted,
+};
+use crate::net::{ActorCritic, ActorCriticShape, Core, Networks};
 use crate::nn::Initializer;
 use crate::optim::Optimizer;
 use podracer_dsl::prelude::*;
@@ -60,7 +63,7 @@ impl ActorCriticSettings for OnlineSettings {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        self.networks.shape(Initializer::lecun_normal(), None, false)
+        self.networks.shape(Initializer::lecun_normal(), Core::default(), false)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Agents that plan: the search in `act`, the steps that it leaves, and the targets that are learnt from them.
 
-use super::settings::clipped;
-use super::{
-    ActorCriticOptimizer, AdamSettings, AnyAgent, DescribesOptimizer, LearnFromReplay, Mode,
-    ReplaySettings, Replayed, RewardClipping, RolloutOf, RolloutShape, Split, Task, View, Window,
-};
 use crate::Number;
+use crate::agents::RewardClipping;
+use crate::learn::{
+    ActorCriticOptimizer, AdamSettings, AnyAgent, DescribesOptimizer, LearnFromReplay, Mode,
+    ReplaySettings, Replayed, RolloutOf, RolloutShape, Split, Task, View, Window, clipped,
+};
 use crate::optim::{Schedule, adam};
 use crate::replay::stack_frames;
 use crate::returns::n_step_bootstrapped_returns;

@@ -6,19 +6,18 @@
 //! G_t = r_t + discount_t ((1 - lambda) max_a Q(s_{t+1}, a) + lambda G_{t+1})
 //! ```
 //!
-//! and takes gradient steps on `(G_t - Q(s_t, a_t))^2 / 2` in minibatches, as [`Ppo`](super::Ppo) does.
+//! and takes gradient steps on `(G_t - Q(s_t, a_t))^2 / 2` in minibatches, as [`Ppo`](crate::agents::Ppo) does.
 
-use super::minibatches::{Minibatches, merged};
-use super::settings::{Clipped, clipped};
-use super::steps::{of_legal, weighted};
-use super::{
-    Act, Agent, AgentSettings, AnyAgent, Axes, Cx, DescribesOptimizer, Exploration, Exploring,
-    Input, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Staleness,
-    Task, Torso, TorsoNet, View, epsilon_greedy, scan_mean, step_weights,
-};
 use crate::Number;
 use crate::counter::next_count;
+use crate::learn::{
+    Act, Agent, AgentSettings, AnyAgent, Axes, Clipped, Cx, DescribesOptimizer, Exploration,
+    Exploring, Input, LaneId, Learn, Minibatches, Mode, Optimized, Rollout, RolloutOf,
+    RolloutShape, Staleness, Task, View, clipped, epsilon_greedy, merged, of_legal, scan_mean,
+    step_weights, weighted,
+};
 use crate::losses::{l2_loss, pick};
+use crate::net::{Networks, Torso, TorsoNet};
 use crate::nn::{Activation, Initializer, Mlp};
 use crate::optim::{Optimizer, RAdam, Schedule, radam};
 use podracer_dsl::prelude::*;

@@ -5,14 +5,14 @@
 //! A gradient step changes the critics by algorithm 1 of the paper. Every [`Td3Settings::policy_period`]-th changes the actor
 //! with them, and moves the targets of both. All of it is about actions scaled to [-1, 1] ([`UnitBox`]).
 
-use super::off_policy::{Batch, CriticStep, uniform};
-use super::{
-    Act, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay, Mode,
-    OffPolicySettings, Optimized, ReplaySettings, Rollout, RolloutShape, Step, Task, TorsoMlp,
-    Transition, UnitBox, Window, Windows,
-};
 use crate::Number;
+use crate::agents::off_policy::{Batch, CriticStep, uniform};
+use crate::agents::{OffPolicySettings, TorsoMlp, UnitBox};
 use crate::counter::next_of_period;
+use crate::learn::{
+    Act, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay, Mode, Optimized,
+    ReplaySettings, Rollout, RolloutShape, Step, Task, Transition, Window, Windows,
+};
 use crate::losses::{clipped_double_q_learning, target_policy_smoothing};
 use crate::nn::Ensemble;
 use crate::optim::{Adam, Flatten, Optimizer, incremental_update};

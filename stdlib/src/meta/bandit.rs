@@ -1,6 +1,6 @@
 //! The choice of agents' learning rates by how agents with them have fared.
 
-use crate::agents::Axes;
+use crate::learn::Axes;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,15 +2,16 @@
 //! as Disco103, and rules of its kind in other sizes.
 
 use super::UpdateRule;
-use crate::agents::weighted;
+use crate::Number;
 use crate::distributions::{Categorical, Distribution};
+use crate::learn::Axes;
+use crate::learn::weighted;
 use crate::losses::{pick, softmax_cross_entropy};
 use crate::nn::{Activation, Initializer, Linear, Lstm, LstmState, Mlp};
 use crate::returns::{
     TxPair, general_off_policy_returns_from_q_and_v, signed_logp1, transform_from_2hot,
     transform_to_2hot,
 };
-use crate::{Number, agents::Axes};
 use podracer_dsl::prelude::*;
 
 /// Sizes of a [`DiscoRule`].
@@ -107,7 +108,7 @@ pub struct DiscoOutputs {
 /// The steps that a mean is over: those of two leading axes `[T, N]`, on all devices.
 #[derive(Clone)]
 pub struct Steps {
-    /// Weights of the steps, f32 `[T, N]` of mean 1 ([`step_weights`](crate::agents::step_weights)); `None` if all count alike.
+    /// Weights of the steps, f32 `[T, N]` of mean 1 ([`step_weights`](crate::learn::step_weights)); `None` if all count alike.
     pub weights: Option<Tensor>,
     /// The axes that steps are spread over.
     pub axes: Axes,

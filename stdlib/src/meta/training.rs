@@ -2,10 +2,12 @@
 
 use super::{Arms, BanditSettings, LpgRule, LpgShape, UpdateRule};
 use crate::Number;
-use crate::agents::{Axes, Input, Learn, LearnedAgent, Networks, Optimized, Predictor, RolloutOf};
+use crate::agents::{LearnedAgent, Predictor};
 use crate::anakin::{AgentLoop, Episodes, LoopState};
 use crate::counter::next_count;
 use crate::distributions::Distribution;
+use crate::learn::{Axes, Input, Learn, Optimized, RolloutOf};
+use crate::net::Networks;
 use crate::optim::{Adam, Optimizer, adam};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;

@@ -2,7 +2,7 @@
 
 use super::SumTree;
 use super::ring::Ring;
-use crate::agents::{Axes, RolloutShape};
+use crate::learn::{Axes, RolloutShape};
 use crate::number::Number;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, fail, report_at};

@@ -1,4 +1,4 @@
-//! A tree as a picture that the program itself draws, for [`View`](crate::agents::View).
+//! A tree as a picture that the program itself draws, for [`View`](crate::learn::View).
 
 use super::tree::SearchTree;
 use podracer_dsl::prelude::*;

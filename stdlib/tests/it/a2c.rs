@@ -4,11 +4,10 @@ use crate::agent_loop::{Iteration, Tape, input, linear, tape};
 use crate::golden::{Of, records};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-use podracer_rl::agents::{
-    A2c, A2cSettings, ActorCritic, ActorCriticLoss, Axes, Impala, ImpalaSettings, RolloutOf,
-    TorsoNet,
-};
+use podracer_rl::agents::{A2c, A2cSettings, ActorCriticLoss, Impala, ImpalaSettings};
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{Axes, RolloutOf};
+use podracer_rl::net::{ActorCritic, TorsoNet};
 use podracer_rl::nn::{Activation, Linear, Mlp};
 use podracer_rl::optim::sgd;
 use podracer_rl::returns::PgAdvantage;

@@ -6,11 +6,10 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
-use podracer_rl::agents::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings,
-    Ppo, PpoSettings, Rollout,
-};
+use podracer_rl::agents::{OnlineActorCritic, OnlineSettings, Ppo, PpoSettings};
 use podracer_rl::anakin::{AgentLoop, LoopState};
+use podracer_rl::learn::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout};
+use podracer_rl::net::Networks;
 use podracer_rl::optim::{Sgd, sgd};
 
 /// Rewards and ends by the steps since the beginning of the run.

@@ -4,10 +4,11 @@ use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment, Space};
 use podracer_rl::Number;
 use podracer_rl::agents::{
-    A2cSettings, AgentSettings, AnyAgent, Impala, ImpalaSettings, Learn, Normalized,
-    OnlineActorCritic, Ppo, PpoSettings, PpoSettingsOf, Surrogate, Task,
+    A2cSettings, Impala, ImpalaSettings, OnlineActorCritic, Ppo, PpoSettings, PpoSettingsOf,
+    Surrogate,
 };
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{AgentSettings, AnyAgent, Learn, Normalized, Task};
 use podracer_rl::losses::clipped_surrogate_pg_loss;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,11 +35,11 @@ fn spaces() -> (Space, Space) {
 fn programs_are_those_of_the_concrete_agents() {
     let (observation, action) = spaces();
     let mut recurrent = Ppo::new(observation.clone(), action.clone());
-    (recurrent.settings.lstm, recurrent.settings.minibatches) = (Some(4), 2);
+    (recurrent.settings.core.lstm, recurrent.settings.minibatches) = (Some(4), 2);
     check(recurrent.clone());
     check(Normalized::new(recurrent, observation.clone(), 0.99));
     let mut impala = Impala::new(observation.clone(), action.clone());
-    impala.settings.lstm = Some(4);
+    impala.settings.core.lstm = Some(4);
     check(impala);
     // Its gradient goes through acting.
     check(OnlineActorCritic::new(observation, action));

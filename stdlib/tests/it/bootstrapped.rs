@@ -4,10 +4,12 @@ use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_rl::agents::{
-    Agent, BootstrappedDqn, BootstrappedSettings, BootstrappedStep, DqnLoss, DqnSettings,
-    Exploring, Input, LaneId, LearnFromReplay, Mode, Networks, PriorNetwork, QDense, Step, Task,
-    Windows,
+    BootstrappedDqn, BootstrappedSettings, BootstrappedStep, DqnLoss, DqnSettings, PriorNetwork,
 };
+use podracer_rl::learn::{
+    Agent, Exploring, Input, LaneId, LearnFromReplay, Mode, Step, Task, Windows,
+};
+use podracer_rl::net::{Networks, QDense};
 
 const NETWORKS: usize = 3;
 const BATCH: usize = 4;

@@ -3,8 +3,8 @@
 use crate::agent_loop::{ppo, tape};
 use crate::golden::run;
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::DescribesOptimizer;
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::DescribesOptimizer;
 use podracer_rl::optim::*;
 
 /// The updates of ten steps. Before the first step all counters, which are the i32 leaves, are `i32::MAX - 5`.

@@ -2,7 +2,7 @@
 
 use crate::golden::{Named, Record, records_in};
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::Axes;
+use podracer_rl::learn::Axes;
 use podracer_rl::meta::{
     DiscoMemory, DiscoOutputs, DiscoRule, DiscoSeen, DiscoShape, DiscoValues, KeptRule, Rule, Steps,
 };

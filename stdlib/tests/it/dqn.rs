@@ -4,12 +4,13 @@ use crate::agent_loop::Iteration;
 use crate::golden::{Record, close, records, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment, Space};
-use podracer_rl::agents::{
-    Agent, Axes, Cx, Dqn, DqnExploration, DqnLoss, DqnSettings, DqnValues, Exploration, Input,
-    LaneId, LearnFromReplay, Mode, Networks, QDense, QNetwork, ReplaySettings, Replayed, Step,
-    Task, Windows,
-};
+use podracer_rl::agents::{Dqn, DqnExploration, DqnLoss, DqnSettings, DqnValues};
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{
+    Agent, Axes, Cx, Exploration, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed,
+    Step, Task, Windows,
+};
+use podracer_rl::net::{Networks, QDense, QNetwork};
 use podracer_rl::nn::{Activation, Linear};
 
 const SEEDS: usize = 25;

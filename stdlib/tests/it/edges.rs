@@ -3,8 +3,8 @@
 use crate::golden::run;
 use podracer_dsl::prelude::*;
 use podracer_rl::Number;
-use podracer_rl::agents::AdamSettings;
 use podracer_rl::distributions::{Categorical, Distribution, MultiCategorical};
+use podracer_rl::learn::AdamSettings;
 use podracer_rl::losses::softmax_cross_entropy_with_integer_labels;
 use podracer_rl::nn::{LayerNorm, RmsNorm};
 use podracer_rl::optim::*;

@@ -2,7 +2,7 @@
 
 use crate::golden::run;
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::{Exploration, Mode, epsilon_greedy};
+use podracer_rl::learn::{Exploration, Mode, epsilon_greedy};
 
 #[test]
 fn epsilon_falls_over_its_part_of_the_run_and_stays() {

@@ -3,7 +3,7 @@
 use crate::golden::run;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{no_frames, stack_frame, stack_window, stacked_space};
+use podracer_rl::learn::{no_frames, stack_frame, stack_window, stacked_space};
 
 const STEPS: usize = 9;
 const FRAMES: usize = 4;

@@ -6,9 +6,9 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::{ConnectFour, Othello, TicTacToe};
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_rl::agents::{
-    Agent, AgentSettings, AlphaZeroSettings, LearnFromReplay, Mode, MuZero, MuZeroNetwork,
-    MuZeroSettings, PlanExtras, PlannedStep, Task,
+    AlphaZeroSettings, MuZero, MuZeroNetwork, MuZeroSettings, PlanExtras, PlannedStep,
 };
+use podracer_rl::learn::{Agent, AgentSettings, LearnFromReplay, Mode, Task};
 use podracer_rl::returns::TxPair;
 
 /// The task of a game, whose model is the game itself.

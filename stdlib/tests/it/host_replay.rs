@@ -2,7 +2,7 @@
 
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
-use podracer_rl::agents::{
+use podracer_rl::learn::{
     Act, Agent, AnyAgent, Axes, Cx, HostReplayShape, Input, LaneId, Learn, LearnFromReplay, Mode,
     ReplaySettings, Replayed, Rollout, RolloutOf, RolloutShape, Window, Windows,
 };

@@ -4,11 +4,10 @@ use crate::agent_loop::{Iteration, Tape, input, linear as linear_networks, tape}
 use crate::golden::{Named, Of, Record, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-use podracer_rl::agents::{
-    ActorCritic, ActorCriticLoss, Axes, Impala, ImpalaSettings, Input, Memory, Networks,
-    RewardClipping, RolloutOf, Torso, TorsoNet,
-};
+use podracer_rl::agents::{ActorCriticLoss, Impala, ImpalaSettings, RewardClipping};
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{Axes, Input, RolloutOf};
+use podracer_rl::net::{ActorCritic, Core, Memory, Networks, Torso, TorsoNet};
 use podracer_rl::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_rl::optim::{Sgd, sgd};
 use podracer_rl::returns::PgAdvantage;
@@ -122,7 +121,7 @@ fn in_tape(tape: &Tape, lstm: Option<usize>) -> Impala<Sgd> {
         iterations: None,
         settings: ImpalaSettings {
             networks: linear_networks(),
-            lstm,
+            core: Core { lstm, ..Core::default() },
             discount: 0.9.into(),
             entropy_cost: 0.0.into(),
             ..ImpalaSettings::default()
@@ -182,7 +181,7 @@ fn torsos_see_images() {
     let image = Space::pixels([12, 12, 2]);
     let convs = vec![[8, 4, 2], [8, 2, 1]];
     let networks = Networks { torso: Torso::Conv, convs, features: 16, ..bare() };
-    let shape = networks.shape(Initializer::lecun_normal(), None, false);
+    let shape = networks.shape(Initializer::lecun_normal(), Core::default(), false);
     let pixels = Array::ints(DType::U8, [12, 12, 2], &[255; 288]);
     let results = run(
         (key(), Spec::<Tensor>(image.ty())),
@@ -209,7 +208,7 @@ fn torsos_refuse_what_they_cannot_see() {
         let observation = Space::bounded(shape, 0.0, 1.0);
         let message = networks.check(&observation).unwrap_err();
         assert!(message.contains(expected), "{message}");
-        let shape = networks.shape(Initializer::lecun_normal(), None, false);
+        let shape = networks.shape(Initializer::lecun_normal(), Core::default(), false);
         let action = Space::discrete(2);
         let errors =
             trace(key(), |key| ActorCritic::init(key, &observation, &action, &shape)).err();
@@ -228,7 +227,8 @@ fn bare() -> Networks {
 /// The last action is one-hot, and nothing at an episode's first step; rewards are clipped.
 #[test]
 fn the_core_sees_the_last_action_and_reward() {
-    let shape = bare().shape(Initializer::lecun_normal(), Some(4), true);
+    let shape =
+        bare().shape(Initializer::lecun_normal(), Core { lstm: Some(4), ..Core::default() }, true);
     let features = run((key(),), &[crate::golden::words(3)], |(key,)| {
         let (seen, action) = (Space::unbounded([2]), Space::discrete(3));
         let nets = ActorCritic::init(key, &seen, &action, &shape);

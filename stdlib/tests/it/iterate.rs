@@ -2,11 +2,10 @@
 
 use crate::agent_loop::{Iteration, online, tape};
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, OnlineActorCritic, Rollout,
-    RolloutShape,
-};
+use podracer_rl::agents::OnlineActorCritic;
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape};
+use podracer_rl::net::Memory;
 use podracer_rl::optim::Sgd;
 
 /// Acting is the forward pass of the one; the other goes through the rollout's steps once more.

@@ -4,7 +4,8 @@ use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_envs::host::{HostSpec, StepOutcome};
-use podracer_rl::agents::{Impala, ImpalaSettings, Networks};
+use podracer_rl::agents::{Impala, ImpalaSettings};
+use podracer_rl::net::{Core, Networks};
 use podracer_rl::sebulba::{ActorFor, ActorLearner};
 
 const LANES: usize = 3;
@@ -14,7 +15,7 @@ const STEPS: usize = 5;
 
 fn actor() -> ActorLearner<Impala> {
     let settings = ImpalaSettings {
-        lstm: Some(4),
+        core: Core { lstm: Some(4), ..Core::default() },
         networks: Networks { hidden: vec![], ..Networks::default() },
         ..ImpalaSettings::default()
     };

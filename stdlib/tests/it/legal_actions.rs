@@ -4,10 +4,12 @@ use crate::agent_loop::{Iteration, linear};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
 use podracer_rl::agents::{
-    A2c, A2cSettings, Impala, ImpalaSettings, Learn, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, Pqn, PqnSettings, Task,
+    A2c, A2cSettings, Impala, ImpalaSettings, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings,
+    Pqn, PqnSettings,
 };
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{Learn, Task};
+use podracer_rl::net::Core;
 
 /// At each time two of three actions are legal. Counts those taken that are not. If `paired`, an action is that and a switch
 /// that does nothing.
@@ -88,12 +90,12 @@ fn no_agent_takes_an_illegal_action() {
         let (observation, action) = (turns.observation_space(), turns.action_space());
         let settings = PpoSettings { networks: linear(), ..PpoSettings::default() };
         check(paired, Ppo::with(settings.clone(), observation.clone(), action.clone()));
-        let recurrent = PpoSettings { lstm: Some(3), minibatches: 1, ..settings };
+        let core = Core { lstm: Some(3), ..Core::default() };
+        let recurrent = PpoSettings { core, minibatches: 1, ..settings };
         check(paired, Ppo::with(recurrent, observation.clone(), action.clone()));
-        let settings =
-            ImpalaSettings { lstm: Some(3), networks: linear(), ..ImpalaSettings::default() };
+        let settings = ImpalaSettings { core, networks: linear(), ..ImpalaSettings::default() };
         check(paired, Impala::with(settings, observation.clone(), action.clone()));
-        let settings = A2cSettings { lstm: Some(3), networks: linear(), ..A2cSettings::default() };
+        let settings = A2cSettings { core, networks: linear(), ..A2cSettings::default() };
         check(paired, A2c::with(settings, observation.clone(), action.clone()));
         let settings = OnlineSettings { networks: linear(), ..OnlineSettings::default() };
         check(paired, OnlineActorCritic::with(settings, observation, action));

@@ -3,12 +3,11 @@
 use crate::golden::{Named, Record, floats, records_in, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{
-    Axes, Cx, Input, Learn, LearnedAgent, LearnedState, Networks, Optimized, Predictor, Rollout,
-    RolloutOf, TorsoNet,
-};
+use podracer_rl::agents::{LearnedAgent, LearnedState, Predictor};
 use podracer_rl::distributions::{Categorical, Distribution};
+use podracer_rl::learn::{Axes, Cx, Input, Learn, Optimized, Rollout, RolloutOf};
 use podracer_rl::meta::LpgRule;
+use podracer_rl::net::{Networks, TorsoNet};
 use podracer_rl::nn::{Activation, Embedding, Linear, Lstm, Mlp};
 use podracer_rl::optim::{Sgd, sgd};
 

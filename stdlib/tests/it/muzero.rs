@@ -5,11 +5,14 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::{AnyEnvironment, Catch, Environment, Space};
 use podracer_rl::agents::{
-    Agent, AgentSettings, AlphaZero, AlphaZeroSettings, Axes, Cx, Input, LearnFrom,
-    LearnFromReplay, Mode, MuZero, MuZeroNetwork, MuZeroSettings, Networks, PlanExtras,
-    PlannedStep, PlanningSettings, RolloutShape, SearchKind, SearchSettings, Split, Task, TorsoNet,
+    AlphaZero, AlphaZeroSettings, LearnFrom, MuZero, MuZeroNetwork, MuZeroSettings, PlanExtras,
+    PlannedStep, PlanningSettings, SearchKind, SearchSettings,
+};
+use podracer_rl::learn::{
+    Agent, AgentSettings, Axes, Cx, Input, LearnFromReplay, Mode, RolloutShape, Split, Task,
     Windows,
 };
+use podracer_rl::net::{Networks, TorsoNet};
 use podracer_rl::nn::{Activation, Linear, Mlp};
 
 fn network(x: &Named) -> MuZeroNetwork {

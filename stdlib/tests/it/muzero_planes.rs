@@ -4,10 +4,9 @@ use crate::golden::run;
 use crate::muzero::{small, steps};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{
-    ActionPlanes, Axes, Cx, LearnFromReplay, ModelKind, MuZero, MuZeroNetwork, MuZeroSettings,
-    Networks, Task, Torso, Windows,
-};
+use podracer_rl::agents::{ActionPlanes, ModelKind, MuZero, MuZeroNetwork, MuZeroSettings};
+use podracer_rl::learn::{Axes, Cx, LearnFromReplay, Task, Windows};
+use podracer_rl::net::{Networks, Torso};
 
 /// Small networks with planes behind a torso of one convolution, of windows of `side` by `side`, or of one section.
 fn settings(torso: Torso, side: usize) -> MuZeroSettings {

@@ -3,10 +3,11 @@
 use crate::golden::{Named, Of, Record, close, floats, records, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{ActorCritic, ActorCriticShape, Input, Networks, Policy};
 use podracer_rl::distributions::{
     Categorical, Distribution, MultiCategorical, MultivariateNormalDiag,
 };
+use podracer_rl::learn::Input;
+use podracer_rl::net::{ActorCritic, Core, Networks, Policy};
 use podracer_rl::nn::*;
 
 fn same(record: &Record) -> Padding {
@@ -237,7 +238,7 @@ fn a_policy_of_parts_is_its_parts() {
         ("lamps", Space::multi_discrete([2, 4])),
         ("throttle", Space::bounded([1], 0.0, 1.0)),
     ]);
-    let shape = Networks::default().shape(Initializer::lecun_normal(), None, false);
+    let shape = Networks::default().shape(Initializer::lecun_normal(), Core::default(), false);
     let actions = [2.0, 0.25, -0.5, 1.0, 3.0, 0.75];
     let action = Array::floats(DType::F32, [6], &actions);
     let log_std = Array::floats(DType::F32, [3], &[-0.5, 0.25, 0.5]);
@@ -292,10 +293,8 @@ fn the_work_of_a_network_belongs_to_the_line_that_asked_for_it() {
     for (rows, action, sharing) in
         [(f32([4]), Space::discrete(3), false), (f32([3, 4]), Space::multi_discrete([3; 3]), true)]
     {
-        let shape = ActorCriticShape {
-            parameter_sharing: sharing,
-            ..networks.shape(Initializer::lecun_normal(), None, false)
-        };
+        let core = Core { parameter_sharing: sharing, ..Core::default() };
+        let shape = networks.shape(Initializer::lecun_normal(), core, false);
         let space = Space::unbounded(rows.shape.to_vec());
         let traced = trace((key(), rows), |(key, rows)| {
             let nets = ActorCritic::init(key, &space, &action, &shape);
@@ -313,8 +312,9 @@ fn the_work_of_a_network_belongs_to_the_line_that_asked_for_it() {
 #[test]
 fn agents_that_share_a_network_are_alike() {
     let networks = Networks { layer_norm: true, ..Networks::default() };
-    let alone = networks.shape(Initializer::lecun_normal(), None, false);
-    let shared = ActorCriticShape { parameter_sharing: true, ..alone.clone() };
+    let alone = networks.shape(Initializer::lecun_normal(), Core::default(), false);
+    let core = Core { parameter_sharing: true, ..Core::default() };
+    let shared = networks.shape(Initializer::lecun_normal(), core, false);
     let rows = [0.5, -1.0, 2.0, 0.0, 0.25, 1.5, -0.75, 1.0, -2.0, 0.125, 3.0, 0.0];
     let legal = [true, true, false, true, false, true, true, true, false];
     let rows = Array::floats(DType::F32, [3, 4], &rows);
@@ -342,9 +342,9 @@ fn agents_that_share_a_network_are_alike() {
 
 #[test]
 fn networks_that_agents_cannot_share_are_refused() {
-    let shape = |lstm| ActorCriticShape {
-        parameter_sharing: true,
-        ..Networks::default().shape(Initializer::lecun_normal(), lstm, false)
+    let shape = |lstm| {
+        let core = Core { lstm, parameter_sharing: true };
+        Networks::default().shape(Initializer::lecun_normal(), core, false)
     };
     let check = |observation: &[usize], counts: &[usize]| {
         let observation = Space::unbounded(observation);

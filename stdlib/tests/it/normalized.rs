@@ -5,7 +5,7 @@ use crate::agent_loop::input;
 use crate::golden::{close, floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{
+use podracer_rl::learn::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Moments, Normalized, Rollout, RolloutOf,
 };
 

@@ -4,8 +4,10 @@ use crate::golden::{close, floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment};
 use podracer_rl::Number;
-use podracer_rl::agents::{AdamSettings, Axes, Networks, Ppo, PpoSettings};
+use podracer_rl::agents::{Ppo, PpoSettings};
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{AdamSettings, Axes};
+use podracer_rl::net::Networks;
 
 const RATES: [f64; 3] = [0.0, 0.01, 0.1];
 

@@ -4,11 +4,10 @@ use crate::agent_loop::{Iteration, input, tape};
 use crate::golden::{Named, Of, Record, records};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-use podracer_rl::agents::{
-    AgentSettings, Axes, Exploration, Input, Networks, Pqn, PqnNetwork, PqnSettings, RolloutOf,
-    Task, TorsoNet,
-};
+use podracer_rl::agents::{Pqn, PqnNetwork, PqnSettings};
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{AgentSettings, Axes, Exploration, Input, RolloutOf, Task};
+use podracer_rl::net::{Networks, TorsoNet};
 use podracer_rl::nn::{Activation, Conv2d, ConvNet, LayerNorm, Linear, Mlp};
 
 fn dense(x: &Named, name: &str) -> Linear {

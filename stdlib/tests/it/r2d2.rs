@@ -5,12 +5,13 @@ use crate::golden::{Named, Of, Record, close, floats, records_in, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Environment;
 use podracer_envs::Space;
-use podracer_rl::agents::{
-    Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, Networks, R2d2, R2d2Memory, R2d2Settings,
-    R2d2Start, R2d2Step, RecurrentQ, ReplaySettings, Replayed, Rollout, Torso, TorsoNet, Window,
-    Windows, epsilon_ladder, stack_frame, stack_window,
-};
+use podracer_rl::agents::{R2d2, R2d2Memory, R2d2Settings, R2d2Start, R2d2Step, RecurrentQ};
 use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{
+    Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
+    Window, Windows, epsilon_ladder, stack_frame, stack_window,
+};
+use podracer_rl::net::{Networks, Torso, TorsoNet};
 use podracer_rl::nn::{Activation, DuelingHead, Linear, Lstm, LstmState, Mlp};
 use podracer_rl::optim::{Sgd, sgd};
 use podracer_rl::returns::signed_hyperbolic;

@@ -3,10 +3,9 @@
 use crate::dqn::{dqn, draw, settings, windows};
 use crate::golden::{Record, close, records_in, run, words};
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::{
-    Axes, Dqn, DqnSettings, LearnFromReplay, Networks, QDense, QNetwork, RewardClipping, Step,
-    Windows,
-};
+use podracer_rl::agents::{Dqn, DqnSettings, RewardClipping};
+use podracer_rl::learn::{Axes, LearnFromReplay, Step, Windows};
+use podracer_rl::net::{Networks, QDense, QNetwork};
 use podracer_rl::nn::NoisyLinear;
 use podracer_rl::replay::Sample;
 

@@ -4,11 +4,10 @@ use crate::agent_loop::input;
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{
-    Act, ActorCritic, Agent, Axes, Cx, LaneId, Learn, Memory, Mode, Networks, Ppo, PpoSettings,
-    Rollout, RolloutOf,
-};
+use podracer_rl::agents::{Ppo, PpoSettings};
+use podracer_rl::learn::{Act, Agent, Axes, Cx, LaneId, Learn, Mode, Rollout, RolloutOf};
 use podracer_rl::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
+use podracer_rl::net::{ActorCritic, Core, Memory, Networks};
 use podracer_rl::nn::LstmState;
 use podracer_rl::optim::{Sgd, sgd};
 use podracer_rl::returns::gae_with_ends;
@@ -28,7 +27,7 @@ fn agent() -> Ppo<Sgd> {
         optimizer: sgd(RATE),
         iterations: None,
         settings: PpoSettings {
-            lstm: Some(3),
+            core: Core { lstm: Some(3), ..Core::default() },
             networks: Networks { hidden: vec![4], ..Networks::default() },
             epochs: 1,
             minibatches: 2,

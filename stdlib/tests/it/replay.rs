@@ -2,7 +2,7 @@
 
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::learn::{Axes, RolloutShape};
 use podracer_rl::replay::{Priorities, Replay, Stored, SumTree};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,7 @@
 use crate::golden::{floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::Random;
-use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::learn::{Axes, RolloutShape};
 use podracer_rl::replay::{Priorities, Replay};
 use std::collections::BTreeMap;
 

@@ -3,11 +3,11 @@
 use crate::agent_loop::{End, Iteration, Tape};
 use crate::golden::{close, floats, run};
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::{
+use podracer_rl::anakin::AgentLoop;
+use podracer_rl::learn::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout, Step,
     Window, Windows,
 };
-use podracer_rl::anakin::AgentLoop;
 
 /// An agent that learns nothing: its state counts gradient steps, and its metric is the mean reward of a batch.
 #[derive(Clone)]

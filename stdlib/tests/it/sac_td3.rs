@@ -4,10 +4,14 @@ use crate::golden::{Named, Record, close, records_in, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_rl::agents::{
-    AgentSettings, Axes, Cx, Input, LearnFromReplay, Mode, Networks, OffPolicySettings, Optimized,
-    ReplaySettings, Sac, SacActions, SacOptimizers, SacParams, SacSettings, SacState, Step, Task,
-    Td3, Td3Networks, Td3Params, Td3Settings, Td3State, TorsoMlp, TorsoNet, UnitBox, Windows,
+    OffPolicySettings, Sac, SacActions, SacOptimizers, SacParams, SacSettings, SacState, Td3,
+    Td3Networks, Td3Params, Td3Settings, Td3State, TorsoMlp, UnitBox,
 };
+use podracer_rl::learn::{
+    AgentSettings, Axes, Cx, Input, LearnFromReplay, Mode, Optimized, ReplaySettings, Step, Task,
+    Windows,
+};
+use podracer_rl::net::{Networks, TorsoNet};
 use podracer_rl::nn::{Activation, Ensemble, Linear, Mlp};
 use podracer_rl::optim::sgd;
 

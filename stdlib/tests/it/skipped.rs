@@ -6,11 +6,14 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_rl::Number;
 use podracer_rl::agents::{
-    A2c, A2cSettings, Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, LearnedAgent,
-    Mode, Networks, Normalized, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn,
-    PqnSettings, Rollout, RolloutOf, Staleness, Task,
+    A2c, A2cSettings, Impala, ImpalaSettings, LearnedAgent, OnlineActorCritic, OnlineSettings, Ppo,
+    PpoSettings, Pqn, PqnSettings,
+};
+use podracer_rl::learn::{
+    Act, Agent, Axes, Cx, LaneId, Learn, Mode, Normalized, Rollout, RolloutOf, Staleness, Task,
 };
 use podracer_rl::meta::{KeptRule, LpgRule, LpgShape, Rule, UpdateRule};
+use podracer_rl::net::{Core, Networks};
 use podracer_rl::optim::{Sgd, sgd};
 
 const STEPS: usize = 8;
@@ -161,7 +164,7 @@ fn ppo(lstm: Option<usize>, action: Space) -> Ppo<Sgd> {
     let settings = PpoSettings {
         epochs: 1,
         minibatches: 1,
-        lstm,
+        core: Core { lstm, ..Core::default() },
         networks: networks(),
         ..PpoSettings::default()
     };
@@ -181,7 +184,11 @@ fn ppo_learns_nothing_of_reset_only_steps() {
 fn impala_learns_and_remembers_nothing_of_them() {
     for lstm in [None, Some(4)] {
         let (observation, action) = spaces();
-        let settings = ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() };
+        let settings = ImpalaSettings {
+            core: Core { lstm, ..Core::default() },
+            networks: networks(),
+            ..ImpalaSettings::default()
+        };
         check(&Impala { observation, action, optimizer: sgd(0.1), iterations: None, settings });
     }
 }
@@ -190,7 +197,11 @@ fn impala_learns_and_remembers_nothing_of_them() {
 fn a2c_learns_and_remembers_nothing_of_them() {
     for lstm in [None, Some(4)] {
         let (observation, action) = spaces();
-        let settings = A2cSettings { lstm, networks: networks(), ..A2cSettings::default() };
+        let settings = A2cSettings {
+            core: Core { lstm, ..Core::default() },
+            networks: networks(),
+            ..A2cSettings::default()
+        };
         check(&A2c { observation, action, optimizer: sgd(1.0), iterations: None, settings });
     }
 }
@@ -244,7 +255,7 @@ fn weights_are_of_mean_one_where_steps_count() {
     let traced = trace((), |()| {
         let count = Array::bools([2, 4], &[true, false, true, true, false, false, false, false]);
         vmap(constant_of(&count), |count| {
-            podracer_rl::agents::step_weights(count, &Axes::replicas(1))
+            podracer_rl::learn::step_weights(count, &Axes::replicas(1))
         })
     });
     let weights = traced.expect("it traces").eval(&[]).expect("values");

@@ -6,9 +6,11 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::{AnyEnvironment, Environment};
 use podracer_rl::agents::{
-    A2cSettings, Act, Agent, AgentSettings, AlphaZeroSettings, BootstrappedSettings, DqnSettings,
-    ImpalaSettings, Input, LaneId, Learn, Mode, MuZeroSettings, OnlineSettings, PpoSettings,
-    PqnSettings, R2d2Settings, SacSettings, Task, View, checked_view,
+    A2cSettings, AlphaZeroSettings, BootstrappedSettings, DqnSettings, ImpalaSettings,
+    MuZeroSettings, OnlineSettings, PpoSettings, PqnSettings, R2d2Settings, SacSettings,
+};
+use podracer_rl::learn::{
+    Act, Agent, AgentSettings, Input, LaneId, Learn, Mode, Task, View, checked_view,
 };
 use podracer_rl::search::{MuZeroOptions, RecurrentFnOutput, RootFnOutput, muzero_policy};
 use serde_json::{Value, json};

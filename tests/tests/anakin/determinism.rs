@@ -4,7 +4,7 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Size};
 use podracer_dsl::Tensor;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::{adam, chain, clip_by_global_norm};
 use podracer_runtime::Array;
 

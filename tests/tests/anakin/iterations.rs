@@ -3,7 +3,7 @@
 
 use crate::loops::{self, TINY};
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::adam;
 
 fn check<E: Environment, A: Learn<Observation = E::Observation>>(environment: &E, agent: &A) {

@@ -2,7 +2,7 @@
 
 use crate::loops::{self, TINY};
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::{adam, chain, clip_by_global_norm};
 use podracer_tests::compare::difference;
 

@@ -5,7 +5,7 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Compiled, Size};
 use podracer_dsl::prelude::*;
 use podracer_envs::CartPole;
-use podracer_rl::agents::*;
+use podracer_rl::learn::*;
 use podracer_runtime::{CompileOptions, MemoryStats, ProgramOptions, RuntimeError};
 use podracer_test_support::skip::{skip, skip_heavy};
 

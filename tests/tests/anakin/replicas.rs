@@ -3,7 +3,8 @@
 use crate::loops::{self, Size};
 use podracer_dsl::Tensor;
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_rl::agents::{Learn, Ppo};
+use podracer_rl::agents::Ppo;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
 use podracer_runtime::{Array, Placement};
 use podracer_tests::compare::difference;

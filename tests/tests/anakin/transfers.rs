@@ -5,7 +5,7 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Size, TINY};
 use podracer_dsl::prelude::{Path, TensorType, Tree};
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::{adam, sgd};
 use podracer_runtime::{Count, Host, TransferCounts, process_transfers};
 

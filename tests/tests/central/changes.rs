@@ -11,7 +11,7 @@ use podracer_envs::Space;
 use podracer_envs::host::{
     Answer, HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
-use podracer_rl::agents::{
+use podracer_rl::learn::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
     Window, Windows,
 };

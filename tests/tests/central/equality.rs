@@ -6,7 +6,7 @@ use podracer_dsl::Tensor;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::host::{HostEnvironment, HostSpec};
 use podracer_envs::{CartPole, Environment};
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_rl::optim::sgd;
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, Client, IterationReport, Origin, ReplayMemory};

@@ -9,7 +9,7 @@ use podracer_envs::Space;
 use podracer_envs::host::{
     Answer, HostSpec, Random, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed,
 };
-use podracer_rl::agents::{
+use podracer_rl::learn::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, checked_begin_episode,
 };
 use podracer_runtime::setters::*;

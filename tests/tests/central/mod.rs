@@ -8,7 +8,7 @@ mod late;
 
 use podracer::central::CentralInference;
 use podracer_dsl::Tensor;
-use podracer_rl::agents::Learn;
+use podracer_rl::learn::Learn;
 use podracer_runtime::setters::*;
 use podracer_runtime::{ExecutableCache, XlaOptions};
 

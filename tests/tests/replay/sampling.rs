@@ -6,7 +6,7 @@
 
 use super::{run, seed};
 use podracer_dsl::prelude::*;
-use podracer_rl::agents::{Axes, RolloutShape};
+use podracer_rl::learn::{Axes, RolloutShape};
 use podracer_rl::replay::{Priorities, Replay, Stored};
 use podracer_test_support::python;
 use serde_json::json;

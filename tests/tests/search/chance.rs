@@ -2,10 +2,9 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_rl::agents::{
-    Axes, Cx, Encoded, LearnFrom, LearnFromReplay, MuZero, MuZeroSettings, Networks, PlanExtras,
-    PlannedStep, Windows,
-};
+use podracer_rl::agents::{Encoded, LearnFrom, MuZero, MuZeroSettings, PlanExtras, PlannedStep};
+use podracer_rl::learn::{Axes, Cx, LearnFromReplay, Windows};
+use podracer_rl::net::Networks;
 use podracer_rl::returns::TxPair;
 use podracer_tests::xla;
 

@@ -6,7 +6,7 @@ use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Connector, Environment, Pendulum};
-use podracer_rl::agents::{Learn, Normalized};
+use podracer_rl::learn::{Learn, Normalized};
 use podracer_rl::optim::{adam, sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, Checkpoint};
@@ -135,7 +135,7 @@ fn a_recurrent_agent_with_two_threads() {
 fn a_recurrent_agent_that_draws_on_two_learner_devices() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let mut agent = loops::ppo(&environment, sgd(0.5));
-    (agent.settings.lstm, agent.settings.minibatches) = (Some(4), 2);
+    (agent.settings.core.lstm, agent.settings.minibatches) = (Some(4), 2);
     check(&environment, &agent, (2, 1));
 }
 

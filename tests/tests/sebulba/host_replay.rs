@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use podracer::sebulba::{STORE, Sebulba};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, Random};
-use podracer_rl::agents::{
+use podracer_rl::learn::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout,
     Window, Windows,
 };

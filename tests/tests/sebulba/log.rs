@@ -5,7 +5,7 @@ use podracer_dsl::Report;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{Environment, MemoryChain, Space, TimeStep};
-use podracer_rl::agents::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout};
+use podracer_rl::learn::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout};
 use podracer_runtime::IterationReport;
 use podracer_runtime::setters::*;
 

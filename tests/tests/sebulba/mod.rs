@@ -36,7 +36,7 @@ fn spec() -> HostSpec {
 }
 
 /// Quickly compiled, and nothing cached.
-pub fn quick<A: podracer_rl::agents::Learn<Observation = podracer_dsl::Tensor>>(
+pub fn quick<A: podracer_rl::learn::Learn<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
     sebulba.xla(XlaOptions::unoptimized().to_vec()).cache(ExecutableCache::disabled()).patience(60)

@@ -6,7 +6,8 @@ use podracer_envs::host::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, StepMemory,
 };
 use podracer_envs::{CartPole, Environment};
-use podracer_rl::agents::{Learn, Normalized, Ppo};
+use podracer_rl::agents::Ppo;
+use podracer_rl::learn::{Learn, Normalized};
 use podracer_rl::optim::{Sgd, sgd};
 use podracer_runtime::setters::*;
 use podracer_runtime::{Array, IterationReport};

@@ -2,9 +2,10 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment};
-use podracer_rl::agents::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, LearnFromReplay, Mode, MuZero, PlanExtras, Rollout,
-    Split, Windows, scan_mean,
+use podracer_rl::agents::{MuZero, PlanExtras};
+use podracer_rl::learn::{
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, LearnFromReplay, Mode, Rollout, Split, Windows,
+    scan_mean,
 };
 use podracer_runtime::Array;
 use podracer_tests::compare::difference;

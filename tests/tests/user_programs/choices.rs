@@ -3,7 +3,8 @@
 
 use podracer::envs::{AnyEnvironment, EnvironmentError};
 use podracer::prelude::*;
-use podracer::rl::agents::{AdamSettings, AnyAgent, PpoSettings, Unflatten};
+use podracer::rl::agents::PpoSettings;
+use podracer::rl::learn::{AdamSettings, AnyAgent, Unflatten};
 
 /// Three dials, to be set to what is shown in the same step.
 #[derive(Clone)]
@@ -211,7 +212,7 @@ fn ppo_learns_a_choice_and_a_number_at_once() -> anyhow::Result<()> {
     settings.networks.hidden = vec![16];
     for lstm in [None, Some(8)] {
         let mut settings = settings.clone();
-        (settings.lstm, settings.minibatches) = (lstm, 4);
+        (settings.core.lstm, settings.minibatches) = (lstm, 4);
         let environment = AnyEnvironment::new(Levers.time_limit(8));
         let (observation, action) = (environment.observation_space(), environment.action_space());
         let agent = AnyAgent::new(Ppo::with(settings, observation, action));

@@ -211,7 +211,7 @@ fn the_loop_runs_on_every_device() -> anyhow::Result<()> {
         assert_eq!(episodes, 2 * 8 * 2);
     }
     // A field of the state on the devices is a tree on the devices again.
-    let nets: &Device<podracer::rl::agents::ActorCritic> = &state.replicated.agent.params;
+    let nets: &Device<podracer::rl::net::ActorCritic> = &state.replicated.agent.params;
     let weight = &nets.actor.layers[0].weight;
     assert_eq!(weight.placement(), Placement::Replicated);
     assert_eq!(weight.to_host()?.ty().to_string(), "f32[12,4]");

@@ -12,22 +12,23 @@ mod settings;
 
 pub use settings::AlphaZeroSettings;
 
-use super::steps::weighted;
-use super::{
-    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, Input, LaneId, LearnFromReplay, Mode,
-    Networks, Optimized, PlanExtras, PlannedStep, Rollout, TorsoNet, View, Window, Windows,
-    step_weights,
-};
 use crate::Number;
 use crate::agents::planning::discount_between;
+use crate::agents::{PlanExtras, PlannedStep};
+use crate::learn::weighted;
+use crate::learn::{
+    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, Input, LaneId, LearnFromReplay, Mode,
+    Optimized, Rollout, View, Window, Windows, step_weights,
+};
 use crate::losses::softmax_cross_entropy;
+use crate::net::{Networks, TorsoNet};
 use crate::nn::{Initializer, Mlp};
 use crate::optim::Optimizer;
 use crate::search::{PolicyOutput, alphazero_policy};
 use podracer_dsl::prelude::*;
 use podracer_envs::{AnyEnvironment, Environment, Space};
 
-/// The agent of [`AlphaZeroSettings`]. [`Split`](super::Split) or [`Replayed`](super::Replayed) around it learns.
+/// The agent of [`AlphaZeroSettings`]. [`Split`](crate::learn::Split) or [`Replayed`](crate::learn::Replayed) around it learns.
 #[derive(Clone)]
 pub struct AlphaZero {
     /// The environment, which is the model.

@@ -2,10 +2,10 @@
 
 use super::AlphaZero;
 use crate::Number;
+use crate::agents::PlanningSettings;
 use crate::agents::planning::searched_actions;
-use crate::agents::{
-    AgentSettings, AnyAgent, Networks, PlanningSettings, RolloutShape, Task, Window,
-};
+use crate::learn::{AgentSettings, AnyAgent, RolloutShape, Task, Window};
+use crate::net::Networks;
 use crate::nn::Activation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@
 
 use super::MuZeroSettings;
 use super::network::{mlp, unit_range};
-use crate::agents::TorsoNet;
+use crate::net::TorsoNet;
 use crate::nn::{Initializer, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;

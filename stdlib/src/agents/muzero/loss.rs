@@ -2,8 +2,8 @@
 
 use super::network::MuZeroNetwork;
 use super::{Encoded, MuZero, MuZeroSettings};
-use crate::agents::steps::weighted;
-use crate::agents::{Axes, PlannedStep, Windows, step_weights};
+use crate::agents::PlannedStep;
+use crate::learn::{Axes, Windows, step_weights, weighted};
 use crate::losses::softmax_cross_entropy;
 use podracer_dsl::prelude::*;
 

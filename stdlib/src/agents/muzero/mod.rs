@@ -25,13 +25,14 @@ pub use network::{MuZeroNetwork, Support};
 pub use planes::{ActionPlanes, PlanesHead, PlanesNetwork, PlanesTorso};
 pub use settings::{ModelKind, MuZeroSettings};
 
-use super::{
-    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, FrameMemory, Input, LaneId,
-    LearnFromReplay, Mode, Optimized, PlanExtras, PlannedStep, Rollout, Task, View, Window,
-    Windows, no_frames, stack_frame, stacked_space,
-};
 use crate::Number;
 use crate::agents::planning::{discount_between, searched_actions};
+use crate::agents::{PlanExtras, PlannedStep};
+use crate::learn::{
+    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, FrameMemory, Input, LaneId,
+    LearnFromReplay, Mode, Optimized, Rollout, Task, View, Window, Windows, no_frames, stack_frame,
+    stacked_space,
+};
 use crate::optim::Optimizer;
 use crate::search::{
     ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, PolicyOutput, RecurrentFnOutput,
@@ -40,7 +41,7 @@ use crate::search::{
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 
-/// The agent of [`MuZeroSettings`]. [`Split`](super::Split) or [`Replayed`](super::Replayed) around it learns.
+/// The agent of [`MuZeroSettings`]. [`Split`](crate::learn::Split) or [`Replayed`](crate::learn::Replayed) around it learns.
 #[derive(Clone, Debug)]
 pub struct MuZero {
     /// Space of the observations, of single frames.

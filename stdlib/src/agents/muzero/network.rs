@@ -4,7 +4,7 @@ use super::MuZeroSettings;
 use super::chance::ChanceNetwork;
 use super::planes::PlanesNetwork;
 use super::settings::ModelKind;
-use crate::agents::{Networks, TorsoNet};
+use crate::net::{Networks, TorsoNet};
 use crate::nn::{Initializer, Mlp};
 use crate::returns::{TxPair, transform_from_2hot, transform_to_2hot};
 use podracer_dsl::prelude::*;

@@ -6,8 +6,7 @@
 
 use super::MuZeroSettings;
 use super::network::{mlp, unit_range_of};
-use crate::agents::torso::scaled;
-use crate::agents::{Networks, Torso};
+use crate::net::{Networks, Torso, scaled};
 use crate::nn::{Conv2d, ConvNet, Initializer, Mlp, ResidualBlock, ResidualNet, ResidualSection};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;

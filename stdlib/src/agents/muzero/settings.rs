@@ -3,10 +3,11 @@
 use super::MuZero;
 use super::network::Support;
 use crate::Number;
-use crate::agents::{
-    AdamSettings, AgentSettings, AnyAgent, LearnFrom, Networks, PlanningSettings, ReplaySettings,
-    RewardClipping, RolloutShape, SearchKind, Task, Torso, Window,
+use crate::agents::{LearnFrom, PlanningSettings, RewardClipping, SearchKind};
+use crate::learn::{
+    AdamSettings, AgentSettings, AnyAgent, ReplaySettings, RolloutShape, Task, Window,
 };
+use crate::net::{Networks, Torso};
 use crate::nn::{Activation, ConvNet};
 use crate::returns::TxPair;
 use podracer_envs::Space;

@@ -1,14 +1,15 @@
 //! The loss of PPO on a minibatch, the data that it reads, and the gradient steps of an iteration.
 
-use super::super::minibatches::merged;
-use super::super::steps::weighted;
-use super::super::{
-    Acted, ActorCritic, ActorCriticAgent, ActorCriticRollout, ActorCriticSettings,
-    ActorCriticState, Axes, Cx, Input, LearnActorCritic, Memory, RolloutShape, Staleness,
-    scan_mean, step_weights,
-};
 use super::{PpoSettingsOf, Surrogate};
+use crate::agents::{
+    Acted, ActorCriticAgent, ActorCriticRollout, ActorCriticSettings, ActorCriticState,
+    LearnActorCritic,
+};
+use crate::learn::{
+    Axes, Cx, Input, RolloutShape, Staleness, merged, scan_mean, step_weights, weighted,
+};
 use crate::losses::clipped_value_loss;
+use crate::net::{ActorCritic, Memory};
 use crate::optim::{Optimizer, global_norm};
 use crate::ravel::ravel;
 use podracer_dsl::prelude::*;
@@ -122,7 +123,7 @@ impl<L: Surrogate> PpoSettingsOf<L> {
         axes: &Axes,
     ) -> PpoBatch {
         let _scope = scope("Ppo::batch");
-        let &PpoSettingsOf { discount, lambda, lstm, .. } = self;
+        let &PpoSettingsOf { discount, lambda, core, .. } = self;
         let value_after = |(memory, input): (Memory, Input)| {
             let (_, features) = params.see(memory, &input);
             params.value(features)
@@ -132,7 +133,7 @@ impl<L: Surrogate> PpoSettingsOf<L> {
         let explained_variance = explained_variance(value, advantage, rollout.skipped, axes);
 
         // What minibatches are drawn from: steps, or lanes with all of theirs.
-        let whole_lanes = lstm.is_some();
+        let whole_lanes = core.lstm.is_some();
         let units = |x: Tensor| match whole_lanes {
             true => x.swap_axes(0, 1),
             false => merged(x),

@@ -8,13 +8,15 @@ mod loss;
 
 pub use loss::{PpoBatch, PpoExtras, PpoMetrics, PpoTerms};
 
-use super::minibatches::Minibatches;
-use super::{
-    ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings, ActorCriticShape, AdamSettings,
-    AgentSettings, AnyAgent, Learn, Networks, Normalized, RolloutShape, Task,
-};
 use crate::Number;
+use crate::agents::{ActorCriticAgent, ActorCriticSettings};
+use crate::learn::Minibatches;
+use crate::learn::{
+    ActorCriticOptimizer, AdamSettings, AgentSettings, AnyAgent, Learn, Normalized, RolloutShape,
+    Task,
+};
 use crate::losses::clipped_surrogate_pg_loss;
+use crate::net::{ActorCriticShape, Core, Networks};
 use crate::nn::Initializer;
 use crate::optim::Schedule;
 use podracer_dsl::prelude::*;
@@ -66,13 +68,9 @@ pub struct PpoSettingsOf<L> {
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub lstm: Option<usize>,
-    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
-    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub parameter_sharing: bool,
+    /// The memory of the networks, and the agents that share them.
+    #[serde(flatten)]
+    pub core: Core,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
@@ -100,8 +98,7 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
             entropy_cost: 0.01.into(),
             entropy_cost_end: None,
             value_cost: 0.5.into(),
-            lstm: None,
-            parameter_sharing: false,
+            core: Core::default(),
             networks: Networks::default(),
             exact_shuffle: false,
             normalize_observations: false,
@@ -117,7 +114,8 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
 /// ```
 /// use podracer_dsl::prelude::*;
 /// use podracer_rl::Number;
-/// use podracer_rl::agents::{AgentSettings, PpoSettingsOf, Surrogate};
+/// use podracer_rl::learn::AgentSettings;
+/// use podracer_rl::agents::{PpoSettingsOf, Surrogate};
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
 ///
@@ -164,10 +162,7 @@ impl<L: Surrogate> ActorCriticSettings for PpoSettingsOf<L> {
     }
 
     fn shape(&self) -> ActorCriticShape {
-        ActorCriticShape {
-            parameter_sharing: self.parameter_sharing,
-            ..self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
-        }
+        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.core, false)
     }
 }
 
@@ -177,7 +172,7 @@ impl<L: Surrogate> AgentSettings for PpoSettingsOf<L> {
     }
 
     fn check_rollout(&self, rollout: RolloutShape, _: usize) -> Result<(), String> {
-        self.drawn().check(rollout, self.lstm)
+        self.drawn().check(rollout, self.core.lstm)
     }
 }
 
@@ -216,7 +211,7 @@ impl<L> PpoSettingsOf<L> {
 
     /// The minibatches of an iteration.
     fn drawn(&self) -> Minibatches {
-        let &PpoSettingsOf { epochs, minibatches, exact_shuffle, lstm, .. } = self;
-        Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: lstm.is_some() }
+        let &PpoSettingsOf { epochs, minibatches, exact_shuffle, core, .. } = self;
+        Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: core.lstm.is_some() }
     }
 }

@@ -2,9 +2,7 @@
 
 use super::R2d2Settings;
 use super::network::RecurrentQ;
-use crate::agents::Input;
-use crate::agents::frames::{FrameMemory, stack_window};
-use crate::agents::steps::{of_legal, weighted};
+use crate::learn::{FrameMemory, Input, of_legal, stack_window, weighted};
 use crate::losses::transformed_n_step_q_learning;
 use crate::nn::LstmState;
 use podracer_dsl::prelude::*;

@@ -15,15 +15,16 @@ mod network;
 pub use loss::{R2d2Start, R2d2Step, R2d2Terms};
 pub use network::RecurrentQ;
 
-use super::frames::{FrameMemory, no_frames, stack_frame, stacked_space};
-use super::settings::clipped;
-use super::{
-    Act, ActorCriticOptimizer, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay,
-    Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, RolloutShape, Task, View, Window,
-    Windows, epsilon_greedy, epsilon_ladder,
-};
 use crate::Number;
 use crate::counter::next_of_period;
+use crate::learn::clipped;
+use crate::learn::{
+    Act, ActorCriticOptimizer, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay,
+    Mode, Optimized, ReplaySettings, Replayed, Rollout, RolloutShape, Task, View, Window, Windows,
+    epsilon_greedy, epsilon_ladder,
+};
+use crate::learn::{FrameMemory, no_frames, stack_frame, stacked_space};
+use crate::net::Networks;
 use crate::nn::{Activation, ConvNet, LstmState};
 use crate::optim::{Optimizer, adam, periodic_update};
 use crate::returns::TxPair;

@@ -1,7 +1,7 @@
 //! R2D2's network of action values.
 
-use crate::agents::last_action;
-use crate::agents::{Input, Networks, TorsoNet};
+use crate::learn::Input;
+use crate::net::{Networks, TorsoNet, last_action};
 use crate::nn::{DuelingHead, Initializer, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;

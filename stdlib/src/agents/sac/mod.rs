@@ -8,14 +8,15 @@ mod settings;
 
 pub use settings::SacSettings;
 
-use super::off_policy::{Batch, uniform};
-use super::steps::of_legal;
-use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, OffPolicySettings, Optimized,
-    Rollout, Step, TorsoMlp, Transition, UnitBox, View, Window, Windows, scan_mean,
-};
+use crate::agents::off_policy::{Batch, uniform};
+use crate::agents::{OffPolicySettings, TorsoMlp, UnitBox};
 use crate::counter::next_of_period;
 use crate::distributions::{Categorical, Distribution, TanhNormal};
+use crate::learn::of_legal;
+use crate::learn::{
+    Act, Agent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, Optimized, Rollout, Step,
+    Transition, View, Window, Windows, scan_mean,
+};
 use crate::losses::{
     discrete_soft_actor_loss, discrete_soft_q_learning, pick, soft_actor_loss, soft_q_learning,
     temperature_loss,

@@ -2,7 +2,8 @@
 
 use super::{Sac, SacActions, SacOptimizer, SacOptimizers};
 use crate::Number;
-use crate::agents::{AgentSettings, AnyAgent, OffPolicySettings, RolloutShape, Task};
+use crate::agents::OffPolicySettings;
+use crate::learn::{AgentSettings, AnyAgent, RolloutShape, Task};
 use crate::optim::{adam, flatten};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

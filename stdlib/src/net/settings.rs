@@ -1,85 +1,10 @@
-//! Settings of agents: the structs that an experiment's `[agent]` table becomes.
+//! Settings of networks: the fields of an experiment's `[agent]` table that choose them.
 
-use super::{ActorCriticShape, AnyAgent, RolloutShape};
-use crate::Number;
+use super::ActorCriticShape;
 use crate::nn::{Activation, ConvNet, Initializer, ResidualNet};
-use crate::optim::{
-    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, chain, clip_by_global_norm, flatten,
-};
-use podracer_envs::{AnyEnvironment, Space};
+use podracer_envs::Space;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-/// The task that an agent is made for: spaces, and the length of the run.
-#[derive(Clone)]
-pub struct Task {
-    /// The environment's observations.
-    pub observation: Space,
-    /// The environment's actions.
-    pub action: Space,
-    /// Iterations of the run: what schedules count to.
-    pub iterations: usize,
-    /// The environment itself, for agents that search with it; `None` where it steps on the host.
-    pub model: Option<AnyEnvironment>,
-}
-
-impl Task {
-    /// Checks that an i32, as optimizers and schedules have it, counts all gradient steps of the run.
-    ///
-    /// # Errors
-    /// More gradient steps, as a sentence that names the setting.
-    pub fn check_gradient_steps(&self, per_iteration: usize) -> Result<(), String> {
-        let most = i32::MAX as usize;
-        match self.iterations.checked_mul(per_iteration) {
-            Some(steps) if steps <= most => Ok(()),
-            _ => Err(format!(
-                "train.steps makes {} iterations of {per_iteration} gradient steps each: a run counts at most {most} gradient steps, which are {} iterations",
-                self.iterations,
-                most / per_iteration.max(1)
-            )),
-        }
-    }
-}
-
-/// The settings of an agent: one struct whose fields, with their documentation, defaults and ranges, are what an experiment
-/// may set. Everything that reads settings (files, `--set`, checks, `podracer describe`, resumed runs) reads this struct.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the settings of an agent",
-    note = "derive `Clone, Default, Serialize, Deserialize, JsonSchema` for the struct, and implement `AgentSettings`"
-)]
-pub trait AgentSettings:
-    Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
-{
-    /// True for an agent that searches a tree. On a CPU its program is compiled for the many small loops of that.
-    const SEARCHES: bool = false;
-
-    /// The agent for a task.
-    ///
-    /// # Errors
-    /// Settings that do not fit the task, or each other, as a sentence that names them.
-    fn agent(&self, task: &Task) -> Result<AnyAgent, String>;
-
-    /// Checks that the agent can learn from the rollouts of `devices` devices, each of the shape `rollout`.
-    ///
-    /// # Errors
-    /// Numbers that do not divide, and a replay that is too small for the lanes, as a sentence that names the settings.
-    fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
-        let _ = (rollout, devices);
-        Ok(())
-    }
-}
-
-/// An optimizer of gradients of a bounded norm, with all parameters as one vector.
-pub type Clipped<O> = Flatten<Chain<ClipByGlobalNorm, O>>;
-
-/// Adam on gradients of a bounded norm, with all parameters as one vector.
-pub type ActorCriticOptimizer = Clipped<Adam>;
-
-/// The optimizer behind gradients that are scaled down to this global norm.
-pub(super) fn clipped<O: Optimizer>(max_gradient_norm: Number, optimizer: O) -> Clipped<O> {
-    flatten(chain(clip_by_global_norm(max_gradient_norm), optimizer))
-}
 
 /// Kinds of torso: the network from observations to the features that policy and value share.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -92,6 +17,19 @@ pub enum Torso {
     Conv,
     /// Sections of residual blocks, for images.
     Residual,
+}
+
+/// The memory of an actor-critic, and the agents that share it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Core {
+    /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub lstm: Option<usize>,
+    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
+    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parameter_sharing: bool,
 }
 
 /// The networks of an agent.
@@ -138,21 +76,10 @@ impl Default for Networks {
 }
 
 impl Networks {
-    /// The shape of an actor-critic; `lstm` units of a core, or no core.
+    /// The shape of an actor-critic with these networks.
     #[must_use]
-    pub fn shape(
-        &self,
-        weights: Initializer,
-        lstm: Option<usize>,
-        feedback: bool,
-    ) -> ActorCriticShape {
-        ActorCriticShape {
-            networks: self.clone(),
-            weights,
-            lstm,
-            feedback,
-            parameter_sharing: false,
-        }
+    pub fn shape(&self, weights: Initializer, core: Core, feedback: bool) -> ActorCriticShape {
+        ActorCriticShape { networks: self.clone(), weights, core, feedback }
     }
 
     /// Checks that the torso can see such observations.
@@ -167,7 +94,7 @@ impl Networks {
     }
 
     /// [`Networks::check`] with errors that name no setting.
-    pub(super) fn fit(&self, observation: &Space) -> Result<(), String> {
+    pub(crate) fn fit(&self, observation: &Space) -> Result<(), String> {
         if self.torso == Torso::None {
             return Ok(());
         }

@@ -38,7 +38,7 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
     /// Inputs that the agent would have acted on after each step if no episode had ended, `[T, N, ..]`: the input to bootstrap
     /// from where an episode was cut off. `None` where the environment never truncates.
     #[track_caller]
-    pub(super) fn inputs_after(&self) -> Option<Input> {
+    pub(crate) fn inputs_after(&self) -> Option<Input> {
         self.next_observation.map(|observation| Input {
             observation,
             // No policy is asked there, only values.
@@ -51,7 +51,7 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
 
     /// The number of this device's steps that count: those that were not skipped. f32 `[]`
     #[track_caller]
-    pub(super) fn steps_that_count(&self) -> Tensor {
+    pub(crate) fn steps_that_count(&self) -> Tensor {
         match self.skipped {
             Some(skipped) => (!skipped).astype(F32).sum(),
             None => full([], self.reward.elements() as f64),
@@ -71,7 +71,7 @@ pub fn step_weights(count: Tensor, axes: &Axes) -> Tensor {
 /// Values of actions, or their logits, `[.., A]`, with -inf for those that are not `legal` (bool of the same shape; `None` if
 /// all are).
 #[track_caller]
-pub(super) fn of_legal(values: Tensor, legal: Option<Tensor>) -> Tensor {
+pub(crate) fn of_legal(values: Tensor, legal: Option<Tensor>) -> Tensor {
     match legal {
         Some(legal) => select(legal, values, f64::NEG_INFINITY),
         None => values,

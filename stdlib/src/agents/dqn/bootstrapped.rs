@@ -5,15 +5,15 @@
 //! added that was drawn at random and never learns, its prior. A lane draws one of them at the start of an episode and follows it
 //! to the end, so that it goes on exploring in one direction for many steps, where random actions turn back at once.
 
-use super::dqn_loss::Use;
-use super::steps::of_legal;
-use super::{
-    Act, AdamSettings, Agent, AgentSettings, AnyAgent, Cx, Dqn, DqnLoss, DqnMemory, DqnMetrics,
-    DqnSettings, DqnState, DqnValues, Exploration, Exploring, Input, LaneId, LearnFromReplay, Mode,
-    Networks, QNetwork, ReplaySettings, Replayed, Rollout, RolloutShape, Step, Task, View, Window,
-    Windows, stack_frame,
-};
+use super::loss::Use;
+use super::{Dqn, DqnLoss, DqnMemory, DqnMetrics, DqnSettings, DqnState, DqnValues};
 use crate::Number;
+use crate::learn::{
+    Act, AdamSettings, Agent, AgentSettings, AnyAgent, Cx, Exploration, Exploring, Input, LaneId,
+    LearnFromReplay, Mode, ReplaySettings, Replayed, Rollout, RolloutShape, Step, Task, View,
+    Window, Windows, of_legal, stack_frame,
+};
+use crate::net::{Networks, QNetwork};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The actor-critic network that the agents share: a torso, a recurrent core, a policy and a value.
 
-use super::steps::of_legal;
-use super::{Input, Mode, Networks, TorsoNet, last_action};
+use super::{Core, Networks, TorsoNet, last_action};
 use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
+use crate::learn::{Input, Mode, of_legal};
 use crate::nn::{Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_dsl::{fail, helper};
@@ -45,12 +45,10 @@ pub struct ActorCriticShape {
     pub networks: Networks,
     /// Initializer of the torso's weights.
     pub weights: Initializer,
-    /// Units of the recurrent core after the torso; `None` for a network that remembers nothing.
-    pub lstm: Option<usize>,
+    /// The recurrent core after the torso, and the agents that share the network.
+    pub core: Core,
     /// True if the core sees the last action (one-hot if discrete, each element if multi-discrete) and the last reward, clipped to [-1, 1].
     pub feedback: bool,
-    /// True if the agents of an environment share the network: each decides about one element of the action by one row of the observation.
-    pub parameter_sharing: bool,
 }
 
 impl ActorCriticShape {
@@ -69,10 +67,10 @@ impl ActorCriticShape {
         observation: &Space,
         action: &Space,
     ) -> Result<(Space, Space, Option<usize>), String> {
-        if !self.parameter_sharing {
+        if !self.core.parameter_sharing {
             return Ok((observation.clone(), action.clone(), None));
         }
-        if self.lstm.is_some() {
+        if self.core.lstm.is_some() {
             return Err("agent.parameter_sharing: agents that share a network have no memory: leave agent.lstm out".to_owned());
         }
         let shape = observation.shape();
@@ -101,7 +99,7 @@ impl ActorCritic {
         action: &Space,
         shape: &ActorCriticShape,
     ) -> ActorCritic {
-        let ActorCriticShape { networks, weights, lstm, feedback, .. } = shape;
+        let ActorCriticShape { networks, weights, core: Core { lstm, .. }, feedback } = shape;
         let of_one = shape.of_one_agent(observation, action);
         let (observation, one_action, agents) = of_one.unwrap_or_else(|message| {
             let _ = fail("ActorCritic::init", message, &[], observation.ty());

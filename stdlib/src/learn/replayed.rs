@@ -4,10 +4,9 @@
 //! [`ReplaySettings::replay_ratio`]: where an iteration is owed a part of a step, the parts add up over iterations. Nothing is
 //! learnt until the replay has [`ReplaySettings::minimum`] steps, and what was owed until then is not made up for.
 
-use super::agent::acts_as_its_agent;
 use super::{
-    Act, Agent, AnyHostReplay, Axes, Cx, Input, LaneId, Learn, Mode, ReplaySettings, Rollout,
-    RolloutShape, Task, View, Window,
+    Agent, AnyHostReplay, Axes, Cx, Input, Learn, ReplaySettings, Rollout, RolloutShape, Task,
+    Window, Wrapper,
 };
 use crate::ravel::{ravel, unravel};
 use crate::replay::{Replay, Sample, Stored, StoredPriorities};
@@ -341,7 +340,23 @@ impl<M: Tree> ReplayedMetrics<M> {
     }
 }
 
-acts_as_its_agent!(Replayed);
+impl<A: LearnFromReplay> Wrapper for Replayed<A> {
+    type Inner = A;
+    type Observation = A::Observation;
+    type Params = A::Params;
+
+    fn inner(&self) -> &A {
+        &self.agent
+    }
+
+    fn inner_params<'a>(&self, params: &'a A::Params) -> &'a A::Params {
+        params
+    }
+
+    fn inner_input(&self, _: &A::Params, input: Input<A::Observation>) -> Input<A::Observation> {
+        input
+    }
+}
 
 impl<A: LearnFromReplay> Learn for Replayed<A> {
     type State = ReplayedState<A::State>;

@@ -1,16 +1,26 @@
 //! Optimizers of agents as settings: [`AdamSettings`], and [`OptimizerSettings`] for agents that may have RMSProp or Adam.
 
-use super::settings::clipped;
-use super::{ActorCriticOptimizer, Clipped};
 use crate::Number;
 use crate::optim::{
-    Adam, AdamState, Optimizer, RmsProp, RmsPropState, Schedule, Sgd, SgdState, adam, rmsprop, sgd,
+    Adam, AdamState, Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp, RmsPropState, Schedule,
+    Sgd, SgdState, adam, chain, clip_by_global_norm, flatten, rmsprop, sgd,
 };
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
+
+/// An optimizer of gradients of a bounded norm, with all parameters as one vector.
+pub type Clipped<O> = Flatten<Chain<ClipByGlobalNorm, O>>;
+
+/// Adam on gradients of a bounded norm, with all parameters as one vector.
+pub type ActorCriticOptimizer = Clipped<Adam>;
+
+/// The optimizer behind gradients that are scaled down to this global norm.
+pub(crate) fn clipped<O: Optimizer>(max_gradient_norm: Number, optimizer: O) -> Clipped<O> {
+    flatten(chain(clip_by_global_norm(max_gradient_norm), optimizer))
+}
 
 /// Settings that describe an optimizer, whose learning rate may fall over a run.
 pub trait DescribesOptimizer {
@@ -99,7 +109,7 @@ impl DescribesOptimizer for AdamSettings {
     }
 }
 
-/// Optimizers of agents whose settings name one, such as [`Impala`](super::Impala) and [`A2c`](super::A2c).
+/// Optimizers of agents whose settings name one, such as [`Impala`](crate::agents::Impala) and [`A2c`](crate::agents::A2c).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {

@@ -2,19 +2,30 @@
 //! Hessel et al., "Rainbow: Combining Improvements in Deep Reinforcement Learning", 2018, put together. Each is a setting:
 //!
 //! - double Q-learning (van Hasselt et al. 2016), dueling networks (Wang et al. 2016), returns of several steps (Sutton 1988),
-//!   priorities (Schaul et al. 2016, [`ReplaySettings`](super::ReplaySettings)),
+//!   priorities (Schaul et al. 2016, [`ReplaySettings`](crate::learn::ReplaySettings)),
 //! - distributions of returns: C51 (Bellemare et al. 2017) or quantiles (Dabney et al. 2018),
 //! - noisy layers (Fortunato et al. 2018). In acting every lane draws its noise anew in every step. A gradient step draws
 //!   three for its whole batch, those of the online network, of the target network and of the online network that chooses
 //!   the next action, as section 3.1 there: then a batch is one product with one matrix of weights.
 
-use super::{
-    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, DqnExploration, DqnLoss, DqnSettings,
-    Exploring, FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized, QNetwork, Rollout,
-    Step, Task, View, Window, Windows, epsilon_greedy, epsilon_ladder, no_frames, stack_frame,
-    stacked_space,
+mod bootstrapped;
+mod loss;
+mod settings;
+
+pub use bootstrapped::{
+    BootstrappedDqn, BootstrappedMemory, BootstrappedSettings, BootstrappedState, BootstrappedStep,
+    PriorNetwork,
 };
+pub use loss::DqnLoss;
+pub use settings::{DqnExploration, DqnSettings, DqnValues};
+
 use crate::counter::{next_count, next_of_period};
+use crate::learn::{
+    Act, ActorCriticOptimizer, Agent, Cx, DescribesOptimizer, Exploring, FrameMemory, Input,
+    LaneId, LearnFromReplay, Mode, Optimized, Rollout, Step, Task, View, Window, Windows,
+    epsilon_greedy, epsilon_ladder, no_frames, stack_frame, stacked_space,
+};
+use crate::net::QNetwork;
 use crate::optim::{Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -28,7 +39,7 @@ pub struct Dqn {
     pub actions: usize,
     /// Iterations of the run, to which schedules count.
     pub iterations: usize,
-    /// Settings of the agent. Those of the replay are [`Replayed`](super::Replayed)'s.
+    /// Settings of the agent. Those of the replay are [`Replayed`](crate::learn::Replayed)'s.
     pub settings: DqnSettings,
 }
 

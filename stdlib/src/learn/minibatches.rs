@@ -6,7 +6,7 @@ use podracer_dsl::prelude::*;
 
 /// Passes over a rollout in minibatches, which are drawn anew for each pass.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Minibatches {
+pub(crate) struct Minibatches {
     /// Passes over the rollout.
     pub epochs: usize,
     /// Minibatches of each pass.
@@ -70,7 +70,7 @@ impl Minibatches {
 
 /// The tensor with its first two axes as one.
 #[track_caller]
-pub(super) fn merged(x: Tensor) -> Tensor {
+pub(crate) fn merged(x: Tensor) -> Tensor {
     let shape = x.shape();
     x.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
 }

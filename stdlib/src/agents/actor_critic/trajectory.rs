@@ -1,8 +1,9 @@
 //! An actor-critic along the rollout of one lane, as acting went: what the agents need that take one gradient step from whole
-//! trajectories, such as [`Impala`](super::Impala) and [`A2c`](super::A2c).
+//! trajectories, such as [`Impala`](crate::agents::Impala) and [`A2c`](crate::agents::A2c).
 
-use super::{ActorCritic, Input, Memory, RolloutOf};
 use crate::Number;
+use crate::learn::{Input, RolloutOf};
+use crate::net::{ActorCritic, Memory};
 use podracer_dsl::prelude::*;
 
 /// The steps of one lane's rollout, `[T, ..]`, with features in place of inputs.

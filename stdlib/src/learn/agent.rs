@@ -73,14 +73,14 @@ pub struct View {
 impl View {
     /// The view of an agent that values actions, f32 `[A]`: the state's value is that of the best legal one.
     #[track_caller]
-    pub(super) fn of_action_values(values: Tensor, legal: Option<Tensor>) -> View {
+    pub(crate) fn of_action_values(values: Tensor, legal: Option<Tensor>) -> View {
         let value = of_legal(values, legal).max();
         View { value: Some(value), action_values: Some(values), ..View::default() }
     }
 
     /// The view of an agent that has a policy alone, by its logits, f32 `[A]`.
     #[track_caller]
-    pub(super) fn of_logits(logits: Tensor, legal: Option<Tensor>) -> View {
+    pub(crate) fn of_logits(logits: Tensor, legal: Option<Tensor>) -> View {
         let policy = Categorical::new(of_legal(logits, legal));
         View { probabilities: Some(policy.probs()), ..View::default() }
     }
@@ -127,46 +127,3 @@ pub trait Agent: Clone + 'static {
         View::default()
     }
 }
-
-/// Makes a wrapper `W<A>` of an agent that learns from a replay act as its field `agent` does.
-macro_rules! acts_as_its_agent {
-    ($wrapper:ident) => {
-        impl<A: LearnFromReplay> Agent for $wrapper<A> {
-            type Observation = A::Observation;
-            type Params = A::Params;
-            type Memory = A::Memory;
-            type Extras = A::Extras;
-
-            fn init_memory(&self, lane: LaneId) -> A::Memory {
-                self.agent.init_memory(lane)
-            }
-
-            fn begin_episode(&self, memory: A::Memory) -> A::Memory {
-                self.agent.begin_episode(memory)
-            }
-
-            fn act(
-                &self,
-                params: &A::Params,
-                memory: A::Memory,
-                input: Input<A::Observation>,
-                mode: Mode,
-                key: Key,
-            ) -> Act<A::Memory, A::Extras> {
-                self.agent.act(params, memory, input, mode, key)
-            }
-
-            fn view(
-                &self,
-                params: &A::Params,
-                memory: A::Memory,
-                input: Input<A::Observation>,
-                mode: Mode,
-                key: Key,
-            ) -> View {
-                self.agent.view(params, memory, input, mode, key)
-            }
-        }
-    };
-}
-pub(super) use acts_as_its_agent;

@@ -1,17 +1,22 @@
 //! The struct of all actor-critics: spaces, one optimizer, settings, and how an agent is made of them. How it acts and learns is
-//! in `learn_actor_critic.rs`.
+//! in `learn.rs`.
 
-use super::{
-    ActorCritic, ActorCriticShape, AgentSettings, DescribesOptimizer, Memory, Optimized, Task,
-};
+mod learn;
+mod trajectory;
+
+pub use learn::{Acted, ActorCriticLoss, ActorCriticRollout, ActorCriticState, LearnActorCritic};
+pub use trajectory::{Evaluated, LaneSteps, of_each_lane};
+
+use crate::learn::{AgentSettings, DescribesOptimizer, Optimized, Task};
+use crate::net::{ActorCritic, ActorCriticShape, Memory};
 use crate::nn::LstmState;
 use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// An agent with the networks of an [`ActorCritic`], all of whose parameters one optimizer moves: [`A2c`](super::A2c),
-/// [`Ppo`](super::Ppo), [`Impala`](super::Impala), [`OnlineActorCritic`](super::OnlineActorCritic), or one of your own. It learns if its
-/// settings implement [`ActorCriticLoss`](super::ActorCriticLoss) or [`LearnActorCritic`](super::LearnActorCritic).
+/// An agent with the networks of an [`ActorCritic`], all of whose parameters one optimizer moves: [`A2c`](crate::agents::A2c),
+/// [`Ppo`](crate::agents::Ppo), [`Impala`](crate::agents::Impala), [`OnlineActorCritic`](crate::agents::OnlineActorCritic), or one of your own. It learns if its
+/// settings implement [`ActorCriticLoss`](crate::agents::ActorCriticLoss) or [`LearnActorCritic`](crate::agents::LearnActorCritic).
 #[derive(Clone, Debug)]
 pub struct ActorCriticAgent<S, O> {
     /// Space of the observations.
@@ -23,13 +28,13 @@ pub struct ActorCriticAgent<S, O> {
     /// Iterations of the run, which the schedules of the settings count to; `None` for an agent whose settings stay as they are.
     pub iterations: Option<usize>,
     /// Settings of the agent. Those of the optimizer and of normalisation are not read here: [`AgentSettings::agent`] makes
-    /// the optimizer from them, and puts [`Normalized`](super::Normalized) around the agent.
+    /// the optimizer from them, and puts [`Normalized`](crate::learn::Normalized) around the agent.
     pub settings: S,
 }
 
 /// Settings of an [`ActorCriticAgent`].
 pub trait ActorCriticSettings: AgentSettings {
-    /// Settings of the optimizer, such as [`AdamSettings`](super::AdamSettings).
+    /// Settings of the optimizer, such as [`AdamSettings`](crate::learn::AdamSettings).
     type Optimizer: DescribesOptimizer;
 
     /// The settings of the optimizer.
@@ -105,6 +110,6 @@ impl<S: ActorCriticSettings, O: Optimizer> ActorCriticAgent<S, O> {
     /// The core's memory at the start of an episode; `None` without a core.
     #[track_caller]
     pub(super) fn no_memory(&self) -> Memory {
-        self.settings.shape().lstm.map(LstmState::zeros)
+        self.settings.shape().core.lstm.map(LstmState::zeros)
     }
 }

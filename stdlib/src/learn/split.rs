@@ -2,11 +2,7 @@
 //! (Hessel et al., "Podracer architectures for scalable Reinforcement Learning", 2021), so that many lanes can act at once without
 //! a larger batch to learn from.
 
-use super::agent::acts_as_its_agent;
-use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, LearnFromReplay, Mode, Rollout, View, Windows,
-    scan_mean,
-};
+use super::{Axes, Cx, Input, Learn, LearnFromReplay, Rollout, Windows, Wrapper, scan_mean};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
@@ -25,7 +21,7 @@ impl<A> Split<A> {
     ///
     /// # Errors
     /// Numbers that do not divide, as a sentence that names the setting.
-    pub(super) fn check(lanes: usize, gradient_steps: usize) -> Result<(), String> {
+    pub(crate) fn check(lanes: usize, gradient_steps: usize) -> Result<(), String> {
         if lanes.is_multiple_of(gradient_steps) {
             return Ok(());
         }
@@ -76,7 +72,23 @@ impl<A: LearnFromReplay> Split<A> {
     }
 }
 
-acts_as_its_agent!(Split);
+impl<A: LearnFromReplay> Wrapper for Split<A> {
+    type Inner = A;
+    type Observation = A::Observation;
+    type Params = A::Params;
+
+    fn inner(&self) -> &A {
+        &self.agent
+    }
+
+    fn inner_params<'a>(&self, params: &'a A::Params) -> &'a A::Params {
+        params
+    }
+
+    fn inner_input(&self, _: &A::Params, input: Input<A::Observation>) -> Input<A::Observation> {
+        input
+    }
+}
 
 impl<A: LearnFromReplay> Learn for Split<A> {
     type State = A::State;

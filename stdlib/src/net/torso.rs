@@ -1,6 +1,7 @@
 //! What networks see: the features of observations, and of the last action and reward.
 
-use super::{Input, Networks, Torso};
+use super::{Networks, Torso};
+use crate::learn::Input;
 use crate::nn::{ConvNet, Initializer, ResidualNet};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
@@ -76,7 +77,7 @@ impl TorsoNet {
 
 /// An observation whose pixels, u8, are scaled to at most 1; another one as it is.
 #[track_caller]
-pub(super) fn scaled(observation: Tensor) -> Tensor {
+pub(crate) fn scaled(observation: Tensor) -> Tensor {
     match observation.dtype() {
         U8 => observation.astype(F32) / 255.0,
         _ => observation,

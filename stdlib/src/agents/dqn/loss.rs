@@ -1,12 +1,12 @@
 //! What [`Dqn`] learns from windows of its replay.
 
-use super::steps::of_legal;
-use super::{
-    ActionValues, Dqn, DqnSettings, QNetwork, RewardClipping, Step, Transition, Window, Windows,
-};
+use super::{Dqn, DqnSettings};
+use crate::agents::RewardClipping;
+use crate::learn::{Step, Transition, Window, Windows, of_legal};
 use crate::losses::{
     categorical_double_q_learning, double_q_learning, huber_loss, l2_loss, quantile_q_learning,
 };
+use crate::net::{ActionValues, QNetwork};
 use crate::replay::stack_frames;
 use podracer_dsl::prelude::*;
 

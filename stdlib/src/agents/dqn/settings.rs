@@ -1,10 +1,13 @@
-//! The settings of [`Dqn`](super::Dqn), and the agent that they make.
+//! The settings of [`Dqn`](crate::agents::Dqn), and the agent that they make.
 
-use super::{
-    ActionValues, AdamSettings, AgentSettings, AnyAgent, Dqn, Exploration, Networks, QHeadShape,
-    ReplaySettings, Replayed, RewardClipping, RolloutShape, Task, Window, stacked_space,
-};
+use super::Dqn;
 use crate::Number;
+use crate::agents::RewardClipping;
+use crate::learn::{
+    AdamSettings, AgentSettings, AnyAgent, Exploration, ReplaySettings, Replayed, RolloutShape,
+    Task, Window, stacked_space,
+};
+use crate::net::{ActionValues, Networks, QHeadShape};
 use crate::nn::{Activation, ConvNet};
 use podracer_envs::Space;
 use schemars::JsonSchema;

@@ -1,9 +1,11 @@
 //! How actor-critics act and learn: an actor-critic is its loss, and what acting leaves for it.
 
-use super::{
-    Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, Agent, Axes, Cx, Input, Iterated,
-    LaneId, Learn, Memory, Mode, Optimized, Policy, Rollout, RolloutOf, Staleness, View, scan_mean,
+use super::{ActorCriticAgent, ActorCriticSettings};
+use crate::learn::{
+    Act, Agent, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Optimized, Rollout, RolloutOf,
+    Staleness, View, scan_mean,
 };
+use crate::net::{ActorCritic, Memory, Policy};
 use crate::optim::Optimizer;
 use podracer_dsl::prelude::*;
 
@@ -33,6 +35,8 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 /// use podracer_dsl::prelude::*;
 /// use podracer_envs::CartPole;
 /// use podracer_rl::agents::*;
+/// use podracer_rl::learn::*;
+/// use podracer_rl::net::*;
 /// use podracer_rl::anakin::AgentLoop;
 /// use podracer_rl::nn::Initializer;
 /// use podracer_envs::Environment;
@@ -65,7 +69,7 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 ///     }
 ///
 ///     fn shape(&self) -> ActorCriticShape {
-///         self.networks.shape(Initializer::lecun_normal(), None, false)
+///         self.networks.shape(Initializer::lecun_normal(), Core::default(), false)
 ///     }
 /// }
 ///

@@ -19,8 +19,8 @@
 
 use super::steps::weighted;
 use super::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape, Staleness,
-    View, step_weights,
+    Agent, Axes, Cx, Input, Learn, Rollout, RolloutOf, RolloutShape, Staleness, Wrapper,
+    step_weights,
 };
 use crate::Number;
 use podracer_dsl::prelude::*;
@@ -138,12 +138,6 @@ pub struct NormalizedStore<X: Tree> {
 }
 
 impl<A: Agent<Observation = Tensor>> Normalized<A> {
-    /// The input of one step with its observation `[S]` normalised.
-    #[track_caller]
-    fn seen(&self, moments: Option<Moments>, input: Input) -> Input {
-        input.map_observation(|seen| self.normal(moments, seen))
-    }
-
     /// The rollout with its observations normalised.
     #[track_caller]
     fn normalized(&self, moments: Option<Moments>, rollout: Rollout<A>) -> Rollout<A> {
@@ -163,42 +157,21 @@ impl<A: Agent<Observation = Tensor>> Normalized<A> {
     }
 }
 
-impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
+impl<A: Agent<Observation = Tensor>> Wrapper for Normalized<A> {
+    type Inner = A;
     type Observation = Tensor;
     type Params = NormalizedParams<A::Params>;
-    type Memory = A::Memory;
-    type Extras = A::Extras;
 
-    fn init_memory(&self, lane: LaneId) -> A::Memory {
-        self.agent.init_memory(lane)
+    fn inner(&self) -> &A {
+        &self.agent
     }
 
-    fn begin_episode(&self, memory: A::Memory) -> A::Memory {
-        self.agent.begin_episode(memory)
+    fn inner_params<'a>(&self, params: &'a Self::Params) -> &'a A::Params {
+        &params.nets
     }
 
-    fn act(
-        &self,
-        params: &Self::Params,
-        memory: A::Memory,
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> Act<A::Memory, A::Extras> {
-        let input = self.seen(params.observations, input);
-        self.agent.act(&params.nets, memory, input, mode, key)
-    }
-
-    fn view(
-        &self,
-        params: &Self::Params,
-        memory: A::Memory,
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> View {
-        let input = self.seen(params.observations, input);
-        self.agent.view(&params.nets, memory, input, mode, key)
+    fn inner_input(&self, params: &Self::Params, input: Input) -> Input {
+        input.map_observation(|seen| self.normal(params.observations, seen))
     }
 }
 

@@ -1,8 +1,6 @@
 //! Agents that see trees, where environments show the leaves as one vector.
 
-use super::{
-    Act, Agent, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf, Staleness, View,
-};
+use super::{Agent, Axes, Cx, Input, Iterated, Learn, Rollout, RolloutOf, Staleness, Wrapper};
 use podracer_dsl::prelude::*;
 use podracer_envs::wrappers::{flat_space, unflatten};
 use podracer_envs::{Space, Spaces, leaf_spaces};
@@ -51,50 +49,26 @@ impl<A: Agent> Unflatten<A> {
     }
 
     #[track_caller]
-    fn input(&self, input: Input) -> Input<A::Observation> {
-        input.map_observation(|flat| self.tree(flat, 0))
-    }
-
-    #[track_caller]
     fn rollout(&self, rollout: RolloutOf<Tensor, A::Memory, A::Extras>) -> Rollout<A> {
         rollout.map_observations(|flat, leading| self.tree(flat, leading))
     }
 }
 
-impl<A: Agent> Agent for Unflatten<A> {
+impl<A: Agent> Wrapper for Unflatten<A> {
+    type Inner = A;
     type Observation = Tensor;
     type Params = A::Params;
-    type Memory = A::Memory;
-    type Extras = A::Extras;
 
-    fn init_memory(&self, lane: LaneId) -> A::Memory {
-        self.agent.init_memory(lane)
+    fn inner(&self) -> &A {
+        &self.agent
     }
 
-    fn begin_episode(&self, memory: A::Memory) -> A::Memory {
-        self.agent.begin_episode(memory)
+    fn inner_params<'a>(&self, params: &'a A::Params) -> &'a A::Params {
+        params
     }
 
-    fn act(
-        &self,
-        params: &A::Params,
-        memory: A::Memory,
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> Act<A::Memory, A::Extras> {
-        self.agent.act(params, memory, self.input(input), mode, key)
-    }
-
-    fn view(
-        &self,
-        params: &A::Params,
-        memory: A::Memory,
-        input: Input,
-        mode: Mode,
-        key: Key,
-    ) -> View {
-        self.agent.view(params, memory, self.input(input), mode, key)
+    fn inner_input(&self, _: &A::Params, input: Input) -> Input<A::Observation> {
+        input.map_observation(|flat| self.tree(flat, 0))
     }
 }
 
