@@ -4,17 +4,10 @@ mod stepping;
 
 use anyhow::Result;
 use clap::Parser;
-use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
-use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-use podracer_envs::minigrid::{
-    Common, DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, View,
-};
-use podracer_envs::puzzles::{
-    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban,
-    TravellingSalesman,
-};
-use podracer_envs::{CartPole, Catch, Connector, CraftaxClassic};
-use serde_json::json;
+use podracer_envs::{AnyEnvironment, Environment, builtin_environments};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::support::{
     Figures, KIT, Peer, Table, Turns, bytes, compile_seconds, machine, number, open, say, si,
@@ -25,34 +18,32 @@ use stepping::{Shape, Stepping};
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 10.0;
 
-/// The environments that pgx and jumanji have.
-const BOARDS: [&str; 14] = [
-    "tic-tac-toe",
-    "connect-four",
-    "othello",
-    "2048",
-    "snake",
-    "connector",
-    "sliding-tiles",
-    "knapsack",
-    "maze",
-    "graph-coloring",
-    "minesweeper",
-    "rubiks-cube",
-    "travelling-salesman",
-    "sokoban",
-];
+/// A built-in environment, and the package with its rules.
+fn builtin(name: &str) -> Result<(AnyEnvironment, &'static str)> {
+    macro_rules! named {
+        ($($environment:ty, $name:literal $package:literal $licence:literal;)*) => {
+            match name {
+                $($name => Ok((as_the_peer::<$environment>($package)?, $package)),)*
+                _ => anyhow::bail!("no environment `{name}`: there are {}", [$($name),*].join(", ")),
+            }
+        };
+    }
+    builtin_environments!(named)
+}
 
-/// The levels of MiniGrid that navix has.
-const MINIGRID: [&str; 7] = [
-    "minigrid-empty",
-    "minigrid-four-rooms",
-    "minigrid-door-key",
-    "minigrid-key-corridor",
-    "minigrid-lava-gap",
-    "minigrid-dynamic-obstacles",
-    "minigrid-go-to-door",
-];
+/// An environment with the settings of the peer's: navix shows numbers, and its episodes have at most 100 steps.
+fn as_the_peer<E>(package: &str) -> Result<AnyEnvironment>
+where
+    E: Environment<Observation = podracer_dsl::Tensor> + Default + Serialize + DeserializeOwned,
+{
+    let mut settings = serde_json::to_value(E::default())?;
+    if package == "minigrid"
+        && let Value::Object(settings) = &mut settings
+    {
+        settings.extend([("view".into(), json!("symbolic")), ("time_limit".into(), json!(100))]);
+    }
+    Ok(AnyEnvironment::new(serde_json::from_value::<E>(settings)?))
+}
 
 /// Packages whose environments step beside ours.
 struct Others {
@@ -62,20 +53,29 @@ struct Others {
     script: &'static str,
 }
 
-/// The packages that have an environment.
-fn others(name: &str) -> Others {
-    if BOARDS.contains(&name) {
-        let requirements = "tests/golden/requirements-boards.txt";
-        Others { python: "golden-boards", requirements, script: "random_boards.py" }
-    } else if MINIGRID.contains(&name) {
-        let requirements = "benches/peer/requirements-minigrid.txt";
-        Others { python: "peer-minigrid", requirements, script: "random_minigrid.py" }
-    } else if name == "craftax-classic" {
-        let requirements = "tests/golden/requirements-craftax.txt";
-        Others { python: "golden-craftax", requirements, script: "random_craftax.py" }
-    } else {
-        let requirements = "benches/peer/requirements.txt";
-        Others { python: "peer", requirements, script: "random_stepping.py" }
+/// The peer of the environments with the rules of a package.
+fn others(package: &str) -> Others {
+    match package {
+        "pgx" | "jumanji" => Others {
+            python: "golden-boards",
+            requirements: "tests/golden/requirements-boards.txt",
+            script: "random_boards.py",
+        },
+        "minigrid" => Others {
+            python: "peer-minigrid",
+            requirements: "benches/peer/requirements-minigrid.txt",
+            script: "random_minigrid.py",
+        },
+        "craftax" => Others {
+            python: "golden-craftax",
+            requirements: "tests/golden/requirements-craftax.txt",
+            script: "random_craftax.py",
+        },
+        _ => Others {
+            python: "peer",
+            requirements: "benches/peer/requirements.txt",
+            script: "random_stepping.py",
+        },
     }
 }
 
@@ -88,7 +88,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, a level of MiniGrid, such as `minigrid-empty`, `craftax-classic`, or a board or puzzle: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`, `connector`, `sliding-tiles`, `knapsack`, `maze`, `graph-coloring`, `minesweeper`, `rubiks-cube`, `travelling-salesman`, `sokoban`.
+    /// Names of built-in environments: `cartpole`, `minatar-breakout`, `minigrid-empty`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -117,67 +117,15 @@ pub fn run(options: &Options) -> Result<()> {
         "mean return ours / peer",
     ]);
     for name in &options.envs {
+        let (environment, package) = builtin(name)?;
+        let others = others(package);
         for &environments in &options.environments {
-            let others = others(name);
             let peer = match options.turns.alone {
                 true => None,
                 false => Some(Peer::with(platform, others.python, others.requirements)?),
             };
             let shape = Shape { environments, steps: options.steps };
-            // The numbers that navix shows, and its limit of steps.
-            let common = Common { view: View::Symbolic, time_limit: Some(100) };
-            let ours = match name.as_str() {
-                "cartpole" => Stepping::compile(&client, CartPole::default(), shape)?,
-                "catch" => Stepping::compile(&client, Catch::default(), shape)?,
-                "asterix" => Stepping::compile(&client, Asterix::default(), shape)?,
-                "breakout" => Stepping::compile(&client, Breakout::default(), shape)?,
-                "freeway" => Stepping::compile(&client, Freeway::default(), shape)?,
-                "seaquest" => Stepping::compile(&client, Seaquest::default(), shape)?,
-                "space-invaders" => Stepping::compile(&client, SpaceInvaders::default(), shape)?,
-                "tic-tac-toe" => Stepping::compile(&client, TicTacToe::default(), shape)?,
-                "connect-four" => Stepping::compile(&client, ConnectFour::default(), shape)?,
-                "othello" => Stepping::compile(&client, Othello::default(), shape)?,
-                "2048" => Stepping::compile(&client, Game2048::default(), shape)?,
-                "connector" => Stepping::compile(&client, Connector::default(), shape)?,
-                "craftax-classic" => Stepping::compile(&client, CraftaxClassic::default(), shape)?,
-                "snake" => Stepping::compile(&client, Snake::default(), shape)?,
-                "sliding-tiles" => Stepping::compile(&client, SlidingTiles::default(), shape)?,
-                "maze" => Stepping::compile(&client, Maze::default(), shape)?,
-                "knapsack" => Stepping::compile(&client, Knapsack::default(), shape)?,
-                "graph-coloring" => Stepping::compile(&client, GraphColoring::default(), shape)?,
-                "minesweeper" => Stepping::compile(&client, Minesweeper::default(), shape)?,
-                "rubiks-cube" => Stepping::compile(&client, RubiksCube::default(), shape)?,
-                "sokoban" => Stepping::compile(&client, Sokoban::default(), shape)?,
-                "travelling-salesman" => {
-                    Stepping::compile(&client, TravellingSalesman::default(), shape)?
-                }
-                "minigrid-empty" => {
-                    Stepping::compile(&client, Empty { common, ..Empty::default() }, shape)?
-                }
-                "minigrid-four-rooms" => Stepping::compile(&client, FourRooms { common }, shape)?,
-                "minigrid-door-key" => {
-                    Stepping::compile(&client, DoorKey { common, ..DoorKey::default() }, shape)?
-                }
-                "minigrid-key-corridor" => {
-                    let level = KeyCorridor { common, ..KeyCorridor::default() };
-                    Stepping::compile(&client, level, shape)?
-                }
-                "minigrid-lava-gap" => {
-                    Stepping::compile(&client, LavaGap { common, ..LavaGap::default() }, shape)?
-                }
-                "minigrid-dynamic-obstacles" => {
-                    let level = DynamicObstacles { common, ..DynamicObstacles::default() };
-                    Stepping::compile(&client, level, shape)?
-                }
-                "minigrid-go-to-door" => {
-                    Stepping::compile(&client, GoToDoor { common, ..GoToDoor::default() }, shape)?
-                }
-                _ => anyhow::bail!(
-                    "no environment `{name}`: there are cartpole, catch, craftax-classic, asterix, breakout, freeway, seaquest, space-invaders, {}, {}",
-                    BOARDS.join(", "),
-                    MINIGRID.join(", ")
-                ),
-            };
+            let ours = Stepping::compile(&client, environment.clone(), shape)?;
             if options.turns.hlo {
                 eprintln!("{}", ours.hlo()?);
             }
@@ -204,7 +152,7 @@ pub fn run(options: &Options) -> Result<()> {
                 let line = peer.run(
                     others.script,
                     &[
-                        format!("--env={name}"),
+                        format!("--env={}", name.trim_start_matches("minatar-")),
                         format!("--num-envs={environments}"),
                         format!("--steps={steps}"),
                         format!("--repeats={}", options.turns.repeats),

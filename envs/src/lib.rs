@@ -31,6 +31,7 @@ pub mod acrobot;
 mod any;
 pub mod bandit;
 pub mod boards;
+mod builtin;
 pub mod cartpole;
 pub mod catch;
 mod cells;

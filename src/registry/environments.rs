@@ -1,28 +1,16 @@
-//! The built-in environments, one line each, and the registry's entry of an environment.
+//! The registry's entry of an environment, and the entries of the built-in environments.
 
 use anyhow::Result;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::boards::{
-    Against, ConnectFour, Game2048, OpponentOfAll, OpponentOfOthello, OpponentOfTicTacToe, Othello,
-    Snake, TicTacToe,
+    Against, ConnectFour, OpponentOfAll, OpponentOfOthello, OpponentOfTicTacToe, Othello, TicTacToe,
 };
 use podracer_envs::host::server::ServerSettings;
 use podracer_envs::host::{
     HostEnvironment, NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch,
 };
-use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-use podracer_envs::minigrid::{
-    DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom,
-    Unlock,
-};
-use podracer_envs::puzzles::{
-    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban,
-    TravellingSalesman,
-};
 use podracer_envs::{
-    Acrobot, AnyEnvironment, AnyTasks, CartPole, Catch, Connector, CraftaxClassic, DeepSea,
-    DelayedChains, DiscountingChain, Environment, GridTasks, GridWorld, MemoryChain, MountainCar,
-    MountainCarContinuous, Pendulum, SimpleBandit, Tasks, UmbrellaChain,
+    AnyEnvironment, AnyTasks, DelayedChains, Environment, GridTasks, Tasks, builtin_environments,
 };
 use podracer_rl::learn::AnyAgent;
 use podracer_runtime::{Client, Device};
@@ -40,87 +28,51 @@ use crate::settings::UsageError;
 
 /// Registers the built-in environments.
 pub(super) fn register(registry: &mut Registry) {
-    registry.add_environment(EnvironmentEntry::dsl::<Game2048>("2048"));
-    registry.add_environment(EnvironmentEntry::dsl::<Acrobot>("acrobot"));
-    registry.add_environment(EnvironmentEntry::dsl::<SimpleBandit>("bandit"));
-    registry.add_environment(EnvironmentEntry::dsl::<CartPole>("cartpole").map(|cartpole| {
-        // Plain Rust is faster on the host than the compiled program.
-        EnvironmentEntry { batches: native::<NativeCartPole>, ..cartpole }
-    }));
-    registry.add_environment(EnvironmentEntry::dsl::<Catch>("catch"));
-    registry.add_environment(EnvironmentEntry::dsl::<ConnectFour>("connect-four").map(|game| {
-        let evaluation: Evaluation =
-            |_, agent, client, state| CONNECT_FOUR.measure(agent, &state.to_host()?, (client, 0));
-        let opponents = Some(CONNECT_FOUR);
-        EnvironmentEntry { evaluation: Some(evaluation), opponents, ..game }
-    }));
+    macro_rules! register {
+        ($($environment:ty, $name:literal $package:literal $licence:literal;)*) => {
+            $(registry.add_environment(EnvironmentEntry::dsl::<$environment>($name));)*
+        };
+    }
+    builtin_environments!(register);
     registry.add_environment(EnvironmentEntry::dsl::<Against<ConnectFour, OpponentOfAll>>(
         "connect-four-against",
     ));
-    registry.add_environment(EnvironmentEntry::dsl::<Connector>("connector"));
-    registry.add_environment(EnvironmentEntry::dsl::<CraftaxClassic>("craftax-classic"));
-    registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
-    registry.add_environment(EnvironmentEntry::tasks::<GridTasks>("grid-tasks"));
-    registry.add_environment(EnvironmentEntry::tasks::<DelayedChains>("delayed-chains"));
-    registry.add_environment(EnvironmentEntry::dsl::<DiscountingChain>("discounting-chain"));
-    registry.add_environment(EnvironmentEntry::dsl::<GraphColoring>("graph-coloring"));
-    registry.add_environment(EnvironmentEntry::dsl::<GridWorld>("gridworld").map(|grid| {
-        let evaluation: Evaluation = |table, agent, client, state| {
-            let grid = parse(table, "environment").map_err(UsageError::new)?;
-            shortest_paths(agent, &grid, client, state)
-        };
-        EnvironmentEntry { evaluation: Some(evaluation), ..grid }
-    }));
-    registry.add_environment(EnvironmentEntry::dsl::<Knapsack>("knapsack"));
-    registry.add_environment(EnvironmentEntry::dsl::<MemoryChain>("memory-chain"));
-    registry.add_environment(EnvironmentEntry::dsl::<Asterix>("minatar-asterix"));
-    registry.add_environment(EnvironmentEntry::dsl::<Breakout>("minatar-breakout"));
-    registry.add_environment(EnvironmentEntry::dsl::<Freeway>("minatar-freeway"));
-    registry.add_environment(EnvironmentEntry::dsl::<Seaquest>("minatar-seaquest"));
-    registry.add_environment(EnvironmentEntry::dsl::<SpaceInvaders>("minatar-space-invaders"));
-    registry.add_environment(EnvironmentEntry::dsl::<DoorKey>("minigrid-door-key"));
-    registry
-        .add_environment(EnvironmentEntry::dsl::<DynamicObstacles>("minigrid-dynamic-obstacles"));
-    registry.add_environment(EnvironmentEntry::dsl::<Empty>("minigrid-empty"));
-    registry.add_environment(EnvironmentEntry::dsl::<FourRooms>("minigrid-four-rooms"));
-    registry.add_environment(EnvironmentEntry::dsl::<GoToDoor>("minigrid-go-to-door"));
-    registry.add_environment(EnvironmentEntry::dsl::<KeyCorridor>("minigrid-key-corridor"));
-    registry.add_environment(EnvironmentEntry::dsl::<LavaGap>("minigrid-lava-gap"));
-    registry.add_environment(EnvironmentEntry::dsl::<Memory>("minigrid-memory"));
-    registry.add_environment(EnvironmentEntry::dsl::<MultiRoom>("minigrid-multi-room"));
-    registry.add_environment(EnvironmentEntry::dsl::<Unlock>("minigrid-unlock"));
-    registry.add_environment(EnvironmentEntry::dsl::<MountainCar>("mountain-car"));
-    registry
-        .add_environment(EnvironmentEntry::dsl::<MountainCarContinuous>("mountain-car-continuous"));
-    registry.add_environment(
-        EnvironmentEntry::dsl::<Othello>("othello")
-            .map(|game| EnvironmentEntry { opponents: Some(OTHELLO), ..game }),
-    );
     registry.add_environment(EnvironmentEntry::dsl::<Against<Othello, OpponentOfOthello>>(
         "othello-against",
     ));
-    registry.add_environment(EnvironmentEntry::dsl::<Pendulum>("pendulum"));
-    registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
-    registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
-    remote::register(registry);
-    registry.add_environment(EnvironmentEntry::dsl::<Maze>("maze"));
-    registry.add_environment(EnvironmentEntry::dsl::<Minesweeper>("minesweeper"));
-    registry.add_environment(EnvironmentEntry::dsl::<RubiksCube>("rubiks-cube"));
-    registry.add_environment(EnvironmentEntry::dsl::<SlidingTiles>("sliding-tiles"));
-    registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
-    registry.add_environment(EnvironmentEntry::dsl::<Sokoban>("sokoban"));
-    registry.add_environment(EnvironmentEntry::dsl::<TicTacToe>("tic-tac-toe").map(|game| {
-        let evaluation: Evaluation =
-            |_, agent, client, state| TIC_TAC_TOE.measure(agent, &state.to_host()?, (client, 0));
-        let opponents = Some(TIC_TAC_TOE);
-        EnvironmentEntry { evaluation: Some(evaluation), opponents, ..game }
-    }));
     registry.add_environment(EnvironmentEntry::dsl::<Against<TicTacToe, OpponentOfTicTacToe>>(
         "tic-tac-toe-against",
     ));
-    registry.add_environment(EnvironmentEntry::dsl::<TravellingSalesman>("travelling-salesman"));
-    registry.add_environment(EnvironmentEntry::dsl::<UmbrellaChain>("umbrella-chain"));
+    registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
+    registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
+    remote::register(registry);
     served::register(registry);
+
+    registry.change_environment("grid-tasks", |entry| entry.tasks = Some(tasks::<GridTasks>));
+    registry.change_environment("delayed-chains", |entry| {
+        entry.tasks = Some(tasks::<DelayedChains>);
+    });
+    // Plain Rust is faster on the host than the compiled program.
+    registry.change_environment("cartpole", |entry| entry.batches = native::<NativeCartPole>);
+    registry.change_environment("othello", |entry| entry.opponents = Some(OTHELLO));
+    registry.change_environment("connect-four", |entry| {
+        entry.opponents = Some(CONNECT_FOUR);
+        entry.evaluation = Some(|_, agent, client, state| {
+            CONNECT_FOUR.measure(agent, &state.to_host()?, (client, 0))
+        });
+    });
+    registry.change_environment("tic-tac-toe", |entry| {
+        entry.opponents = Some(TIC_TAC_TOE);
+        entry.evaluation = Some(|_, agent, client, state| {
+            TIC_TAC_TOE.measure(agent, &state.to_host()?, (client, 0))
+        });
+    });
+    registry.change_environment("gridworld", |entry| {
+        entry.evaluation = Some(|table, agent, client, state| {
+            let grid = parse(table, "environment").map_err(UsageError::new)?;
+            shortest_paths(agent, &grid, client, state)
+        });
+    });
 }
 
 /// Function that measures an agent's trained state at the end of a run: names and values.
@@ -201,8 +153,7 @@ impl EnvironmentEntry {
 
     /// An environment of the DSL that is a distribution of tasks.
     pub(crate) fn tasks<E: Tasks + Configuration>(name: &str) -> Result<Self, String> {
-        let tasks = |table: &Table| Ok(AnyTasks::new(parse::<E>(table, "environment")?));
-        Ok(EnvironmentEntry { tasks: Some(tasks), ..EnvironmentEntry::dsl::<E>(name)? })
+        Ok(EnvironmentEntry { tasks: Some(tasks::<E>), ..EnvironmentEntry::dsl::<E>(name)? })
     }
 
     /// An environment in plain Rust, which steps on the host.
@@ -276,6 +227,11 @@ impl EnvironmentEntry {
     pub(crate) fn frames_per_step(&self, table: &Table) -> usize {
         (self.frames_per_step)(table)
     }
+}
+
+/// The tasks of an environment that is a distribution of tasks.
+fn tasks<E: Tasks + Configuration>(table: &Table) -> Result<AnyTasks, String> {
+    Ok(AnyTasks::new(parse::<E>(table, "environment")?))
 }
 
 /// Batches of an environment in plain Rust.

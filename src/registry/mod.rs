@@ -122,6 +122,14 @@ impl Registry {
         }
     }
 
+    /// Changes the entry of an environment that was added.
+    fn change_environment(&mut self, name: &str, change: impl FnOnce(&mut EnvironmentEntry)) {
+        match self.environments.iter_mut().find(|entry| entry.name == name) {
+            Some(entry) => change(entry),
+            None => self.mistakes.push(format!("there is no environment `{name}` to change")),
+        }
+    }
+
     pub(crate) fn add_experiment(&mut self, name: &str, text: &str, unverified: bool) {
         if self.experiment(name).is_some() {
             return self.twice("experiment", name);

@@ -4,24 +4,9 @@
 use std::fmt::Write;
 use std::fs::File;
 use std::io::BufReader;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use podracer_dsl::prelude::*;
-use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
-use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-use podracer_envs::minigrid::{
-    DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom,
-    Unlock,
-};
-use podracer_envs::puzzles::{
-    GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban,
-    TravellingSalesman,
-};
-use podracer_envs::{
-    Acrobot, CartPole, Catch, Connector, CraftaxClassic, DeepSea, DelayedChains, DiscountingChain,
-    Environment, GridTasks, GridWorld, MemoryChain, MountainCar, MountainCarContinuous, Pendulum,
-    SimpleBandit, Space, UmbrellaChain,
-};
+use podracer_envs::{Environment, Space, builtin_environments};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 use serde_json::Value;
@@ -48,67 +33,16 @@ given; nothing of it is in this program. [experiments.md](experiments.md#the-env
 /// An environment's name, the package that has its rules, and the licence of that one.
 type Origin = (&'static str, &'static str, &'static str);
 
-/// Every environment: its type, its name, the package with its rules, the package's licence.
-macro_rules! all {
-    ($card:ident: $($environment:ident $name:literal $package:literal $licence:literal,)*) => {
-        [$($card($environment::default(), ($name, $package, $licence)),)*]
+/// The part of the page about each environment of the list.
+macro_rules! cards {
+    ($($environment:ty, $name:literal $package:literal $licence:literal;)*) => {
+        [$(card(<$environment>::default(), ($name, $package, $licence)),)*]
     };
 }
 
 #[test]
 fn the_gallery_shows_every_environment() {
-    let cards = all! { card:
-        CartPole "cartpole" "Gymnasium" "MIT",
-        Pendulum "pendulum" "Gymnasium" "MIT",
-        Acrobot "acrobot" "Gymnasium" "MIT",
-        MountainCar "mountain-car" "Gymnasium" "MIT",
-        MountainCarContinuous "mountain-car-continuous" "Gymnasium" "MIT",
-        Catch "catch" "bsuite, gymnax" "Apache-2.0",
-        SimpleBandit "bandit" "bsuite, gymnax" "Apache-2.0",
-        DeepSea "deep-sea" "bsuite" "Apache-2.0",
-        DiscountingChain "discounting-chain" "bsuite, gymnax" "Apache-2.0",
-        MemoryChain "memory-chain" "bsuite, gymnax" "Apache-2.0",
-        UmbrellaChain "umbrella-chain" "bsuite, gymnax" "Apache-2.0",
-        GridTasks "grid-tasks" "groove" "Apache-2.0",
-        DelayedChains "delayed-chains" "groove" "Apache-2.0",
-        TicTacToe "tic-tac-toe" "pgx" "Apache-2.0",
-        ConnectFour "connect-four" "pgx" "Apache-2.0",
-        Othello "othello" "pgx" "Apache-2.0",
-        Game2048 "2048" "pgx" "Apache-2.0",
-        Snake "snake" "jumanji" "Apache-2.0",
-        Connector "connector" "jumanji" "Apache-2.0",
-        Maze "maze" "jumanji" "Apache-2.0",
-        SlidingTiles "sliding-tiles" "jumanji" "Apache-2.0",
-        Knapsack "knapsack" "jumanji" "Apache-2.0",
-        GraphColoring "graph-coloring" "jumanji" "Apache-2.0",
-        Minesweeper "minesweeper" "jumanji" "Apache-2.0",
-        RubiksCube "rubiks-cube" "jumanji" "Apache-2.0",
-        Sokoban "sokoban" "jumanji" "Apache-2.0",
-        TravellingSalesman "travelling-salesman" "jumanji" "Apache-2.0",
-        Empty "minigrid-empty" "minigrid" "Apache-2.0",
-        FourRooms "minigrid-four-rooms" "minigrid" "Apache-2.0",
-        DoorKey "minigrid-door-key" "minigrid" "Apache-2.0",
-        Unlock "minigrid-unlock" "minigrid" "Apache-2.0",
-        KeyCorridor "minigrid-key-corridor" "minigrid" "Apache-2.0",
-        MultiRoom "minigrid-multi-room" "minigrid" "Apache-2.0",
-        Memory "minigrid-memory" "minigrid" "Apache-2.0",
-        LavaGap "minigrid-lava-gap" "minigrid" "Apache-2.0",
-        DynamicObstacles "minigrid-dynamic-obstacles" "minigrid" "Apache-2.0",
-        GoToDoor "minigrid-go-to-door" "minigrid" "Apache-2.0",
-        Asterix "minatar-asterix" "gymnax" "Apache-2.0",
-        Breakout "minatar-breakout" "gymnax" "Apache-2.0",
-        Freeway "minatar-freeway" "gymnax" "Apache-2.0",
-        Seaquest "minatar-seaquest" "gymnax" "Apache-2.0",
-        SpaceInvaders "minatar-space-invaders" "gymnax" "Apache-2.0",
-        CraftaxClassic "craftax-classic" "craftax" "MIT",
-        GridWorld "gridworld" "podracer" "MIT or Apache-2.0",
-    };
-    static ALL: AtomicUsize = AtomicUsize::new(0);
-    fn count<E>(_: E) {
-        ALL.fetch_add(1, Ordering::Relaxed);
-    }
-    every_environment!(count);
-    assert_eq!(cards.len(), ALL.load(Ordering::Relaxed), "every environment has a part");
+    let cards = builtin_environments!(cards);
     check_generated(&format!("{DOCS}/gallery.md"), &(HEAD.to_owned() + &cards.join("\n")));
 }
 

@@ -2,28 +2,12 @@
 
 /// Calls a function with each environment that is written in the DSL, as it is by default.
 macro_rules! every_environment {
-    ($check:ident) => {{
-        use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
-        use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
-        use podracer_envs::minigrid::{
-            DoorKey, DynamicObstacles, Empty, FourRooms, GoToDoor, KeyCorridor, LavaGap, Memory, MultiRoom, Unlock,
-        };
-        use podracer_envs::puzzles::{
-            GraphColoring, Knapsack, Maze, Minesweeper, RubiksCube, SlidingTiles, Sokoban, TravellingSalesman,
-        };
-        use podracer_envs::{
-            Acrobot, CartPole, Catch, Connector, CraftaxClassic, DeepSea, DelayedChains, DiscountingChain, GridTasks, GridWorld, MemoryChain,
-            MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
-        };
-        every_environment!(
-            $check Acrobot CartPole Catch Connector CraftaxClassic DeepSea DelayedChains DiscountingChain GridTasks GridWorld MemoryChain MountainCar
-            MountainCarContinuous Pendulum SimpleBandit UmbrellaChain Asterix Breakout Freeway
-            Seaquest SpaceInvaders ConnectFour Game2048 Othello Snake TicTacToe GraphColoring Knapsack
-            Maze Minesweeper RubiksCube SlidingTiles Sokoban TravellingSalesman DoorKey DynamicObstacles Empty FourRooms GoToDoor KeyCorridor LavaGap Memory MultiRoom
-            Unlock
-        );
-    }};
-    ($check:ident $($environment:ident)*) => { $($check($environment::default());)* };
+    ($check:ident) => {
+        podracer_envs::builtin_environments!(every_environment $check)
+    };
+    ($check:ident: $($environment:ty, $name:literal $package:literal $licence:literal;)*) => {
+        $($check(<$environment>::default());)*
+    };
 }
 
 mod any;
