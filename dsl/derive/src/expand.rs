@@ -146,7 +146,6 @@ impl<'a> Derive<'a> {
         generics.make_where_clause().predicates = self.bounds.iter().cloned().collect();
         // Defaults of parameters would have to stand before the kind, which has none.
         generics.type_params_mut().for_each(|parameter| {
-            parameter.eq_token = None;
             parameter.default = None;
         });
         let (impl_generics, _, where_clause) = generics.split_for_impl();
