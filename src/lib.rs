@@ -112,6 +112,8 @@ pub mod prelude {
 /// Pages whose Rust is compiled, or run, as documentation tests.
 #[cfg(doctest)]
 mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
     #[doc = include_str!("../docs/from-jax.md")]
     struct FromJax;
     #[doc = include_str!("../docs/tutorial.md")]

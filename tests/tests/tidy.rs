@@ -357,13 +357,19 @@ fn no_file_names_a_machine() {
 fn the_readme_shows_the_example() {
     let text = |file: &str| workspace::text(Path::new(file)).expect("the file is there");
     let (readme, example) = (text("README.md"), text("examples/own_app/src/main.rs"));
-    let start = example.find("use podracer").expect("it imports podracer");
-    let end = example.find("\n#[cfg(test)]").expect("it has a test");
-    let block = format!("```rust\n{}```\n", &example[start..end]);
+    let start = example.find("    fn step(").expect("it has a step");
+    let end = example.find("    fn observe(").expect("observe follows step");
+    let block = format!("```rs\n{}```\n", &example[start..end]);
     assert!(
         readme.contains(&block),
-        "README.md does not show examples/own_app/src/main.rs from its first `use` to its tests"
+        "README.md does not show `step` of examples/own_app/src/main.rs"
     );
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("the manifest");
+    let version = manifest["workspace"]["package"]["rust-version"].as_str().expect("a version");
+    let badge = text("docs/images/badges/rust.svg");
+    for (file, text) in [("README.md", &readme), ("docs/images/badges/rust.svg", &badge)] {
+        assert!(text.contains(version), "{file} names another version of Rust than {version}");
+    }
     for command in ["make train", "make test"] {
         assert!(readme.contains(command), "README.md does not name `{command}`");
     }
