@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 mod command_line;
 mod names;
 mod packages;
+mod prose;
 mod variables;
 
 /// The crates of the house and what each may depend on, of ours. The facade and the tests may use everything.
