@@ -115,7 +115,7 @@ pub fn collect<Y: IntoTree>(f: impl FnOnce() -> Y) -> (Y::Tree, Log) {
 }
 
 impl Entry {
-    /// Reduces the stacked entries of all rounds to one entry: the first failure of a check,
+    /// Reduces the stacked entries of the rounds to one entry: the first failure of a check,
     /// everything of a print. `None` for a check without rounds.
     #[track_caller]
     pub fn over_rounds(self) -> Option<Entry> {

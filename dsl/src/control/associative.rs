@@ -38,7 +38,7 @@ pub fn associative_scan<X: Tree, Y: IntoTree<Tree = X>>(
 }
 
 /// [`associative_scan`] from the last element: for each `i`, the combination
-/// `f(f(x[n - 1], ..), x[i])` of all elements from `i` to the last.
+/// `f(f(x[n - 1], ..), x[i])` of the elements from the last to `i`.
 /// `jax.lax.associative_scan(.., reverse=True)`.
 #[track_caller]
 pub fn associative_scan_reverse<X: Tree, Y: IntoTree<Tree = X>>(

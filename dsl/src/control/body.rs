@@ -20,8 +20,7 @@ pub(crate) struct Body<Y> {
     pub results: Vec<Leaf>,
     /// The log of the closure: handles of the closed frame. Its leaves are further results of the function.
     pub log: Vec<Entry>,
-    /// True if the function is not what the user meant: there was an error inside, or an operand is
-    /// poisoned.
+    /// True if the function is invalid: there was an error inside, or an operand is poisoned.
     pub broken: bool,
 }
 
@@ -259,8 +258,8 @@ pub(crate) fn captures_first(mut func: Func, captures: usize) -> Func {
     func
 }
 
-/// Gives all functions the same captures: each function's last parameters are its own captures; they are replaced by
-/// the captures of all functions, which are returned too.
+/// Gives the functions the same captures. Each function's last parameters are its own captures;
+/// they are replaced by the captures of every function, which are returned too.
 pub(crate) fn share_captures(functions: &[(&Func, &[Tensor])]) -> (Vec<Arc<Func>>, Vec<Tensor>) {
     let mut captures: Vec<Tensor> = Vec::new();
     let mut positions: BTreeMap<u32, usize> = BTreeMap::new();

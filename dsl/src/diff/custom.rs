@@ -28,9 +28,10 @@ use podracer_compiler::{Loc, OpRef, TensorType, Var};
 /// Captured tensors are constants. Leaves that are no floats have tangents of zero, and the
 /// tangents that the rule gives for them are ignored.
 ///
-/// Errors: a value or tangent with another structure or type than the result of `f`; a rule that is
-/// not linear in the tangents; a captured tensor that is differentiated after all (pass it among
-/// the arguments).
+/// Errors:
+/// - a value or tangent with another structure or type than the result of `f`;
+/// - a rule that is not linear in the tangents;
+/// - a captured tensor that is differentiated after all (pass it among the arguments).
 #[track_caller]
 pub fn custom_jvp<A: IntoTree, Y: IntoTree, V, D>(
     arguments: A,

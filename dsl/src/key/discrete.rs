@@ -153,7 +153,7 @@ fn literal(dtype: DType, value: i128) -> Tensor {
     create::constant_of(&Array::single(dtype, Scalar::Int(value)))
 }
 
-/// The unsigned type of the words from which integers of a type are drawn.
+/// The unsigned type of the random words for an integer type.
 fn unsigned_of(dtype: DType) -> DType {
     if dtype.size() == 8 { DType::U64 } else { DType::U32 }
 }

@@ -13,7 +13,7 @@ use podracer_derive::Tree;
 #[track_caller]
 pub(super) fn gamma_slope(alpha: Tensor, x: Tensor) -> Tensor {
     let by_fraction = x.gt(1.0) & x.gt(alpha);
-    // Each method gets only values for which it converges.
+    // Each method gets only values in its region of convergence.
     let fraction = of_fraction(select(by_fraction, alpha, 1.0), select(by_fraction, x, 2.0));
     let series = of_series(select(by_fraction, 1.0, alpha), select(by_fraction, 1.0, x));
     let slope = select(by_fraction, fraction, series);
@@ -49,7 +49,8 @@ type SeriesState = (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor);
 /// sequences with `p(n) = p(n - 1) (x + 2n + 1 - a) - p(n - 2) n (n - a)`.
 #[track_caller]
 fn of_fraction(a: Tensor, x: Tensor) -> Tensor {
-    // The current numerator and denominator and the previous ones, each with its derivative by `a`.
+    // The current numerator and denominator, then the previous pair, each with its derivative by
+    // `a`.
     let begin = Fraction {
         n: a.zeros_like(),
         last: [a.zeros_like(), a.zeros_like(), a.ones_like(), a.zeros_like()],

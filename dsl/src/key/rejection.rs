@@ -133,7 +133,7 @@ impl Key {
         let rate = parameter("poisson", rate).broadcast_to(&shape);
         let (few, many) = (self.again(), self);
         let is_small = rate.lt(10.0) | rate.ne(rate);
-        // Each method gets only rates for which it ends.
+        // Each method gets only rates that let it end.
         let small = few.products(select(is_small, rate, 0.0));
         let large = many.transformed(select(is_small, 1e5, rate));
         select(rate.eq(0.0), 0, select(is_small, small, large))

@@ -33,8 +33,8 @@ impl Tensor {
     #[track_caller]
     pub fn elu(self) -> Tensor {
         let positive = self.gt(0);
-        // The exponential gets 0 where the branch is not taken: it must not overflow, or the
-        // gradient is NaN.
+        // The exponential gets 0 in the branch that is not taken: an overflow would make the
+        // gradient NaN.
         select(positive, self, select(positive, self.zeros_like(), self).expm1())
     }
 
@@ -83,7 +83,7 @@ impl Tensor {
     #[track_caller]
     pub fn celu(self, alpha: f64) -> Tensor {
         let positive = self.gt(0);
-        // The exponential gets 0 where the branch is not taken, as in `elu`.
+        // The exponential gets 0 in the branch that is not taken, as in `elu`.
         let negative = select(positive, self.zeros_like(), self);
         select(positive, self, alpha * (negative / alpha).expm1())
     }

@@ -134,8 +134,7 @@ pub(crate) fn broadcast_pair(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Cla
     Ok(shape)
 }
 
-/// Broadcasts `x` to `shape`, with which it must be compatible. Returns `x` itself if it already
-/// has the shape.
+/// Broadcasts `x` to the compatible shape `shape`. Returns `x` itself if it already has the shape.
 #[track_caller]
 pub(crate) fn broadcast_to(x: Tensor, shape: &[usize]) -> Tensor {
     let ty = x.ty();

@@ -137,7 +137,7 @@ fn diagonal(mut x: Tensor, mut names: Vec<char>) -> Term {
     (x, names)
 }
 
-/// Sums over the axes for which `wanted` is false.
+/// Sums over the axes that are not `wanted`.
 #[track_caller]
 fn sum_out((x, names): Term, wanted: impl Fn(&char) -> bool) -> Term {
     let axes: Vec<isize> = (names.iter().enumerate())
@@ -151,7 +151,7 @@ fn sum_out((x, names): Term, wanted: impl Fn(&char) -> bool) -> Term {
     (x.sum_axis(&axes[..]), kept)
 }
 
-/// The product of two terms, summed over the letters for which `wanted` is false.
+/// The product of two terms, summed over the letters that are not `wanted`.
 #[track_caller]
 fn multiply(left: Term, right: Term, wanted: impl Fn(&char) -> bool) -> Term {
     // An axis of only one term that is not wanted need not be multiplied.

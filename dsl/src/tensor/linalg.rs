@@ -34,7 +34,7 @@ pub fn triangular_solve(a: Tensor, b: Tensor, system: TriangularSolve) -> Tensor
 /// Factorizations of matrices.
 impl Tensor {
     /// The Cholesky factor of each matrix in the last two axes: the lower triangular `L` with a
-    /// positive diagonal for which `L L^T` is the matrix. Only lower triangles are read. If a
+    /// positive diagonal and `L L^T` equal to the matrix. Only lower triangles are read. If a
     /// matrix is not positive definite, some entries are NaN.
     #[track_caller]
     pub fn cholesky(self) -> Tensor {
@@ -78,8 +78,8 @@ pub(super) fn householder(x: Tensor) -> (Tensor, (Tensor, Tensor)) {
     })
 }
 
-/// The vector `v` and the scale `s` for which `1 - s v v^T` keeps the elements before `i` of a
-/// column, and makes the elements after `i` zero. A column that already has zeros after `i` is
+/// The vector `v` and the scale `s` of a reflection `1 - s v v^T`. It keeps the elements before `i`
+/// of a column, and makes the elements after `i` zero. A column that already has zeros after `i` is
 /// unchanged.
 #[track_caller]
 fn reflector(column: Tensor, i: Tensor) -> (Tensor, Tensor) {

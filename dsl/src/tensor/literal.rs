@@ -271,8 +271,8 @@ pub(crate) fn align(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
         }
         return tensors;
     };
-    // Name the pair that clashes: the operand, and the first operand before it with which it is not
-    // compatible.
+    // Name the pair that clashes: the operand, and the first operand before it that is not
+    // compatible with it.
     let other = (0..i)
         .find(|&j| super::broadcast_pair(&tensors[j].shape(), &tensors[i].shape()).is_err())
         .unwrap_or(0);

@@ -6,7 +6,7 @@ use super::{ReducedAxes, Tensor, fail};
 /// A norm of matrices, for [`Tensor::matrix_norm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixNorm {
-    /// The square root of the sum of all squared elements.
+    /// The square root of the sum of the squared elements.
     Frobenius,
     /// The greatest sum of magnitudes in a column.
     One,

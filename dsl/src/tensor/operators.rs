@@ -91,7 +91,7 @@ impl Neg for Tensor {
     }
 }
 
-/// The logical not of bools; the complement of all bits of integers.
+/// The logical not of bools; the bitwise complement of integers.
 impl Not for Tensor {
     type Output = Tensor;
     #[track_caller]

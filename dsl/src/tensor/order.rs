@@ -15,15 +15,15 @@ pub enum Side {
     Right,
 }
 
-/// Greatest length at which quantiles are found by counting the smaller elements for each element.
-/// XLA's sort of 128 errors took 7 % of a gradient step of DQN on CartPole, on a CPU.
+/// The greatest length of vectors for finding quantiles by counting: for each element, the elements
+/// before it. XLA's sort of 128 errors took 7 % of a gradient step of DQN on CartPole, on a CPU.
 const COUNTED: i32 = 256;
 
 /// Sorted vectors and quantiles.
 impl Tensor {
-    /// The positions, in i32, at which `values` would be inserted into this sorted vector `[n]` to
-    /// keep it sorted: 0 to n, with the shape of `values`. NaN counts as greatest, as in
-    /// [`Tensor::sort`]. A binary search.
+    /// The positions, in i32, that keep this sorted vector `[n]` sorted when `values` are inserted:
+    /// 0 to n, with the shape of `values`. NaN counts as greatest, as in [`Tensor::sort`]. A binary
+    /// search.
     #[track_caller]
     pub fn searchsorted(self, values: impl IntoTensor, side: Side) -> Tensor {
         let _scope = scope("searchsorted");

@@ -84,7 +84,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// All mistakes in one trace, in the order in which they were found.
+/// All mistakes in one trace, in the order of their discovery.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TraceErrors {
     /// The mistakes; at least one.
@@ -109,7 +109,7 @@ impl fmt::Debug for TraceErrors {
 
 impl std::error::Error for TraceErrors {}
 
-/// A warning: the program works but is probably not what the user meant.
+/// A warning: the program works but is probably not intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The combinator that the warning is about.

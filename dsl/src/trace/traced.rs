@@ -132,8 +132,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
         self.results.leaves().into_iter().map(|(path, _)| path).collect()
     }
 
-    /// The readable text, in which parameters and results have the paths of the arguments and
-    /// results.
+    /// The readable text. Parameters and results have the paths of the arguments and results.
     pub fn readable(&self) -> Readable<'_> {
         let arguments = self.arguments.leaves();
         let paths = arguments.iter().map(|(path, _)| path.or("argument"));
@@ -143,7 +142,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
             .results(self.result_paths().iter().map(|path| path.or("")))
     }
 
-    /// The warnings: code that works but is probably not what the user meant.
+    /// The warnings: code that works but is probably not intended.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }

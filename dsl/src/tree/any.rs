@@ -9,8 +9,8 @@ use std::any::{Any, TypeId, type_name};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-/// A tree of any type. Its leaves have the order and key paths of the concrete tree from which it
-/// was made. A program that is traced through it equals the program of the concrete tree.
+/// A tree of any type, made from a concrete tree. Its leaves have the order and key paths of the
+/// concrete tree. A program that is traced through it equals the program of the concrete tree.
 ///
 /// rustc compiles code that is generic over a tree once for each tree. A trait with methods that
 /// take and return `AnyTree`s can be a trait object, and code that calls it is compiled once.

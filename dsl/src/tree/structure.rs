@@ -37,7 +37,7 @@ pub(crate) fn typed_paths<T: Tree>(tree: &T) -> Vec<(Path, TensorType)> {
     tree.paths().into_iter().zip(tree.leaves()).map(|(path, leaf)| (path, leaf.ty())).collect()
 }
 
-/// The first choice in which two trees differ: its path and both choices.
+/// The first choice that differs between two trees: its path and both choices.
 pub(crate) fn choice_difference<T: Tree>(a: &T, b: &T) -> Option<(Path, Choice, Choice)> {
     choices(a)
         .into_iter()
@@ -48,7 +48,7 @@ pub(crate) fn choice_difference<T: Tree>(a: &T, b: &T) -> Option<(Path, Choice, 
 }
 
 /// [`choice_difference`] of the trees that go into a closure and come out, in the form of
-/// [`difference`]; the number is one past the last leaf.
+/// [`difference`]; the number is `usize::MAX`, which is no leaf's number.
 pub(crate) fn changed_choice<T: Tree>(
     root: &str,
     before: &T,
@@ -60,9 +60,9 @@ pub(crate) fn changed_choice<T: Tree>(
     Some((usize::MAX, message))
 }
 
-/// The first leaf in which two trees differ in structure or type, as a pair. The pair has the
-/// leaf's number, or one past the last leaf, and a message with its path under `root` and both
-/// types. `None` if the trees are alike.
+/// The first leaf that differs between two trees in structure or type: its number and a message.
+/// The number is one past the last leaf if the trees have different numbers of leaves. The message
+/// has the leaf's path under `root` and both types. `None` if the trees are alike.
 pub(crate) fn difference(
     root: &str,
     before: &[(Path, TensorType)],
