@@ -1,7 +1,9 @@
-//! The settings of the three loops: each struct is the table of an experiment, what a builder changes, and what a run takes.
+//! The settings of the three loops. Each struct defines a table of an experiment, the settings of a
+//! builder, and the arguments of a run.
 //!
-//! A setting is one field here. Its documentation, type, range and default are what `podracer describe` prints and what files, `--set`
-//! and flags are checked by; the field's name is also a method of everything that has the struct.
+//! A setting is one field in this file. `podracer describe` prints its documentation, type, range
+//! and default, and these also check files, `--set` and flags. The field's name is also a method of
+//! every type that contains the struct.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// Greatest number of devices of a run.
 pub const MOST_DEVICES: usize = 65_536;
 
-/// Defines a struct of settings with its defaults, and a trait with a method for each field that sets it. A last field after `..`
-/// is flattened: its settings are those of another such struct.
+/// Defines a struct of settings with its defaults, and a trait with a setter method for each field.
+/// A last field after `..` is flattened: its settings come from another such struct.
 macro_rules! settings {
     (
         $(#[$meta:meta])*
@@ -221,7 +223,7 @@ impl HostLoopSettings {
         Duration::from_secs(self.patience as u64)
     }
 
-    /// The folder whose disk has a replay on the host.
+    /// The folder for a replay on the host.
     pub(crate) fn folder(&self) -> PathBuf {
         self.replay_folder.clone().unwrap_or_else(std::env::temp_dir)
     }
@@ -242,7 +244,8 @@ impl SebulbaSettings {
 }
 
 impl CentralSettings {
-    /// Time after the first waiting step at which an inference begins anyway; `None`, too, for a number that is no time.
+    /// Time after the first waiting step until an inference begins anyway; also `None` for a number
+    /// that is no valid time.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.timeout_ms? / 1e3).ok()
     }
