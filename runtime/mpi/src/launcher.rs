@@ -1,4 +1,4 @@
-//! The launcher's word on the processes that it started.
+//! The launcher's information about the processes that it started.
 
 use std::env;
 
@@ -14,7 +14,7 @@ pub struct Launched {
 /// The launchers, and the variables that say how many processes they started.
 const LAUNCHERS: &[(&str, &[&str])] = &[
     ("Open MPI's mpirun", &["OMPI_COMM_WORLD_SIZE"]),
-    // Slurm's `srun --mpi=pmi2` sets these too, with its own variables beside them.
+    // Slurm's `srun --mpi=pmi2` also sets these, together with its own variables.
     ("srun", &["SLURM_STEP_NUM_TASKS", "PMI_SIZE"]),
     ("srun", &["SLURM_STEP_NUM_TASKS", "PMIX_RANK"]),
     ("MPICH's mpirun", &["PMI_SIZE"]),
