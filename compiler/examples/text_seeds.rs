@@ -1,5 +1,5 @@
 //! Seed texts for fuzzing: a function for each sample of each op, in the given folder, and a
-//! dictionary of all words next to it.
+//! dictionary of the texts' words next to it.
 
 use podracer_compiler::ops::registry;
 use podracer_compiler::{Builder, DType};

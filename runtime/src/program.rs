@@ -63,8 +63,8 @@ pub(crate) fn quick(options: &ProgramOptions, program: &Lowered, platform: &str)
 pub struct Lowered {
     /// StableHLO, and the types of arguments and results.
     pub module: Module,
-    /// The key paths of arguments and results, and which argument may donate its memory to which
-    /// result.
+    /// The key paths of arguments and results, and the result that each argument may donate its
+    /// memory to.
     pub spec: ModuleSpec,
     /// The work of a call in loops, reductions and products:
     /// [`Func::work_apart`](podracer_compiler::Func::work_apart).
@@ -120,8 +120,8 @@ pub(crate) fn lower_with<A: Tree, R: Tree>(
 /// The leaves of an argument or result: paths and types.
 type Leaves = [(Path, TensorType)];
 
-/// Lowers a traced function. From the leaves of arguments and results, `donations` decides which
-/// argument donates its memory to which result.
+/// Lowers a traced function. From the leaves of arguments and results, `donations` decides the
+/// result that each argument donates its memory to.
 fn lower_as<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,

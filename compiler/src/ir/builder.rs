@@ -101,8 +101,8 @@ impl Builder {
         outputs[0]
     }
 
-    /// Copies a function's equations into this one, with its parameters replaced by `arguments`;
-    /// returns its results.
+    /// Copies a function's equations into the function under construction, with its parameters
+    /// replaced by `arguments`; returns its results.
     pub fn inline(&mut self, func: &Func, arguments: &[Var]) -> Vec<Var> {
         assert_eq!(func.params.len(), arguments.len(), "inline: one argument per parameter");
         let mut map: Vec<Option<Var>> = vec![None; func.types.len()];

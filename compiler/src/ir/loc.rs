@@ -8,9 +8,9 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// A place in the user's source, with the part of the program from which it was reached, and the
-/// library function that was being called. [`Loc::NONE`] is for equations that the compiler adds.
-/// Locations are equal if their places are.
+/// A place in the user's source, with the part of the program that reached it, and the library
+/// function that was being called. [`Loc::NONE`] is for equations that the compiler adds. Locations
+/// are equal if their places are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Loc(Option<SourcePlace>);
 

@@ -70,8 +70,8 @@ pub struct Pruned {
 pub enum Effect {
     /// No effect: the op may be removed, duplicated, moved.
     Pure,
-    /// Takes part in a collective: every replica must run it equally often and in the same order,
-    /// so it is not moved, unless every replica moves it in the same way.
+    /// Takes part in a collective: every replica must run it equally often and in the same order.
+    /// So it is not moved, unless every replica moves it in the same way.
     Collective,
 }
 

@@ -8,8 +8,8 @@ pub(super) fn inverse_error_function(x: f64) -> f64 {
     if x.abs() == 1.0 {
         return x * f64::INFINITY;
     }
-    // Winitzki's approximation gives two digits; from there, each step of Halley's method triples
-    // the digits.
+    // Winitzki's approximation gives two digits; then each step of Halley's method triples the
+    // digits.
     let a = 0.147;
     let log = libm::log1p(-x * x);
     let half = 2.0 / (std::f64::consts::PI * a) + log / 2.0;

@@ -260,8 +260,8 @@ impl Search<'_> {
         cost
     }
 
-    /// Tries another node for a class. It is kept if the total then costs less than `cost`, or the
-    /// same with a shallower node. Returns the new cost.
+    /// Tries another node for a class. It is kept if the total then costs less than `cost`, or
+    /// equally much with a shallower node. Returns the new cost.
     fn try_node(
         &mut self,
         class: usize,

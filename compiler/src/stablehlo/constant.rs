@@ -4,13 +4,13 @@ use crate::array::Array;
 use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
-/// The number of elements up to which MLIR prints a dense attribute element by element; beyond it
-/// MLIR prints hexadecimal bytes.
+/// The greatest number of elements in a dense attribute that MLIR prints element by element; beyond
+/// it MLIR prints hexadecimal bytes.
 pub const MOST_PRINTED_ELEMENTS: usize = 100;
 
-/// The `u8` array with the same zeros and ones, for a bool constant that would print as packed bits
-/// or as bytes. Which of the two depends on MLIR's version, and the plugin may read it with another
-/// version. `None` if the constant prints in words.
+/// The `u8` array with the same values as 0 and 1, to be converted, for a bool constant that would
+/// print as packed bits or as bytes. Which of the two depends on MLIR's version, and the plugin may
+/// read it with another version. `None` if the constant prints in words.
 #[must_use]
 pub fn portable_bools(array: &Array) -> Option<Array> {
     if array.ty().dtype != DType::Bool

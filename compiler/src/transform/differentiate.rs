@@ -1,8 +1,9 @@
 //! Forward-mode differentiation and linearization.
 //!
-//! Both walk the function once and let each op emit itself with its derivative. `jvp` leaves values and tangents in one
-//! function; `linearize` splits them into a function that computes the values with what the derivative needs of them
-//! (the residuals), and one that is linear in the tangents.
+//! Both walk the function once and let each op emit itself with its derivative. `jvp` leaves values
+//! and tangents in one function. `linearize` splits them into two functions. The first computes the
+//! values, and the intermediate values that the derivative needs (the residuals). The second is
+//! linear in the tangents.
 
 use super::context::{Mode, TransformError};
 use super::dce::dce;

@@ -25,8 +25,8 @@ use crate::tree::{Path, Tree, difference};
 use podracer_compiler::transform::TransformError;
 use podracer_compiler::{Loc, TensorType};
 
-/// True for each parameter by which a traced function is differentiated: the explicit parameters,
-/// not the captures.
+/// True for each parameter that a traced function is differentiated with respect to: the explicit
+/// parameters, not the captures.
 fn wrt<Y: Tree>(body: &Body<Y>, explicit: usize) -> Vec<bool> {
     (0..body.func.params.len()).map(|i| i < explicit).collect()
 }

@@ -26,7 +26,7 @@ pub struct Wrapped(pub Tensor, #[tree(fixed)] pub usize);
 #[derive(Tree, Clone, Copy)]
 pub struct Nothing;
 
-/// A trait like that of agents: a type parameter names another type through it.
+/// A trait in the style of agents: a type parameter names another type through it.
 pub trait Environment: 'static {
     type State: Tree;
 }

@@ -24,7 +24,7 @@ use crate::{PACKED, PROTOCOL, spaces};
 /// Bytes of the longest status message: it is sent in a header.
 const MOST_REASON: usize = 1000;
 
-/// The answers of a `Work` call. Polling them also reads the worker's messages: a step needs no
+/// The answers to a `Work` call. Polling them also reads the worker's messages: a step needs no
 /// other task.
 pub(super) struct WorkStream {
     shared: Arc<Streams>,

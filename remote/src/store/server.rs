@@ -27,7 +27,7 @@ pub struct StoreServer {
 }
 
 impl StoreServer {
-    /// Serves a store at a free port of all interfaces, for processes that know the secret word.
+    /// Serves a store at a free port on every interface, for processes that know the secret word.
     ///
     /// # Errors
     /// [`StoreError::Away`] where there is no port, or no thread.
@@ -61,7 +61,7 @@ impl StoreServer {
         Ok(StoreServer { runtime: Some(runtime), port })
     }
 
-    /// The store's addresses for other processes; addresses on this machine come last.
+    /// The store's addresses for other processes; the loopback address comes last.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         addresses_elsewhere(self.port)

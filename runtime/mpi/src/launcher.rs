@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(of(&[("OMPI_COMM_WORLD_SIZE", "2")]), two("Open MPI's mpirun"));
         assert_eq!(of(&[("PMI_SIZE", "2")]), two("MPICH's mpirun"));
         assert_eq!(of(&[("SLURM_STEP_NUM_TASKS", "2"), ("PMIX_RANK", "0")]), two("srun"));
-        // A shell of a job, in which nothing was launched, and a job of one process.
+        // A job's shell without a launch, and a job with one process.
         assert_eq!(of(&[("SLURM_STEP_NUM_TASKS", "2")]), None);
         assert_eq!(of(&[("OMPI_COMM_WORLD_SIZE", "1")]), None);
     }

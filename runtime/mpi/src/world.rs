@@ -11,7 +11,7 @@ use crate::library::{Channel, Library};
 use crate::watch::Watch;
 use crate::{Combine, Launched, MpiError, Number};
 
-/// One of the processes, as shown in messages: its host, and its number on that host.
+/// One of the processes, as shown in messages: its host, and its process id on that host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The host's name.

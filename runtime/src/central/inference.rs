@@ -51,7 +51,7 @@ pub(super) struct Inference {
     pub(super) timeout: Option<Duration>,
     pub(super) lag: u64,
     pub(super) keeps_rows: bool,
-    /// Number of complete batches of unrolls: of this thread, or of all threads if any thread's
+    /// Number of complete batches of unrolls: of this thread, or over all threads if any thread's
     /// batch fills an iteration.
     pub(super) complete: Arc<AtomicU64>,
     pub(super) to_prefetch: Sender<Complete>,

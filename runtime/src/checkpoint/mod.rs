@@ -64,8 +64,8 @@ impl<'a> Checkpoint<'a> {
         self.arrays.extend(leaves.map(|(path, array)| (part.to_owned() + &path, array.into())));
     }
 
-    /// Removes the arrays and files whose names begin with `part`, such as a replay that would take minutes to write. If there
-    /// are any, the checkpoint is partial.
+    /// Removes the arrays and files with names that begin with `part`, such as a replay that would
+    /// take minutes to write. If there are any, the checkpoint is partial.
     pub fn leave_out(&mut self, part: &str) {
         let before = self.arrays.len() + self.files.len();
         self.arrays.retain(|name, _| !name.starts_with(part));
@@ -130,8 +130,8 @@ impl<'a> Checkpoint<'a> {
         self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.to_host()?))).collect()
     }
 
-    /// Sends this process's parts of arrays to the first process, which saves the checkpoint of all
-    /// processes. Every other process calls this while the first process saves.
+    /// Sends this process's parts of arrays to the first process, which saves the checkpoint for
+    /// every process. Every other process calls this while the first process saves.
     ///
     /// # Errors
     /// [`CheckpointError::Runtime`], [`CheckpointError::Array`].

@@ -208,7 +208,7 @@ fn a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before() {
         assert!(error.starts_with("no checkpoint in `"), "{error}");
         assert!(error.contains("/2-2` ") && error.contains("/1-1` "), "{error}");
     }
-    // The same for the arrays.
+    // The arrays are checked in the same way.
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path(), 2);
     checkpoints.save(&checkpoint(1)).unwrap();

@@ -141,8 +141,8 @@ impl LearnerRun {
     /// Runs `iterations` iterations, and returns a report of each. `interrupt` ends the run early
     /// if it waits for external workers or processes; its state can be read then.
     ///
-    /// With several processes, the reports contain the episodes of all processes, and `interrupt`
-    /// does not end the run early, because the others would wait.
+    /// With several processes, the reports contain every process's episodes, and `interrupt` does
+    /// not end the run early, because the others would wait.
     pub(crate) fn run(
         &mut self,
         iterations: usize,
@@ -333,7 +333,7 @@ impl Drop for LearnerRun {
     }
 }
 
-/// Gives each report the episodes of all processes, in the order of the processes.
+/// Gives each report the episodes from all processes, in the order of the processes.
 fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), RuntimeError> {
     const NUMBERS: usize = 5;
     // The success of an episode without success: a NaN that no arithmetic produces.

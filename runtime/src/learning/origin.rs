@@ -162,7 +162,7 @@ impl Snapshot {
             boundary.save(first + thread, &carried, &programs.environments, &mut actors)?;
         }
         if let Some(world) = world {
-            // Every process has the data of all threads, so that each array is in the checkpoint of
+            // Every process has every thread's data, so that each array is in the checkpoint of
             // every process.
             let own = to_safetensors(&actors.to_host()?).map_err(CheckpointError::Array)?;
             for bytes in world.gather(&own).map_err(RuntimeError::from)? {

@@ -24,9 +24,9 @@ use crate::{Client, Executable, Placement, Processes, RuntimeError, projection, 
 
 /// The functions of the DSL that Sebulba and central inference schedule. Each becomes a program.
 ///
-/// The methods from [`HostLoopFunctions::act_in`] on are for central inference. There, the actor is
-/// the state of `N` lanes that an acting device keeps. Lane and row numbers of `N` or more are
-/// padding, and nothing may be written for them.
+/// The methods from [`HostLoopFunctions::act_in`] on are for central inference. In central
+/// inference, the actor is the state of `N` lanes that an acting device keeps. Lane and row numbers
+/// of `N` or more are padding, and nothing may be written for them.
 pub trait HostLoopFunctions {
     /// The parameters for acting: a part of the learner's state.
     type Params: Tree;

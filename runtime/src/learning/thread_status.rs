@@ -1,4 +1,4 @@
-//! The present activity of every thread: where time is spent, and which thread waits for which.
+//! The present activity of every thread: where time is spent, and which threads wait for others.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -119,8 +119,8 @@ impl ThreadStatus {
         }
     }
 
-    /// The status of a thread that may wait without limit for external workers, whether its own
-    /// workers or the workers of other processes' learners: such a wait is no sign of a fault.
+    /// The status of a thread that may wait for external workers without limit. They are its own
+    /// workers, or the workers of other processes' learners. Such a wait is no sign of a fault.
     pub(crate) fn open_ended(self) -> Self {
         ThreadStatus { open_ended: true, ..self }
     }

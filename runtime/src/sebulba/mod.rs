@@ -14,9 +14,9 @@
 //! - Threads wait for each other only in [`supply`](crate::learning::supply), in
 //!   [`parameters`](crate::learning::parameters) and for the run's commands. These all close when a
 //!   thread ends, so no failure of a thread leaves another thread waiting.
-//! - A checkpoint is a moment between two iterations, whatever the actors are doing: see
+//! - A checkpoint is a moment between two iterations, at any state of the actors: see
 //!   [`boundary`](crate::learning::boundary).
-//! - Each thread is at any moment in one [`Activity`](crate::Activity), and the times of all
+//! - Each thread is at any moment in one [`Activity`](crate::Activity), and the times in its
 //!   activities add up to the thread's lifetime.
 
 mod actor;

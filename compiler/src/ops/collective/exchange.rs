@@ -2,8 +2,8 @@
 //! own collectives cover a single process only.
 //!
 //! The first operands of a call are this replica's number in its process (u32 `[]`) and the number
-//! of replicas in the process (u32 `[]`). The replicas of all processes make the same calls in the
-//! same order.
+//! of replicas in the process (u32 `[]`). Every replica in every process makes the same calls in
+//! the same order.
 
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
 use crate::ops::Combination;

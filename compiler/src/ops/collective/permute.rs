@@ -20,7 +20,7 @@ use crate::types::{DType, TensorType};
 op_struct! {
     /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; a member that is no target gets zeros.
     CollectivePermute = "collective_permute" {
-        /// The axis whose members take part.
+        /// The axis of the members that take part.
         axis: String,
         /// The numbers of the members that send, each at most once.
         sources: Vec<usize>,
@@ -49,8 +49,8 @@ impl CollectivePermute {
 }
 
 impl CollectivePermute {
-    /// The sender's row in the gathered rows of all members. A row of zeros follows them, for a
-    /// member that receives nothing.
+    /// The sender's row in the members' gathered rows. A row of zeros follows them, for a member
+    /// that receives nothing.
     fn lower_over_processes(&self, hlo: &mut dyn Hlo, operand: HloValue) -> HloValue {
         let (ty, replicas) = (hlo.ty(operand), hlo.replicas());
         let all = exchange(hlo, GATHER, Some(operand), &ty.stacked(replicas));

@@ -24,8 +24,8 @@ op_struct! {
     Rarely = "rarely" {
         /// The function of one example.
         body: Arc<Func>,
-        /// Positions of the body's operands that are the same for all examples, rising; the other
-        /// operands have the batch as leading axis.
+        /// Positions of the body's operands that all examples share, rising; the other operands
+        /// have the batch as leading axis.
         shared: Vec<usize>,
     }
 }

@@ -157,7 +157,7 @@ fn exchanged(axes: &[usize]) -> Vec<usize> {
 }
 
 /// Merges the leading axis, of extent `v`, into the axis `axis` of the remaining shape, of extent
-/// `groups * n`. The result has extent `groups * v * n` there.
+/// `groups * n`. The result's axis has the extent `groups * v * n`.
 fn fold(b: &mut Builder, x: Var, axis: usize, groups: usize) -> Var {
     let shape = b.ty(x).shape.clone();
     let (v, example) = (shape[0], &shape[1..]);

@@ -21,9 +21,9 @@ op_struct! {
     /// StableHLO's `convolution`, which is a cross-correlation, the kernel not being reversed.
     ///
     /// The three lists of axes give the meaning of each axis: batch and feature of the input and
-    /// the result, output and input feature of the kernel, then the spatial axes, in the same order
-    /// in each list. Along a spatial axis, the input is dilated and padded, and the dilated kernel
-    /// is applied at every multiple of the stride. The result has
+    /// the result, output and input feature of the kernel. The spatial axes follow, in the same
+    /// order in each list. Along a spatial axis, the input is dilated and padded, and the dilated
+    /// kernel is applied at every multiple of the stride. The result has
     /// `floor((low + dilated + high - window) / stride) + 1` positions, or none if the window does
     /// not fit.
     ///

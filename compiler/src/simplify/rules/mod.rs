@@ -9,9 +9,9 @@
 //!   sign of zero). All of these hold for integers, which wrap.
 //! - It never reassociates floats: `(x + 1.0) + 2.0` stays.
 //! - It never changes the order of a sum in a product or a reduction.
-//! - It has a name, which states the rewrite, and an example to which it applies, in every dtype
-//!   that it supports. The tests run each rule alone on its examples and compare all bits, at the
-//!   edges of the dtypes and at random values.
+//! - It has a name, which states the rewrite, and an example that it rewrites, in every dtype that
+//!   it supports. The tests run each rule alone on its examples and compare all bits, at the edges
+//!   of the dtypes and at random values.
 //! - If a property of an op (`pointwise`, `recompute`, `exact`) is enough, a rule uses it. A rule
 //!   that names ops is an identity *between* them, and belongs to the family of the op that it
 //!   matches.
@@ -41,8 +41,8 @@ pub struct Rule {
     pub(super) apply: fn(View, Id, &OpRef, &[Id], &mut Vec<Term>),
     /// The dtypes of the example.
     pub dtypes: &'static [DType],
-    /// A value to which it applies, built from two tensors of one dtype and one bool tensor, all
-    /// with shape [2, 3].
+    /// A value that it rewrites, built from two tensors of one dtype and one bool tensor, all with
+    /// shape [2, 3].
     pub example: fn(&mut Builder, Var, Var, Var) -> Var,
 }
 

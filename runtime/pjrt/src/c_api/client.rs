@@ -157,7 +157,7 @@ impl Client {
         self.inner.world
     }
 
-    /// The processes that run programs together with this one.
+    /// The processes that run programs together with this process.
     #[must_use]
     pub fn processes(&self) -> Processes {
         let by_calls = self.platform() == "cpu";

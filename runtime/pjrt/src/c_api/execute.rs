@@ -219,9 +219,9 @@ impl Executable {
         self.results_of(outputs)
     }
 
-    /// The arguments that XLA must not reuse. XLA takes one list for every replica, so an argument
-    /// that one replica keeps is kept by all replicas. Moved arguments are nevertheless freed after
-    /// the launch.
+    /// The arguments that XLA must not reuse. XLA takes a single list for every replica: if one
+    /// replica keeps an argument, all replicas keep it. Moved arguments are nevertheless freed
+    /// after the launch.
     fn kept(&self, arguments: &[Vec<Argument<'_>>]) -> Vec<i64> {
         let is_kept =
             |index: &usize| arguments.iter().any(|list| matches!(list[*index], Argument::Kept(_)));

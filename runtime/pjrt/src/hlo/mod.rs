@@ -167,10 +167,9 @@ impl HloModule {
         loops.map(|one| Loop { name: one.name.clone(), iterations: iterations(one) }).collect()
     }
 
-    /// Number of kernels that one execution launches on a GPU, including copies. These are the
-    /// instructions that compute, multiplied by the iterations of the loops around them. A loop of
-    /// unknown length counts as one iteration. A `conditional` counts the branch with the most
-    /// kernels.
+    /// Number of kernels per execution on a GPU, including copies. These are the instructions that
+    /// compute, multiplied by the iterations of the loops around them. A loop of unknown length
+    /// counts as one iteration. A `conditional` counts the branch with the most kernels.
     #[must_use]
     pub fn kernels(&self) -> u64 {
         let computations = self.module.computations.iter().map(|one| (one.id, one)).collect();

@@ -32,8 +32,8 @@ pub struct Work {
     /// The lines that it computes, each with its share of the instruction's time; shares sum to 1, or to 0 where XLA names no line. In a kernel of
     /// several lines they are estimates from the number and kind of its operations.
     pub lines: Vec<(SourceLine, f64)>,
-    /// The number of times that one execution of the program runs it; a loop of unknown length
-    /// counts as one iteration.
+    /// The number of runs per execution of the program; a loop of unknown length counts as one
+    /// iteration.
     pub executions: f64,
     /// True for an instruction that is launched as a kernel. False for loops and calls, which
     /// contain kernels of their own, and for instructions that only pass values on.

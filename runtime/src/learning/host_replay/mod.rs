@@ -2,7 +2,7 @@
 //!
 //! The learner devices draw windows, and the host gathers them. A separate thread writes each
 //! iteration's rollout to the disk, and brings the requested windows to the devices while the next
-//! iterations learn. It works in the order of the iterations, whatever the threads' speed: a
+//! iterations learn. It works in the order of the iterations, regardless of the threads' speed: a
 //! deterministic schedule stays deterministic.
 
 mod layout;
