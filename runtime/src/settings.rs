@@ -114,7 +114,7 @@ settings! {
         /// Steps of each lane in an iteration.
         #[schemars(range(min = 1, max = 1_000_000))]
         unroll: usize = 32,
-        /// Iterations by which acting is ahead of learning: exactly this number with Sebulba's
+        /// Iterations that acting is ahead of learning: exactly this number with Sebulba's
         /// deterministic schedule, at most this number with central inference. With central
         /// inference and 0, a device that has completed the unrolls of an iteration waits for the
         /// iteration.

@@ -28,9 +28,9 @@ op_struct! {
 op_struct! {
     /// A tensor with one box replaced; the box starts at a computed position.
     ///
-    /// Operands: `x`; the update, with the dtype of `x` and no extent greater than in `x`; then for
-    /// each axis the scalar index of the first element, all with one integer dtype. A start is
-    /// clamped first, so that the whole update is written.
+    /// Operands: `x`; the update, with the dtype of `x` and no extent greater than in `x`; then one
+    /// scalar index for each axis, for the first element. All indices have the same integer dtype.
+    /// A start is clamped first, so that the whole update is written.
     DynamicUpdateSlice = "dynamic_update_slice" {}
 }
 

@@ -16,7 +16,7 @@ use crate::{Combine, Launched, MpiError, Number};
 pub struct Member {
     /// The host's name.
     pub host: String,
-    /// The process's number on its host.
+    /// The process id on its host.
     pub id: u32,
 }
 

@@ -114,7 +114,7 @@ impl Scatter {
 
     /// Two bool tensors: the elements of the operand that no update reaches, and the elements of
     /// the updates that `set` kept. If several updates meet, `set` keeps the last. Platforms differ
-    /// in this choice: `kept` holds the updates and the result, and only updates that occur in the
+    /// in this choice: if `kept` has the updates and the result, only updates that occur in the
     /// result count.
     fn winners(
         &self,

@@ -1,5 +1,5 @@
 //! The text backend. It keeps the module as a tree of blocks, because the number of a value in
-//! MLIR's text depends on later ops: the regions of a block number their values after the block's
+//! MLIR's text depends on later ops. The regions of a block number their values after the block's
 //! own values. [`print`] then writes the tree.
 //!
 //! # Invariants

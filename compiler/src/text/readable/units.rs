@@ -1,5 +1,5 @@
-//! The lines of a function's readable text: groups of equations that are one call of a library
-//! function, the order of the lines, and the values that are written as literals.
+//! The lines of a function's readable text. They are groups of equations that form one call of a
+//! library function, in the order of the lines, and the values that are written as literals.
 
 use crate::array::Array;
 use crate::attributes::Attribute;
