@@ -55,9 +55,9 @@ use threefry::{halves_split, threefry2x32};
 /// | `dirichlet` | 23 | 35 |
 ///
 /// Great distances belong to draws near 0, which lose digits by cancellation: their absolute error
-/// is no greater than the error of a draw near 1. `categorical`, `bernoulli` and `poisson` compare
-/// floats, and may differ if the two sides differ only in the last place.
-/// [`Key::feistel_permutation`] has no counterpart in jax.
+/// is as large as for a draw near 1. `categorical`, `bernoulli` and `poisson` compare floats, and
+/// may differ if the two sides differ only in the last place. [`Key::feistel_permutation`] has no
+/// counterpart in jax.
 #[derive(Clone, Debug)]
 #[must_use = "a key that is not used draws nothing"]
 pub struct Key {

@@ -2,7 +2,7 @@
 //!
 //! Householder's method is backward stable without pivoting, and each of its steps has a
 //! derivative. Its loop has a step for each column, so it suits matrices of tens of rows, such as
-//! the covariance of a filter or a Gaussian.
+//! in a filter or a Gaussian.
 
 use super::create::{self, eye};
 use super::linalg::householder;

@@ -53,8 +53,8 @@ pub(super) const CREDIT_PER_SECOND: i64 = 16 << 10;
 /// TLS handshakes at once. Where there are more, the oldest of the address that has the most is closed.
 pub(super) const HANDSHAKES: usize = 64;
 
-/// Most joined workers without a processed departure, for each worker of an inference thread that
-/// the limits allow.
+/// The most workers, per connection that the limits allow, that have joined an inference thread and
+/// have left without its knowledge.
 pub(super) const UNHEARD: usize = 4;
 
 /// Streams of one connection: clients of some languages share one connection among all of a process.

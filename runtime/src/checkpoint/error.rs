@@ -31,7 +31,7 @@ pub enum CheckpointError {
         /// The folder that has none.
         folder: PathBuf,
     },
-    /// A checkpoint with files that were changed after writing.
+    /// A checkpoint with files that differ from the files as written.
     #[error("the checkpoint `{}` is damaged: {problem}", path.display())]
     Damaged {
         /// The checkpoint's folder.

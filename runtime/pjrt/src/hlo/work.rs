@@ -220,7 +220,7 @@ fn calls(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f64 {
             first
         }
         "map" => extent(one),
-        // At most the size of the window, which is the form of the DSL's prefix sums.
+        // Not more than the window reads at once, which is enough for the DSL's prefix sums.
         "reduce-window" => first * (first + 1.0).log2(),
         "scatter" => operands.last().map_or(0.0, |update| extent(update)),
         "sort" => first * (first + 1.0).log2(),
