@@ -54,7 +54,7 @@ pub(super) const CREDIT_PER_SECOND: i64 = 16 << 10;
 pub(super) const HANDSHAKES: usize = 64;
 
 /// The most workers, per connection that the limits allow, that have joined an inference thread and
-/// have left without its knowledge.
+/// that it has not seen leave yet.
 pub(super) const UNHEARD: usize = 4;
 
 /// Streams of one connection: clients of some languages share one connection among all of a process.
