@@ -1,4 +1,5 @@
-//! Texts to begin from: a function of each sample of each op, in the folder given, and a dictionary of all words beside it.
+//! Seed texts for fuzzing: a function for each sample of each op, in the given folder, and a
+//! dictionary of the texts' words next to it.
 
 use podracer_compiler::ops::registry;
 use podracer_compiler::{Builder, DType};

@@ -4,8 +4,8 @@ use crate::scalar::{Element, Scalar};
 use crate::types::{DType, TensorType};
 use std::hash::{Hash, Hasher};
 
-/// A dense row-major tensor on the host: its type and its elements' bytes, little-endian, as a device holds them. bool takes
-/// one byte, 0 or 1.
+/// A dense row-major tensor on the host: its type and the bytes of its elements, little-endian, as
+/// on a device. A bool takes one byte, 0 or 1.
 ///
 /// ```
 /// # use podracer_compiler::{Array, ArrayError};
@@ -15,9 +15,9 @@ use std::hash::{Hash, Hasher};
 /// # Ok::<(), ArrayError>(())
 /// ```
 ///
-/// Arrays are equal if their types and values are, -0 apart from 0; NaNs equal each other.
+/// Arrays are equal if their types and values are equal; -0 and 0 differ; NaNs equal each other.
 ///
-/// Invariant: there are as many bytes as the type has.
+/// Invariant: the number of bytes matches the type.
 #[derive(Clone, Debug)]
 pub struct Array {
     ty: TensorType,
@@ -28,12 +28,12 @@ pub struct Array {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayError {
-    /// Data of another length than the type has.
+    /// The data has another length than the type.
     #[error("host data for {ty} must have {expected} and has {got}")]
     Length {
         /// Type of the array.
         ty: TensorType,
-        /// The size that the type asks for.
+        /// The size that the type requires.
         expected: String,
         /// The size of the data.
         got: String,
@@ -43,7 +43,7 @@ pub enum ArrayError {
     Type {
         /// The array's type.
         ty: TensorType,
-        /// The type asked for.
+        /// The requested type.
         read_as: DType,
     },
 }
@@ -52,7 +52,7 @@ impl Array {
     /// Makes an array from its elements in row-major order.
     ///
     /// # Errors
-    /// [`ArrayError::Length`] where there is not one value per element.
+    /// [`ArrayError::Length`] if the number of values differs from the number of elements.
     pub fn from_slice<T: Element>(
         shape: impl AsRef<[usize]>,
         values: &[T],
@@ -68,10 +68,10 @@ impl Array {
         Ok(Array { ty, bytes })
     }
 
-    /// Makes an array from bytes as a device holds them.
+    /// Makes an array from bytes in the layout of a device.
     ///
     /// # Errors
-    /// [`ArrayError::Length`] where the length is not `ty.bytes()`.
+    /// [`ArrayError::Length`] if the number of bytes is not `ty.bytes()`.
     pub fn from_bytes(ty: TensorType, bytes: impl Into<Vec<u8>>) -> Result<Self, ArrayError> {
         let bytes = bytes.into();
         if bytes.len() == ty.bytes() {
@@ -88,7 +88,7 @@ impl Array {
         Array { ty: TensorType::scalar(T::DTYPE), bytes }
     }
 
-    /// The words of the key that a seed makes, the high one first: u32 `[2]`.
+    /// The words of the key of a seed, the high word first: u32 `[2]`.
     #[must_use]
     pub fn key(seed: u64) -> Self {
         let words = [(seed >> 32) as u32, seed as u32];
@@ -102,7 +102,8 @@ impl Array {
         Array { ty, bytes }
     }
 
-    /// An array from its elements, each brought into the dtype's range: integers wrap, floats round.
+    /// An array from its elements, each converted to the dtype's range: integers wrap, floats
+    /// round.
     ///
     /// # Panics
     /// The count must match the type, and the kind of each element (bool, integer, float) its dtype.
@@ -116,13 +117,13 @@ impl Array {
         Array { ty, bytes }
     }
 
-    /// An array of type `ty` whose elements are all `value`.
+    /// An array of type `ty` with `value` as every element.
     pub fn splat(ty: TensorType, value: Scalar) -> Self {
         let element = value.to_bytes(ty.dtype);
         Array { bytes: element[..ty.dtype.size()].repeat(ty.elements()), ty }
     }
 
-    /// The array of rank 0 with this one element.
+    /// An array of rank 0 with the element `value`.
     pub fn single(dtype: DType, value: Scalar) -> Self {
         Array::splat(TensorType::scalar(dtype), value)
     }
@@ -145,7 +146,7 @@ impl Array {
         )
     }
 
-    /// An array whose element at `index` is `f(index)`.
+    /// An array with `f(index)` as the element at `index`.
     pub fn from_fn(ty: TensorType, mut f: impl FnMut(&[usize]) -> Scalar) -> Self {
         let (mut bytes, size) = (Vec::with_capacity(ty.bytes()), ty.dtype.size());
         for_each_index(&ty.shape, |index| {
@@ -175,7 +176,7 @@ impl Array {
     /// The elements in row-major order.
     ///
     /// # Errors
-    /// [`ArrayError::Type`] where the array's element type is not `T`.
+    /// [`ArrayError::Type`] if the array's element type is not `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, ArrayError> {
         self.expect::<T>()?;
         Ok(self.bytes.chunks_exact(T::DTYPE.size()).map(T::read).collect())
@@ -184,7 +185,8 @@ impl Array {
     /// The only element.
     ///
     /// # Errors
-    /// [`ArrayError::Type`] where the element type is not `T`, [`ArrayError::Length`] where there is not one element.
+    /// [`ArrayError::Type`] if the element type is not `T`, [`ArrayError::Length`] if there is not
+    /// exactly one element.
     pub fn item<T: Element>(&self) -> Result<T, ArrayError> {
         self.expect::<T>()?;
         if self.ty.elements() == 1 {
@@ -194,7 +196,7 @@ impl Array {
         Err(ArrayError::Length { ty: self.ty.clone(), expected: "1 element".to_owned(), got })
     }
 
-    /// All elements as f64, whatever their type.
+    /// All elements as f64, for any element type.
     pub fn to_f64(&self) -> Vec<f64> {
         self.scalars().map(Scalar::float).collect()
     }
@@ -208,7 +210,7 @@ impl Array {
         self.scalars().filter(|value| !value.float().is_finite()).count()
     }
 
-    /// The elements in row-major order, whatever their type.
+    /// The elements in row-major order, for any element type.
     pub fn scalars(&self) -> impl ExactSizeIterator<Item = Scalar> + DoubleEndedIterator {
         let dtype = self.ty.dtype;
         self.bytes.chunks_exact(dtype.size()).map(move |bytes| Scalar::read(dtype, bytes))
@@ -267,7 +269,7 @@ impl Array {
 }
 
 impl ArrayError {
-    /// The error for another number of bytes than a value of type `ty` has.
+    /// The error for a number of bytes that does not match the type `ty`.
     #[must_use]
     pub fn wrong_bytes(ty: TensorType, got: usize) -> Self {
         let expected = format!("{} bytes", ty.bytes());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum Attribute {
     /// A flag: `true` or `false`.
     Bool(bool),
-    /// An integer, negative ones too.
+    /// An integer; negative integers are allowed.
     Int(i64),
     /// A list of integers: axes, permutations, sizes.
     Ints(Vec<i64>),
@@ -27,12 +27,12 @@ pub enum Attribute {
     Funcs(Vec<Arc<Func>>),
 }
 
-/// The attributes of an op in the order in which they print.
+/// The attributes of an op in printing order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attributes(pub Vec<(&'static str, Attribute)>);
 
 impl Attributes {
-    /// The attributes of an op that has none.
+    /// The attributes of an op without attributes.
     pub fn none() -> Self {
         Attributes::default()
     }
@@ -76,17 +76,17 @@ impl Attribute {
 pub trait AttributeValue: Clone {
     /// The attribute that stands for this value.
     fn to_attribute(&self) -> Attribute;
-    /// The value that the attribute stands for, if it is of the right kind.
+    /// The value of the attribute, if it has the right kind.
     fn from_attribute(attribute: &Attribute) -> Option<Self>;
-    /// The right kind in words, for errors: `an integer`.
+    /// A description of the right kind, for errors: `an integer`.
     fn expected() -> String;
 
-    /// The bodies that the value is or has.
+    /// The bodies in the value.
     fn funcs(&self) -> &[Arc<Func>] {
         &[]
     }
 
-    /// The value with other bodies, as many as it has, from the front of `funcs`.
+    /// The value with other bodies. It takes as many bodies as it has from the front of `funcs`.
     fn with_funcs(&self, funcs: &mut std::vec::IntoIter<Arc<Func>>) -> Self {
         let _ = funcs;
         self.clone()
@@ -165,7 +165,7 @@ attribute_value!(
     }
 );
 
-/// Declares a fieldless enum that stands as a word in the IR's text.
+/// Declares a fieldless enum with a word in the IR's text for each variant.
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -177,7 +177,7 @@ macro_rules! words {
             /// Every value, in declaration order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word that stands for it.
+            /// The word of this value.
             pub fn word(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }

@@ -1,5 +1,6 @@
-//! The IR and everything that is done to it: ops with all their rules, transforms from function to function, and the
-//! lowering to StableHLO through the trait [`Hlo`], as text. Knows no device and does no I/O.
+//! The IR and all its operations: ops with all their rules, transforms from function to function,
+//! and the lowering to StableHLO text through the trait [`Hlo`]. It knows no device and does no
+//! I/O.
 //!
 //! # Invariants
 //! - Shapes are static. Every value has one type, found by its op's `infer`.

@@ -1,5 +1,5 @@
-//! Single elements: [`Scalar`], of any dtype, in which the reference semantics compute, and [`Element`], the Rust types
-//! that are dtypes.
+//! Single elements: [`Scalar`], an element of any dtype, for the reference semantics, and
+//! [`Element`], the Rust types that are dtypes.
 
 use crate::types::DType;
 use half::{bf16, f16};
@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 pub enum Scalar {
     /// A truth value.
     Bool(bool),
-    /// An integer of any width, held wide enough for all of them.
+    /// An integer of any width; the representation is wide enough for every integer type.
     Int(i128),
     /// A float of any width; every narrower float is exactly an f64.
     Float(f64),
@@ -34,7 +34,7 @@ impl Scalar {
         }
     }
 
-    /// The value as f64, whatever the type.
+    /// The value as f64, for any type.
     pub fn float(self) -> f64 {
         match self {
             Scalar::Bool(value) => f64::from(u8::from(value)),
@@ -43,7 +43,8 @@ impl Scalar {
         }
     }
 
-    /// The value brought into `dtype`'s range: integers wrap, floats round. The kind (bool, integer, float) must fit.
+    /// The value converted to `dtype`'s range: integers wrap, floats round. The kind (bool,
+    /// integer, float) must match.
     pub fn normalized(self, dtype: DType) -> Scalar {
         match self {
             Scalar::Int(value) => Scalar::Int(dtype.wrap(value)),
@@ -52,9 +53,9 @@ impl Scalar {
         }
     }
 
-    /// The bytes of the value in `dtype`, little-endian, of which the first [`DType::size`] count: integers wrap, floats
-    /// round; a NaN keeps as much of its payload
-    /// as there is room for. The kind (bool, integer, float) must fit.
+    /// The bytes of the value in `dtype`, little-endian; the first [`DType::size`] are valid.
+    /// Integers wrap, floats round; a NaN keeps as much of its payload as fits. The kind (bool,
+    /// integer, float) must match.
     pub(crate) fn to_bytes(self, dtype: DType) -> [u8; 8] {
         let bits = match dtype {
             DType::Bool => u64::from(self.int() != 0),
@@ -113,7 +114,8 @@ impl Hash for Scalar {
 }
 
 mod sealed {
-    /// Keeps [`super::Element`] to the types below: others have no representation on a device.
+    /// Restricts [`super::Element`] to the types below: other types have no representation on a
+    /// device.
     pub trait Sealed {}
 }
 
@@ -125,7 +127,7 @@ pub trait Element: Copy + sealed::Sealed {
     fn write(self, bytes: &mut Vec<u8>);
     /// The value of exactly [`DType::size`] bytes.
     fn read(bytes: &[u8]) -> Self;
-    /// The value, its type known while running.
+    /// The value as a [`Scalar`], with a dynamic type.
     fn scalar(self) -> Scalar;
 }
 

@@ -1,4 +1,5 @@
-//! Element types and tensor types. Shapes are static: a type says all there is to know of a tensor but its values.
+//! Element types and tensor types. Shapes are static: a type describes everything about a tensor
+//! except its values.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -40,7 +41,7 @@ impl DType {
         DType::F64,
     ];
 
-    /// Bytes one element takes in a buffer.
+    /// The number of bytes of one element in a buffer.
     pub fn size(self) -> usize {
         match self {
             DType::Bool | DType::I8 | DType::U8 => 1,
@@ -50,7 +51,7 @@ impl DType {
         }
     }
 
-    /// Bits of one element; 1 for bool.
+    /// The number of bits of one element; 1 for bool.
     pub fn bits(self) -> u32 {
         if self == DType::Bool { 1 } else { 8 * self.size() as u32 }
     }
@@ -60,7 +61,7 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
 
-    /// A signed or unsigned integer; bool is neither.
+    /// True for signed and unsigned integers; bool is neither.
     pub fn is_integer(self) -> bool {
         !self.is_float() && self != DType::Bool
     }
@@ -137,7 +138,8 @@ impl fmt::Display for DType {
     }
 }
 
-/// The extent of each axis, outermost first. Up to three, most there are, lie in the type itself.
+/// The extent of each axis, outermost first. Up to three extents, enough for most types, are stored
+/// inline.
 pub type Extents = SmallVec<[usize; 3]>;
 
 /// Element type and shape. Written `f32[128,4]`; a scalar is `f32[]`.
@@ -167,11 +169,11 @@ impl TensorType {
 
     /// The number of elements; `usize::MAX` if there are more, which no memory holds.
     pub fn elements(&self) -> usize {
-        // An axis without elements wins over those that overflow.
+        // An empty axis takes precedence over extents that overflow.
         self.shape.iter().fold(1, |product: usize, &extent| product.saturating_mul(extent))
     }
 
-    /// Bytes a dense buffer of this type takes; `usize::MAX` if they are more.
+    /// The number of bytes of a dense buffer of this type; `usize::MAX` if there are more.
     pub fn bytes(&self) -> usize {
         self.elements().saturating_mul(self.dtype.size())
     }
@@ -186,14 +188,14 @@ impl TensorType {
         TensorType::new(self.dtype, shape)
     }
 
-    /// The type of `size` of these stacked along a new leading axis.
+    /// The type of `size` such tensors stacked along a new leading axis.
     pub fn stacked(&self, size: usize) -> Self {
         let mut shape = Extents::from_elem(size, 1);
         shape.extend_from_slice(&self.shape);
         TensorType { dtype: self.dtype, shape }
     }
 
-    /// The type of one slice along the leading axis: what `stacked` was made of.
+    /// The type of one slice along the leading axis: the inverse of `stacked`.
     pub fn unstacked(&self) -> Self {
         self.with_shape(&self.shape[1..])
     }

@@ -1,5 +1,5 @@
-//! Collectives: values combined over a named axis, of a `vmap` or of the replicas of the program. A whole tree goes in
-//! one op, since a collective costs about as much as it waits.
+//! Collectives: values combined over a named axis, of a `vmap` or of the replicas of the program. A
+//! whole tree is combined in one op, because most of a collective's cost is waiting.
 
 use crate::control::body::emit_at;
 use crate::tensor::{Tensor, create, poison, report};
@@ -119,7 +119,8 @@ pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     };
     let mut operands = leaves.clone();
     if members.is_none() {
-        // How many replicas there are is known when the program is compiled: they count themselves in the same op.
+        // The number of replicas is known when the program is compiled: the replicas count
+        // themselves in the same op.
         operands.push(create::scalar(1.0f32));
     }
     let sums = all_reduce(loc, &operands, axis.axis_name(), Combination::Sum);
@@ -133,9 +134,9 @@ pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     tree.with_leaves(&means)
 }
 
-/// Gathers the values of all members of an axis, leaf by leaf, stacked along a new leading axis. Over [`Replicas`] the
-/// number of replicas must be known: see [`trace_replicated`](crate::trace::trace_replicated).
-/// `jax.lax.all_gather`.
+/// Gathers the values from all members of an axis, leaf by leaf, stacked along a new leading axis.
+/// Over [`Replicas`] the number of replicas must be known: see
+/// [`trace_replicated`](crate::trace::trace_replicated). `jax.lax.all_gather`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -171,9 +172,9 @@ pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     tree.with_leaves(&gathered)
 }
 
-/// Sends values between members of an axis, leaf by leaf: for each `(source, target)`, member `target` gets the values
-/// of member `source`. A member that is no target gets zeros. Each member is at most once a source, and at most once a
-/// target. `jax.lax.ppermute`.
+/// Sends values between members of an axis, leaf by leaf: for each `(source, target)`, member
+/// `target` gets the values of member `source`. A member that is no target gets zeros. Each member
+/// is at most once a source and at most once a target. `jax.lax.ppermute`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -251,8 +252,8 @@ fn all_reduce(loc: Loc, operands: &[Tensor], axis: &str, computation: Combinatio
     emit_at(loc, OpRef::new(AllReduce { axis: axis.to_string(), computation }), operands, &guess)
 }
 
-/// The extent of an axis: `Some(None)` for replicas whose number is not known yet; `None`, with an error, where there
-/// is no such axis.
+/// The extent of an axis: `Some(None)` for replicas, if their number is not known yet; `None`, with
+/// an error, if the axis does not exist.
 #[track_caller]
 fn check_axis(op: &str, axis: &str) -> Option<Option<usize>> {
     let size = state::with(|trace| trace.axis_size(axis)).flatten();

@@ -1,10 +1,11 @@
-//! `check` and `debug_print`: what a program says while it runs, as ordinary results.
+//! `check` and `debug_print`: messages of a running program, as ordinary results.
 //!
 //! # Invariants
-//! - Outside of [`collect`] both do nothing: the program is the same to the byte.
-//! - Nothing calls the host. What is logged in the body of a combinator becomes further results of that body, and so of
-//!   the op around it, up to the `collect` that returns them. So loops, branches and batches treat it as they treat
-//!   every value: a branch that is not taken logs nothing, a lane of a `while_loop` that has ended neither.
+//! - Outside of [`collect`] both do nothing: the program is byte-identical.
+//! - Nothing calls the host. The log of a combinator's body becomes further results of that body,
+//!   and so of the op around it, up to the `collect` that returns them. So loops, branches and
+//!   batches treat it like any other value: a branch that does not run logs nothing, and neither
+//!   does a lane of a `while_loop` that has ended.
 
 use crate::diff::stop_gradient;
 use crate::tensor::{Tensor, create, report, select};
@@ -25,8 +26,8 @@ pub struct Log {
 /// Logs an error where `holds` is false; a bool tensor of any shape must hold everywhere. Each `{}` of the message
 /// stands for one leaf of `values`. `jax.experimental.checkify.check`.
 ///
-/// In a loop or a batch the first failure is kept, with its place and how many there were. Outside of [`collect`] it
-/// does nothing.
+/// In a loop or a batch the first failure is kept, with its position and the number of failures.
+/// Outside of [`collect`] it does nothing.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -50,10 +51,11 @@ pub fn check(holds: Tensor, message: &'static str, values: impl IntoTree) {
     log("check", message, loc, (!holds).any(), values);
 }
 
-/// Logs values: each `{}` of the message stands for one leaf of `values`. `jax.debug.print`, but what is logged comes
-/// out with the results: see [`collect`].
+/// Logs values: each `{}` of the message stands for one leaf of `values`. `jax.debug.print`, except
+/// that the log is returned with the results: see [`collect`].
 ///
-/// In a loop or a batch everything is kept, along further leading axes; in a `while_loop` the last round's.
+/// A loop or a batch keeps every print, along further leading axes; a `while_loop` keeps only its
+/// last round.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -94,12 +96,13 @@ fn log<V: Tree>(op: &str, message: &'static str, loc: Loc, happened: Tensor, val
     state::with(|trace| trace.log([entry]));
 }
 
-/// Runs `f` and collects the log: gives its result, and all that [`check`] and [`debug_print`] logged in it and in the
-/// functions that it calls.
+/// Runs `f` and collects the log: returns its result, and everything that [`check`] and
+/// [`debug_print`] logged in `f` and the functions that it calls.
 /// `jax.experimental.checkify.checkify`.
 ///
-/// Anakin's loop and Sebulba's programs collect by themselves: what environments and agents say comes back with the metrics, and
-/// `podracer train` prints it. A failed check ends the run there.
+/// Anakin's loop and Sebulba's programs call `collect` themselves: the messages of environments and
+/// agents come back with the metrics, and `podracer train` prints them. A failed check ends such a
+/// run.
 ///
 /// Not collected: the logs of the condition of a `while_loop`, and of the closures of `custom_jvp`, `custom_vjp`,
 /// `associative_scan` and `map_batched`.
@@ -112,8 +115,8 @@ pub fn collect<Y: IntoTree>(f: impl FnOnce() -> Y) -> (Y::Tree, Log) {
 }
 
 impl Entry {
-    /// Makes one entry of the stacked entries of all rounds: of a check the first failure, of a print everything.
-    /// `None` for a check without rounds.
+    /// Reduces the stacked entries of the rounds to one entry: the first failure of a check,
+    /// everything of a print. `None` for a check without rounds.
     #[track_caller]
     pub fn over_rounds(self) -> Option<Entry> {
         if !self.site.is_check {
@@ -133,8 +136,8 @@ impl Entry {
         })
     }
 
-    /// Joins the entries of the rounds so far, `self`, with that of the next one: the first failure of a check is kept,
-    /// and the last print.
+    /// Joins `self`, the entry of the rounds so far, with the entry of the next round: the first
+    /// failure of a check is kept, and the last print.
     #[track_caller]
     pub fn after(self, next: &Entry) -> Entry {
         let keep = if self.site.is_check { self.count.gt(0) } else { create::constant(false) };
@@ -159,9 +162,11 @@ pub struct Report {
     pub text: String,
     /// The line of the `check` or `debug_print`.
     pub loc: Loc,
-    /// The round of each loop and batch around it, the outermost first; of a check the first that failed.
+    /// The round of each enclosing loop and batch, the outermost first; for a check, the first
+    /// round that failed.
     pub at: Vec<usize>,
-    /// The number of failures of the check. Of a print 1, or in a `while_loop` the number of rounds that printed.
+    /// The number of failures of the check. For a print 1, or the number of rounds that printed in
+    /// a `while_loop`.
     pub count: usize,
 }
 
@@ -225,7 +230,8 @@ fn place_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
     place
 }
 
-/// The message with each `{}` replaced by a value; of values that are stacked over rounds, by that of `round`.
+/// The message with each `{}` replaced by a value. Values that are stacked over rounds are read at
+/// `round`.
 fn fill(message: &str, values: &[&Array], round: usize, rounds: usize) -> String {
     let mut parts = message.split("{}");
     let mut text = parts.next().unwrap_or_default().to_string();

@@ -1,5 +1,5 @@
-//! The language that users write programs in: tensors, trees of them, and combinators. Running a Rust function of
-//! tensors once leaves a program in the compiler's IR; see [`trace()`].
+//! The language for user programs: tensors, trees of tensors, and combinators. Running a Rust
+//! function of tensors once produces a program in the compiler's IR; see [`trace()`].
 //!
 //! ```
 //! use podracer_dsl::prelude::*;
@@ -15,8 +15,8 @@
 //!
 //! # Invariants
 //! - Everything happens while tracing: no value is known, and nothing here touches a device.
-//! - A user's mistake is an error with the user's line, never a panic: a bad op gives a poisoned handle, and
-//!   [`trace()`] returns all errors.
+//! - A user's mistake is an error with the user's line, never a panic: an invalid op returns a
+//!   poisoned handle, and [`trace()`] returns all errors.
 //! - Tracing is deterministic: the same closure and the same types give the same program.
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,8 @@
 
 use crate::Tree;
 
-/// A tree in two parts: all replicas hold the first part whole and equal; each replica holds a share of the second.
+/// A tree in two parts: every replica holds the whole first part, with equal values; each replica
+/// holds a share of the second part.
 ///
 /// Parameters and optimizer states are replicated; environments and their keys are sharded, along their leading axis.
 #[derive(Tree, Clone)]

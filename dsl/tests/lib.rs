@@ -1,3 +1,4 @@
-//! The tests of podracer-dsl, in a package of their own: the DSL is optimized a little, for all that trace with it, and its tests,
-//! which are many small generic programs, would take minutes to compile so.
+//! The tests of podracer-dsl, in a separate package. The DSL is optimized a little, for all crates
+//! that trace with it. Its tests are many small generic programs, and would take minutes to compile
+//! with that optimization.
 #![forbid(unsafe_code)]

@@ -63,8 +63,9 @@ impl Address {
 }
 
 impl Address {
-    /// The address of one of several servers on a machine, that with so many before it: as many ports higher, or the socket's path with
-    /// the number at its end. `None` where there is no such port. Port 0 stays what it is, and so does the first one's address.
+    /// The address of one of several servers on a machine, with `before` servers before it. It has
+    /// a port number higher by `before`, or the socket's path with the number at its end. `None` if
+    /// the port does not exist. Port 0 stays unchanged, and so does the first server's address.
     #[must_use]
     pub fn nth(&self, before: usize) -> Option<Address> {
         match self {

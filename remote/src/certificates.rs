@@ -1,4 +1,5 @@
-//! Certificates for mutual TLS: an authority of the user's own, and what it signs for learner and workers.
+//! Certificates for mutual TLS: the user's own authority, and the certificates that it signs for
+//! learner and workers.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,8 +11,8 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// Name that every learner's certificate is for. Workers ask for it whatever address they connect to: who connects is decided
-/// by the authority, and not by names of machines.
+/// Name in every learner's certificate. Workers require it for any address: the authority decides
+/// who may connect, and not the names of machines.
 pub const LEARNER_NAME: &str = "podracer-learner";
 
 /// The authority's certificate: learner and workers have it.
@@ -47,9 +48,10 @@ pub enum CertificateError {
     Generate(#[from] rcgen::Error),
 }
 
-/// Makes an authority and certificates of a learner and of workers in a new folder, readable by their owner alone: `ca.pem`,
-/// `ca.key`, `learner.pem`, `learner.key`, `worker.pem`, `worker.key`. A worker's certificate cannot serve, nor a learner's
-/// work. `hosts` are names or addresses of the learner's machine beside `localhost`, for clients that check them.
+/// Makes an authority and certificates for a learner and for workers in a new folder, readable only
+/// by their owner: `ca.pem`, `ca.key`, `learner.pem`, `learner.key`, `worker.pem`, `worker.key`. A
+/// worker's certificate is not valid for a server, nor a learner's for a worker. `hosts` are names
+/// or addresses of the learner's machine in addition to `localhost`, for clients that check them.
 /// Returns the paths of the files.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What a learner tells its workers about the run.
+//! The learner's description of the run for its workers.
 
 use podracer_envs::host::HostSpec;
 
@@ -14,9 +14,9 @@ pub struct RunDescription {
     pub environment: String,
     /// All settings of the environment, a JSON object.
     pub settings: String,
-    /// Spaces of one environment. `environments` is the number that one worker may have at most.
+    /// Spaces of one environment. `environments` is the greatest number for one worker.
     pub spec: HostSpec,
-    /// Steps of a rollout, by which environments of the DSL draw their keys.
+    /// Steps of a rollout, which environments of the DSL use to draw their keys.
     pub unroll: usize,
 }
 

@@ -1,16 +1,17 @@
-//! Central inference over a network: a server that workers connect to, and the worker.
+//! Central inference over a network: the server for workers, and the worker.
 //!
-//! A worker steps environments and knows no model; the learner has the model and asks for nothing but steps. Between them is
-//! gRPC, by the messages of `proto/podracer/seed/v1/seed.proto`, from which workers in other languages are made.
-//! `docs/worker-protocol.md` is their manual.
+//! A worker steps environments and knows no model; the learner has the model and asks only for
+//! steps. They communicate by gRPC, with the messages in `proto/podracer/seed/v1/seed.proto`.
+//! Workers in other languages are generated from the same file. `docs/worker-protocol.md` is their
+//! manual.
 //!
 //! # Invariants
 //! - Nothing here knows a device or an agent: the learner's side is [`Workers`](podracer_envs::host::Workers), the
 //!   environments' side [`HostEnvironment`](podracer_envs::host::HostEnvironment).
-//! - Nothing that a worker sends is believed: sizes, flags, numbers and their order are checked before the learner sees them.
-//!   What is wrong ends that worker's stream, and both sides print why.
-//! - All that a worker can make the learner keep is bounded: connections, lanes, bytes before `Hello`, bytes before the
-//!   next answer. Every wait for a worker has a deadline.
+//! - No message from a worker is trusted: sizes, flags, numbers and their order are checked before
+//!   the learner sees them. An error ends that worker's stream, and both sides print the reason.
+//! - Everything that a worker can make the learner keep is bounded: connections, lanes, bytes
+//!   before `Hello`, bytes before the next answer. Every wait for a worker has a deadline.
 //! - Observations are copied out of the socket once, into the message that the learner reads.
 //! - The server has a fixed number of threads, however many workers there are. A worker has one thread for each batch.
 #![forbid(unsafe_code)]
@@ -35,7 +36,7 @@ pub use tls::{Security, SecurityError};
 /// The newest protocol, in `Run`. A learner speaks all from 1 on, and a worker says in `Hello` which one it speaks.
 pub const PROTOCOL: u32 = 3;
 
-/// The first protocol in which rewards and flags are [packed].
+/// The first protocol with [packed] rewards and flags.
 const PACKED: u32 = 2;
 
 /// The first protocol that has masks of legal actions.

@@ -1,5 +1,5 @@
-//! Rewards and flags of a step in few bytes, since protocol 2: rewards that are all equal are said once, and flags are bits, or
-//! nothing where none is set.
+//! Compact rewards and flags of a step, since protocol 2: equal rewards are sent once, and flags
+//! are bits, or nothing if none is set.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Spaces as messages, and the comparison of a worker's spaces with those of the run.
+//! Spaces as messages, and the comparison of a worker's spaces with the run's spaces.
 
 use podracer_dsl::prelude::*;
 use podracer_envs::host::HostSpec;
@@ -76,7 +76,7 @@ pub(crate) fn spaces_from_wire(
         truncates: spaces.truncates,
         skips: spaces.skips,
         masks: spaces.masks,
-        // A worker tells them or not: steps say so themselves.
+        // Successes are optional: the steps contain them or not.
         succeeds: false,
     })
 }
@@ -136,7 +136,7 @@ fn from_wire(space: &proto::Space) -> Result<Space, String> {
     Ok(read)
 }
 
-/// Compares a worker's spaces with those of the run.
+/// Compares a worker's spaces with the run's spaces.
 ///
 /// # Errors
 /// A sentence with the first difference.

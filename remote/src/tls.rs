@@ -15,12 +15,13 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::Address;
 use crate::certificates::{AUTHORITY, Files, LEARNER, LEARNER_NAME, WORKER};
 
-/// Ways in which the two sides of a TCP connection know each other.
+/// Ways for the two sides of a TCP connection to authenticate each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Security {
     /// Mutual TLS by certificates of one authority, in a folder that `podracer certificates new` wrote.
     Certificates(PathBuf),
-    /// Not at all: whoever reaches the port is let in, and everything can be read on the way.
+    /// No authentication: every client that reaches the port is accepted, and the traffic is
+    /// readable on the way.
     Insecure,
 }
 
@@ -68,7 +69,8 @@ pub enum SecurityError {
 
 /// The first byte of a TLS connection, from a client: a record of the handshake.
 pub(crate) const HANDSHAKE: u8 = 22;
-/// The first byte that a server with TLS answers with to what is not TLS: an alert. HTTP/2 never begins with either.
+/// The first byte of a TLS server's answer to a client without TLS: an alert. HTTP/2 never begins
+/// with this byte.
 pub(crate) const ALERT: u8 = 21;
 
 /// True if what came was not TLS.
@@ -93,7 +95,7 @@ pub(crate) fn folder<'a>(
     }
 }
 
-/// Accepts workers whose certificates the authority has signed.
+/// Accepts workers with certificates that the authority has signed.
 pub(crate) fn acceptor(folder: &Path) -> Result<TlsAcceptor, SecurityError> {
     let (roots, chain, key) = read(folder, &LEARNER)?;
     let wrong = |error: &dyn std::fmt::Display| SecurityError::Certificates {
@@ -112,7 +114,7 @@ pub(crate) fn acceptor(folder: &Path) -> Result<TlsAcceptor, SecurityError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Connects to learners whose certificates the authority has signed.
+/// Connects to learners with certificates that the authority has signed.
 pub(crate) fn connector(folder: &Path) -> Result<TlsConnector, SecurityError> {
     let (roots, chain, key) = read(folder, &WORKER)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,4 +1,4 @@
-//! Unix sockets whose reader is not woken because the other side has read.
+//! Unix sockets that do not wake their reader when the other side has read.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -11,9 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 /// A connected Unix socket.
 ///
-/// tokio's own one watches for reading and writing at once, and Linux tells of a Unix socket that there is room to write each time that
-/// the other side has read: every message wakes its sender for nothing. This one watches for reading, and for writing only while
-/// there is no room.
+/// tokio's own type watches for reading and writing at once. Linux reports room to write on a Unix
+/// socket each time the other side has read, so every message wakes its sender needlessly. This
+/// type watches for reading, and watches for writing only while there is no room.
 pub(crate) struct UnixStream {
     socket: AsyncFd<StdUnixStream>,
     /// The same socket, watched for room to write.
@@ -136,7 +136,7 @@ mod tests {
         (UnixStream::new(one).expect("a socket"), UnixStream::new(other).expect("a socket"))
     }
 
-    /// Messages that are longer than the system's buffer come whole, and both ends go on.
+    /// Messages that are longer than the system's buffer arrive whole, and both ends continue.
     #[tokio::test]
     async fn messages_of_all_lengths_cross() {
         let (mut one, mut other) = pair();

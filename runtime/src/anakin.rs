@@ -1,7 +1,8 @@
 //! Anakin: a function from state to state, looped on the device and replicated over devices, as one program.
 //!
-//! The host only dispatches: one call of [`AnakinProgram::run`] is one execution of one program, which runs `iterations_per_call`
-//! iterations on every device, donates the state to itself and gives back metrics.
+//! The host only dispatches. One call of [`AnakinProgram::run`] is one execution of one program,
+//! which runs `iterations_per_call` iterations on every device, donates the state to itself and
+//! returns metrics.
 
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -33,8 +34,9 @@ type LoopCall<R, S, M, E> = (AnakinState<R, S>, LoopMetrics<M, E>);
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
-/// `R` and `S` are the replicated and the sharded part of the state, `M` and `E` those of an iteration's metrics, and `I` is what a run
-/// begins from: its key, unless more than one run is in the loop.
+/// `R` and `S` are the replicated and the sharded part of the state, and `M` and `E` are the same
+/// two parts of an iteration's metrics. `I` is the input that starts a run: the run's key, unless
+/// the loop contains more than one run.
 pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree = Tensor> {
     name: String,
     replicas: usize,
@@ -43,12 +45,13 @@ pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree = Tensor> {
 }
 
 impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
-    /// Traces the loop for so many replicas.
+    /// Traces the loop for a number of replicas.
     ///
-    /// `init` makes the state of one replica from the run's key; `iterate` is one iteration of one replica. Both may use the
-    /// axis [`Replicas`]: the replicated part of the state must come out the same on all of them, which it does if all
-    /// that flows into it from the sharded part passes a collective. Metrics are stacked over the iterations of a call; the
-    /// replicated ones are averaged over the replicas, once a call.
+    /// `init` makes the state of one replica from the run's key; `iterate` is one iteration of one
+    /// replica. Both may use the axis [`Replicas`]. The replicated part of the state must be equal
+    /// on all replicas. It is equal if everything that flows into it from the sharded part passes a
+    /// collective. Metrics are stacked over the iterations of a call; the replicated metrics are
+    /// averaged over the replicas, once a call.
     ///
     /// # Errors
     /// Every mistake in `init` and `iterate`, with the user's lines.
@@ -66,7 +69,8 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
 }
 
 impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
-    /// [`AnakinLoop::trace`] of a loop that begins from anything, which every replica has as a whole.
+    /// [`AnakinLoop::trace`] for a loop that starts from any input, which every replica has as a
+    /// whole.
     ///
     /// # Errors
     /// As [`AnakinLoop::trace`].
@@ -86,7 +90,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
                 collect(|| scan(state, 0..iterations_per_call, |state, _| iterate(state)));
             let Placed { replicated, sharded } = metrics;
             let metrics = Placed { replicated: pmean(replicated, Replicas), sharded };
-            // Each replica has its own log, so that a leaf has an axis of replicas.
+            // Each replica has its own log, so each leaf gets an axis of replicas.
             (state, metrics, tree_map(&log, |leaf| leaf.expand_dims(0)))
         })?;
         Ok(AnakinLoop {
@@ -131,7 +135,8 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
         lower_with(&self.name, &self.run, (self.replicas, Processes::ONE), simplify)
     }
 
-    /// Least memory of the loop on so many devices: the state, and the results of its largest loop.
+    /// Least memory of the loop on `devices` devices: the state, and the results of its largest
+    /// loop.
     fn needed(&self, devices: usize) -> Needed {
         let mut needed = Needed::default();
         for (path, ty) in self.init.results().leaves() {
@@ -141,11 +146,11 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
         needed
     }
 
-    /// Compiles the loop for the client's first devices, one for each replica, with the default options and the user's cache.
-    /// [`AnakinLoop::compile`] takes others.
+    /// Compiles the loop for the client's first devices, one for each replica, with the default
+    /// options and the user's cache. [`AnakinLoop::compile`] takes other options.
     ///
     /// # Errors
-    /// Those of [`AnakinLoop::compile`].
+    /// As [`AnakinLoop::compile`].
     pub fn compile_on(
         &self,
         client: &Client,
@@ -157,7 +162,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
     /// Compiles the loop for the devices that `options` name.
     ///
     /// # Errors
-    /// Those of [`Program::compile`].
+    /// As [`Program::compile`].
     pub fn compile(
         &self,
         client: &Client,
@@ -186,7 +191,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinLoop<R, S, M, E, I> {
         let init_options = quick(options, &init, client.platform());
         let run = lower_with(&self.name, &self.run, replicas, passes)?;
         options.compile.agree(client, &[&init.module, &run.module])?;
-        // XLA compiles each program on one thread for the most part.
+        // XLA compiles each program mostly on one thread.
         let compile = |lowered: &Lowered, options: &ProgramOptions| {
             options.cache.compile(client, &lowered.module, &options.compile)
         };
@@ -224,12 +229,13 @@ pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree = Tensor> {
     replicas: usize,
 }
 
-/// The name of the metric at this path of an agent's metrics: `metric` where it is the only one and has no path.
+/// The name of the metric at this path of an agent's metrics: `metric` if it is the only metric and
+/// has no path.
 pub fn metric_name(path: &Path) -> String {
     path.or("metric")
 }
 
-/// The metrics of a call on the host, and what its program said.
+/// The metrics of a call on the host, and the reports of its program.
 #[derive(Clone, Debug)]
 pub struct LoopMetrics<M: Tree, E: Tree> {
     metrics: Host<Placed<M, E>>,
@@ -249,11 +255,12 @@ impl<M: Tree, E: Tree> Deref for LoopMetrics<M, E> {
 /// The state of a loop on its devices.
 pub type AnakinState<R, S> = Device<Placed<R, S>>;
 
-/// The error of a call that was not launched, with the state that it was given, unless XLA itself failed half-way.
+/// The error of a call that was not launched, with the call's state, unless XLA itself failed
+/// half-way.
 pub type RunError = ExecuteError;
 
 impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
-    /// The first state of a run: the same for the same seed, devices and options.
+    /// The first state of a run: equal for equal seeds, devices and options.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -263,7 +270,8 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
 }
 
 impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
-    /// The first state of a run that begins from this, when it is there: its time is not a part of the first call's.
+    /// The first state of a run that starts from `start`. It waits until the state exists, so that
+    /// its time is not part of the first call.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -281,9 +289,9 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
         there.map(|()| state)
     }
 
-    /// Restores the state whose arrays [`Device::named_arrays`] gave, from the part of a checkpoint. On the same kind of
-    /// devices, as many as before, with the same options, the iterations that follow are those that would have followed, to
-    /// the bit.
+    /// Restores the state with the arrays from [`Device::named_arrays`], from the part of a
+    /// checkpoint. The following iterations are bit-identical to an uninterrupted run, given the
+    /// same kind and number of devices and the same options.
     ///
     /// # Errors
     /// [`CheckpointError::Misfit`], [`CheckpointError::Runtime`].
@@ -295,11 +303,11 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
         self.init.restore(checkpoint, part)
     }
 
-    /// Runs the iterations of one call: one dispatch on all devices. Waits for the metrics. A failed
-    /// [`check`](podracer_dsl::check) is no error: [`LoopMetrics::reports`] has it.
+    /// Runs the iterations of one call: one dispatch on all devices. Waits for the metrics. A
+    /// failed [`check`](podracer_dsl::check) is not an error: [`LoopMetrics::reports`] contains it.
     ///
     /// # Errors
-    /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
+    /// [`RuntimeError`] through [`ExecuteError`], which returns the state if nothing was launched.
     pub fn run(&self, state: AnakinState<R, S>) -> Result<LoopCall<R, S, M, E>, RunError> {
         let (state, metrics, log) = self.run.run((state,))?.split();
         let read = || {
@@ -316,7 +324,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
         Ok((state, metrics))
     }
 
-    /// Transfers between host and devices by the loop: the metrics, and nothing else.
+    /// Transfers between host and devices by the loop: only the metrics.
     #[must_use]
     pub fn transfers(&self) -> &Transfers {
         self.run.transfers()
@@ -328,7 +336,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree, I: Tree> AnakinProgram<R, S, M, E, I> {
         &self.run
     }
 
-    /// Time from the traced functions to both executables, which are compiled side by side.
+    /// Time from the traced functions to both executables, which are compiled concurrently.
     #[must_use]
     pub fn compile_time(&self) -> Duration {
         self.run.compile_time()

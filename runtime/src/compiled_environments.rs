@@ -1,4 +1,5 @@
-//! Environments of the DSL as environments on the host: compiled for a CPU device, stepped by one program.
+//! Environments of the DSL as environments on the host: compiled for a CPU device and stepped by
+//! one program.
 
 use podracer_dsl::Report;
 use podracer_dsl::prelude::{
@@ -17,24 +18,26 @@ pub struct CompiledEnvironments {
     step: Executable,
     /// The environments, on the device.
     state: Vec<Buffer>,
-    /// The step that was sent.
+    /// The results of the step in progress.
     under_way: Option<Vec<Buffer>>,
-    /// Types of the reports of `check` and `debug_print` in `step`; `outcome` leaves of the results are before them.
+    /// Types of the reports from `check` and `debug_print` in `step`; the `outcome` leaves of the
+    /// results precede them.
     log: Spec<Log>,
     outcome: usize,
-    /// Reports of `check` and `debug_print` that nobody has taken yet.
+    /// Reports of `check` and `debug_print` that have not been taken yet.
     reports: Vec<Report>,
 }
 
 impl CompiledEnvironments {
-    /// Compiles the two functions for the device that `options` name. `begin` makes the environments, their first
-    /// observations and their first masks of legal actions, if they have any, from the run's key and the global index of the
-    /// first one; `step` takes a batch of actions, and gives the successes too, f32 `[N]`, of environments that have some
+    /// Compiles the two functions for the device in `options`. `begin` makes the environments,
+    /// their first observations, and their first masks of legal actions if they have any. It takes
+    /// the run's key and the global index of the first environment. `step` takes a batch of
+    /// actions. It also returns the successes, f32 `[N]`, for environments that have them
     /// ([`HostSpec::succeeds`]).
     ///
     /// # Errors
-    /// [`SebulbaError::Trace`] with the mistakes of the functions, [`SebulbaError::Options`] where they are not what `spec`
-    /// says, [`SebulbaError::Runtime`].
+    /// [`SebulbaError::Trace`] with the mistakes in the functions, [`SebulbaError::Options`] if
+    /// they do not match `spec`, [`SebulbaError::Runtime`].
     #[track_caller]
     pub fn compile<S: Tree>(
         client: &Client,
@@ -90,7 +93,7 @@ impl CompiledEnvironments {
     }
 }
 
-/// Runs a program of one replica.
+/// Runs a program with one replica.
 fn run(program: &Executable, arguments: Vec<Argument<'_>>) -> Result<Vec<Buffer>, HostError> {
     let results = program.execute(vec![arguments]).map_err(HostError::failed)?;
     Ok(results.into_iter().next().unwrap_or_default())

@@ -1,8 +1,8 @@
-//! Errors of arrays as errors of what works with them.
+//! Errors of arrays, converted to errors of the modules that use arrays.
 
 use crate::{ArrayError, RuntimeError};
 
-/// Errors that a runtime's error is converted to are made of an array's, too.
+/// Converts array errors into an error type that already wraps runtime errors.
 macro_rules! of_array_errors {
     ($($error:ty),*) => {$(
         impl From<ArrayError> for $error {

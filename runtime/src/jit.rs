@@ -1,6 +1,6 @@
 //! Functions of host values: traced, compiled and run in one call.
 //!
-//! What stays on devices between calls, such as a training's state, is a [`Program`]'s business.
+//! State that stays on devices between calls, such as a training's, belongs to a [`Program`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use podracer_dsl::prelude::{
 use crate::tree::{self, Host, OnHost, Placement};
 use crate::{Array, Client, Element, Program, ProgramOptions, RuntimeError};
 
-/// Why a call of a function on host values failed.
+/// The reason why a call of a function on host values failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -25,8 +25,8 @@ pub enum CallError {
     Runtime(#[from] RuntimeError),
 }
 
-/// Host values that a function is called with: numbers, bools, arrays, slices and `Vec`s of them, [`Array`]s, a [`Seed`],
-/// trees on the host, and tuples of these.
+/// Host values as arguments of a function: numbers, bools, arrays, slices and `Vec`s of them,
+/// [`Array`]s, a [`Seed`], trees on the host, and tuples of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a value to call a compiled function with",
     label = "expected a number such as `1.0f32`, an array, slice or `Vec` of numbers, a `Array`, a `Host<T>`, a `Seed`, or a tuple of these",
@@ -200,11 +200,12 @@ impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
         Jit { client, function, programs: Mutex::default(), warnings: Mutex::default() }
     }
 
-    /// Calls the function on host values, on the client's first device, and brings the results to the host. Arguments of
-    /// types that it was not called with before are compiled for first.
+    /// Calls the function on host values, on the client's first device, and copies the results to
+    /// the host. It compiles first if the types of the arguments are new.
     ///
     /// # Errors
-    /// [`CallError::Trace`] with the mistakes of the function; [`CallError::Runtime`] where compiling or running failed.
+    /// [`CallError::Trace`] with the mistakes in the function; [`CallError::Runtime`] if compiling
+    /// or running failed.
     pub fn call<X: HostArguments<Tree = T>>(
         &self,
         arguments: X,
@@ -218,13 +219,14 @@ impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
         Ok(results.to_host()?)
     }
 
-    /// Warnings of the programs so far: mistakes that do not stop them, such as a `cond` of which a batch runs both
-    /// branches, with the user's lines. They are logged, too, at the level of warnings.
+    /// Warnings of the programs so far, with the user's lines: mistakes that do not stop the
+    /// programs, such as a `cond` with both branches run by a batch. They are also logged at the
+    /// level of warnings.
     pub fn warnings(&self) -> Vec<Warning> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The number of types of arguments that the function was compiled for.
+    /// The number of different argument types that the function was compiled for.
     pub fn compiled(&self) -> usize {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -6,7 +6,8 @@
 //! - [`Checkpoints`]: states of trainings kept on disk, written and read in pieces.
 //!
 //! # What must never live here
-//! Ops, their rules and tracing (compiler, dsl), and anything that knows reinforcement learning from other arithmetic.
+//! Ops, their rules and tracing (compiler, dsl), and anything that distinguishes reinforcement
+//! learning from other arithmetic.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 #![deny(clippy::unwrap_used)]

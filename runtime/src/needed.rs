@@ -1,9 +1,10 @@
-//! The memory that a training takes at least, known from its types alone: one that cannot fit is refused before minutes of
-//! compiling.
+//! The least memory of a training, known from its types alone: a training that cannot fit is
+//! rejected before minutes of compiling.
 //!
 //! # Invariants
-//! - It is a lower bound. Counted are buffers that exist at the same time whatever XLA does: the state, which every call is given,
-//!   and what the largest loop makes, such as the rollout or the trees of a search.
+//! - It is a lower bound. It counts buffers that exist at the same time whatever XLA does. These
+//!   are the state, which every call takes, and the results of the largest loop, such as the
+//!   rollout or the trees of a search.
 
 use podracer_compiler::ops::Scan;
 use podracer_compiler::{Func, Loc, TensorType, Var};
@@ -11,7 +12,7 @@ use podracer_compiler::{Func, Loc, TensorType, Var};
 use crate::pjrt::memory;
 use crate::{Client, RuntimeError};
 
-/// Buffers that are there at the same time.
+/// Buffers that exist at the same time.
 #[derive(Default)]
 pub(crate) struct Needed {
     /// Name, type, number of copies.
@@ -22,12 +23,12 @@ pub(crate) struct Needed {
 const SHOWN: usize = 3;
 
 impl Needed {
-    /// Adds so many copies of a buffer.
+    /// Adds `copies` copies of a buffer.
     pub(crate) fn add(&mut self, name: String, ty: &TensorType, copies: usize) {
         self.parts.push((name, ty.clone(), copies));
     }
 
-    /// Adds so many copies of the arrays that the largest loop of a function makes.
+    /// Adds `copies` copies of the arrays that the largest loop of a function makes.
     pub(crate) fn add_largest_loop(&mut self, func: &Func, copies: usize) {
         let mut largest = (0, Loc::NONE, Vec::new());
         find_largest(func, &mut largest);
@@ -35,7 +36,7 @@ impl Needed {
         self.parts.extend(types.into_iter().map(|ty| (format!("the loop at {loc}"), ty, copies)));
     }
 
-    /// Checks that so much memory is free, where the devices compute in the host's.
+    /// Checks that this amount of memory is free, if the devices compute in the host's memory.
     ///
     /// # Errors
     /// [`RuntimeError::OutOfMemory`] with the largest buffers.
@@ -75,8 +76,9 @@ impl Needed {
     }
 }
 
-/// The loop that makes most, those within others included: bytes, line, and the types of what it makes. That is what it writes round
-/// by round, and those of its carries that begin as something new, such as the trees of a search: others may be buffers that are
+/// The loop with the most bytes of results, including loops inside others: bytes, line, and the
+/// types of the results. The results are the arrays that it writes round by round, and the carries
+/// that begin as new values, such as the trees of a search. Other carries may be buffers that are
 /// counted already.
 fn find_largest(func: &Func, largest: &mut (u64, Loc, Vec<TensorType>)) {
     let new = new_buffers(func);
@@ -97,7 +99,8 @@ fn find_largest(func: &Func, largest: &mut (u64, Loc, Vec<TensorType>)) {
     }
 }
 
-/// For every variable of a function, true if no parameter's buffer can become its own: it comes from smaller ones alone.
+/// For every variable of a function, true if no parameter's buffer can become its buffer, because
+/// it comes only from smaller variables.
 fn new_buffers(func: &Func) -> Vec<bool> {
     let mut new = vec![false; func.types.len()];
     let bytes = |var: Var| func.ty(var).bytes();

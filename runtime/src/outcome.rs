@@ -13,8 +13,9 @@ const NEXT_OBSERVATION: usize = 4;
 
 /// Uploads the `count` leaves of an outcome, which are arguments of a program from `first` on.
 ///
-/// Of environments that truncate, the observations before any reset differ from those after it only where an episode ended. In a step
-/// without an end they do not cross a second time: both arguments are one buffer, and `leaf` is not asked for them.
+/// If environments truncate, the observations before any reset differ from the observations after
+/// it only if an episode ended. In a step without an end they are not transferred a second time:
+/// both arguments are one buffer, and `leaf` is not called for them.
 pub(crate) fn upload<'a>(
     program: &Executable,
     first: usize,

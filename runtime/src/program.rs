@@ -1,7 +1,7 @@
 //! Typed programs: a traced function compiled for devices, called with trees of buffers.
 //!
-//! Moved means donated, borrowed means kept: `program.run((state, &key))` gives the state's memory to the program and
-//! leaves the key as it is.
+//! Moved means donated, borrowed means kept: `program.run((state, &key))` gives the state's memory
+//! to the program and keeps the key.
 
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
@@ -17,8 +17,9 @@ use crate::{
     ExecutableCache, ExecuteError, Module, RuntimeError, Transfers, World, XlaOptions, pjrt,
 };
 
-/// Options of compiling a traced function. The defaults are one replica, XLA's options by podracer's rule
-/// ([`XlaOptions::for_platform`](crate::XlaOptions::for_platform)), and the user's cache.
+/// Options for compiling a traced function. The defaults are one replica, XLA's options by
+/// podracer's rule ([`XlaOptions::for_platform`](crate::XlaOptions::for_platform)), and the user's
+/// cache.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
     /// Replicas, their devices, XLA's options.
@@ -39,17 +40,18 @@ impl Default for ProgramOptions {
     }
 }
 
-/// The most work of a program that is not optimised: a second's, about.
+/// The most work of a program that is compiled without optimization: about a second's.
 const QUICK_WORK: usize = 1 << 30;
 
-/// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
-/// running, it is not optimised, unless it has much to do, such as orthogonal weights of large layers.
+/// The options for the program that makes the first state. The program runs once. On a CPU, where
+/// optimizing takes longer than running, it is therefore not optimized, unless it has much work,
+/// such as orthogonal weights of large layers.
 pub(crate) fn quick(options: &ProgramOptions, program: &Lowered, platform: &str) -> ProgramOptions {
     let mut options = options.clone();
     if platform != "cpu" || program.work >= QUICK_WORK {
         return options;
     }
-    // Of the options that are given, those of the rule are nobody's choice for this program.
+    // Among the given options, the rule's options were not chosen for this program.
     let rule = XlaOptions::of_trainings(platform);
     options.compile.xla.retain(|given| !rule.contains(given));
     options.compile.fill_unoptimized();
@@ -61,9 +63,11 @@ pub(crate) fn quick(options: &ProgramOptions, program: &Lowered, platform: &str)
 pub struct Lowered {
     /// StableHLO, and the types of arguments and results.
     pub module: Module,
-    /// The key paths of arguments and results, and which arguments may give their memory to which result.
+    /// The key paths of arguments and results, and the result that each argument may donate its
+    /// memory to.
     pub spec: ModuleSpec,
-    /// The work of a call in loops, reductions and products: [`Func::work_apart`](podracer_compiler::Func::work_apart).
+    /// The work of a call in loops, reductions and products:
+    /// [`Func::work_apart`](podracer_compiler::Func::work_apart).
     pub work: usize,
 }
 
@@ -76,12 +80,12 @@ impl Lowered {
     }
 }
 
-/// Lowers a traced function. Every argument may give its memory to a result of its type, the one with the same path
-/// first; which ones do is decided at each call.
+/// Lowers a traced function. Every argument may donate its memory to a result of its type,
+/// preferably the result with the same path; each call decides which arguments are donated.
 ///
 /// # Errors
-/// [`RuntimeError::Options`] for another number of replicas than the function was traced for; [`RuntimeError::Lowering`],
-/// which is a bug of the compiler.
+/// [`RuntimeError::Options`] if the number of replicas differs from the traced number;
+/// [`RuntimeError::Lowering`], which is a bug of the compiler.
 pub fn lower<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
@@ -90,8 +94,8 @@ pub fn lower<A: Tree, R: Tree>(
     lower_with(name, traced, (replicas, Processes::ONE), &passes::Options::default())
 }
 
-/// Lowers a traced function of one replica whose arguments all stay the caller's: for what is run by others, who may call
-/// it with the same buffers again.
+/// Lowers a traced function for one replica, with all arguments kept by the caller: for programs
+/// that others run, who may pass the same buffers again.
 ///
 /// # Errors
 /// As [`lower`].
@@ -103,7 +107,7 @@ pub fn lower_kept<A: Tree, R: Tree>(
     lower_as(name, traced, (1, Processes::ONE), &passes::Options::default(), kept)
 }
 
-/// [`lower`] for so many replicas of so many processes, with the simplifications that `options` say.
+/// [`lower`] for the given replicas and processes, with the simplifications in `options`.
 pub(crate) fn lower_with<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
@@ -116,7 +120,8 @@ pub(crate) fn lower_with<A: Tree, R: Tree>(
 /// The leaves of an argument or result: paths and types.
 type Leaves = [(Path, TensorType)];
 
-/// Lowers a traced function. `donations` says, of the leaves of arguments and results, which gives its memory to which.
+/// Lowers a traced function. From the leaves of arguments and results, `donations` decides the
+/// result that each argument donates its memory to.
 fn lower_as<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
@@ -155,8 +160,8 @@ fn lower_as<A: Tree, R: Tree>(
     Ok(Lowered { module, spec, work: func.work_apart() })
 }
 
-/// The result that each argument's buffer can become: one of the same path below the argument's and the result's
-/// position, else any other of the same type.
+/// The result that each argument's buffer can become: a result with the same path below the
+/// argument's and the result's position, otherwise any other result with the same type.
 fn donations(arguments: &Leaves, results: &Leaves) -> Vec<Donation> {
     let mut taken = vec![false; results.len()];
     let mut donation = vec![Donation::Kept; arguments.len()];
@@ -185,7 +190,7 @@ pub struct Program<A: Tree, R: Tree> {
     executable: Executable,
     results: Spec<R>,
     placements: Vec<Placement>,
-    /// The processes that run it together; `None` for this one by itself.
+    /// The processes that run it together; `None` for a single process.
     world: Option<World>,
     compile_time: Duration,
     cached: bool,
@@ -193,11 +198,13 @@ pub struct Program<A: Tree, R: Tree> {
 }
 
 impl<A: Tree, R: Tree> Program<A, R> {
-    /// Compiles a traced function. `placements` says of every leaf of the results how the replicas share it.
+    /// Compiles a traced function. `placements` defines for every leaf of the results how the
+    /// replicas share it.
     ///
     /// # Errors
-    /// [`RuntimeError::Options`] for devices that there are not and for another number of placements than leaves, before
-    /// anything is lowered; [`RuntimeError::Lowering`]; those of [`Client::compile`].
+    /// [`RuntimeError::Options`] for missing devices or a number of placements other than the
+    /// number of leaves, before anything is lowered; [`RuntimeError::Lowering`]; the errors of
+    /// [`Client::compile`].
     pub fn compile(
         client: &Client,
         name: &str,
@@ -225,7 +232,8 @@ impl<A: Tree, R: Tree> Program<A, R> {
         Ok(Self::new(results, (placements, &options.compile), compiled, start.elapsed()))
     }
 
-    /// The types of a function's results, one placement for each, and what it was compiled to with these options.
+    /// The program from the types of a function's results, one placement for each, and the compiled
+    /// executable.
     pub(crate) fn new(
         results: Spec<R>,
         (placements, options): (Vec<Placement>, &CompileOptions),
@@ -241,12 +249,12 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// Runs the program once on all its devices. It may return before the computation is done.
     ///
     /// # Errors
-    /// Those of [`Executable::execute`]; what was moved in comes back inside if nothing was launched.
+    /// As [`Executable::execute`]; the error contains the moved arguments if nothing was launched.
     pub fn run<X: Arguments<A>>(&self, arguments: X) -> Result<Device<R>, ExecuteError> {
         let mut lists = Vec::new();
         arguments.fill(&mut lists);
         if lists.is_empty() {
-            // Arguments without leaves are on as many devices as one likes.
+            // Arguments without leaves fit any number of devices.
             lists.resize_with(self.executable.devices().len(), Vec::new);
         }
         let outputs = self.executable.execute(lists)?;
@@ -259,8 +267,8 @@ impl<A: Tree, R: Tree> Program<A, R> {
         Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }
 
-    /// Puts an argument on the program's devices, the whole of it on each: a [`Host`] tree, whose leaves have names
-    /// ([`Host::from_named`]), or the array of a tree that is a single leaf.
+    /// Puts a whole argument on each of the program's devices. The argument is a [`Host`] tree with
+    /// named leaves ([`Host::from_named`]), or the array of a single-leaf tree.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -268,8 +276,8 @@ impl<A: Tree, R: Tree> Program<A, R> {
         tree.into().on_devices(self.executable.devices())
     }
 
-    /// Restores results of this program on its devices, whose arrays [`Device::named_arrays`] gave, from the part of a
-    /// checkpoint.
+    /// Restores results of this program on its devices from the part of a checkpoint, with the
+    /// arrays from [`Device::named_arrays`].
     ///
     /// # Errors
     /// [`CheckpointError::Misfit`] for another tree or other types; [`CheckpointError::Runtime`].
@@ -309,7 +317,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         self.compile_time
     }
 
-    /// Tells if the executable came out of the cache.
+    /// Returns true if the executable came from the cache.
     #[must_use]
     pub fn was_cached(&self) -> bool {
         self.cached
@@ -328,7 +336,8 @@ pub trait Pass<T: Tree> {
         Self: 'a;
 }
 
-/// Adds a leaf's buffers to the lists of the replicas, of which there are as many as buffers then.
+/// Adds a leaf's buffers to the lists of the replicas. If there are no lists yet, one is made for
+/// each buffer.
 fn add<'a>(
     lists: &mut Vec<Vec<Argument<'a>>>,
     buffers: impl ExactSizeIterator<Item = Argument<'a>>,
@@ -392,10 +401,10 @@ arguments!(A X, B Y, C Z, D W);
 
 /// Naming the leaves of a tree on devices.
 impl<T: Tree> Device<T> {
-    /// Key path and value of every leaf, in order: what a checkpoint holds.
+    /// Key path and value of every leaf, in order: the contents of a checkpoint.
     ///
     /// # Errors
-    /// [`RuntimeError::Xla`] where the computation failed.
+    /// [`RuntimeError::Xla`] if the computation failed.
     pub fn named_arrays(&self) -> Result<Vec<(String, Array)>, RuntimeError> {
         let host: Host<T> = self.to_host()?;
         let mut named = Vec::new();

@@ -1,4 +1,4 @@
-//! Parts of a state that a function picks out of it.
+//! Parts of a state that a function selects.
 
 use podracer_dsl::prelude::{Spec, TraceErrors, Tree, trace};
 
@@ -9,21 +9,21 @@ pub enum ProjectionError {
     /// The mistakes of the function, with the user's lines.
     #[error(transparent)]
     Trace(#[from] TraceErrors),
-    /// A leaf that is not one of the state's.
+    /// A leaf that is not in the state.
     #[error("`{function}` must give leaves of the state as they are, and `{leaf}` is computed")]
     Computed {
         /// The function's name.
         function: &'static str,
-        /// Path of the leaf in what it gives.
+        /// Path of the leaf in the function's result.
         leaf: String,
     },
 }
 
-/// The leaves of a state that `pick` gives, as they are: the position of each in the state, and its path in what `pick`
-/// gives. `function` is its name in errors.
+/// The unchanged leaves of a state that `pick` returns: the position of each in the state, and its
+/// path in the result of `pick`. `function` is its name in errors.
 ///
 /// # Errors
-/// [`ProjectionError::Computed`] where `pick` computes a leaf.
+/// [`ProjectionError::Computed`] if `pick` computes a leaf.
 #[track_caller]
 pub fn projection<S: Tree, P: Tree>(
     function: &'static str,

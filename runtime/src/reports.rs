@@ -1,4 +1,4 @@
-//! What programs say with `check` and `debug_print`, read from the results that are their log.
+//! Reports of programs from `check` and `debug_print`, read from the results that are their log.
 
 use podracer_compiler::Array;
 use podracer_dsl::Report;
@@ -6,10 +6,11 @@ use podracer_dsl::prelude::{Log, Spec};
 
 use crate::{Buffer, RuntimeError};
 
-/// Reads the log of one replica. A program that says nothing has no results for it, and nothing is transferred.
+/// Reads the log of one replica. A program without reports has no results for it, and nothing is
+/// transferred.
 ///
 /// # Errors
-/// [`RuntimeError::Xla`] where the computation failed.
+/// [`RuntimeError::Xla`] if the computation failed.
 pub(crate) fn read_log(log: &Spec<Log>, leaves: &[Buffer]) -> Result<Vec<Report>, RuntimeError> {
     if leaves.is_empty() {
         return Ok(Vec::new());
@@ -18,7 +19,8 @@ pub(crate) fn read_log(log: &Spec<Log>, leaves: &[Buffer]) -> Result<Vec<Report>
     Ok(Log::read(log, &arrays.collect::<Result<Vec<Array>, RuntimeError>>()?))
 }
 
-/// Adds reports from `place`, which goes before their own. A check that has failed before only counts.
+/// Adds reports, with `place` in front of their own places. For a check that has failed before,
+/// only the count grows.
 pub(crate) fn add(all: &mut Vec<Report>, reports: Vec<Report>, place: &[usize]) {
     for mut report in reports {
         let same = |known: &&mut Report| known.is_check && known.loc == report.loc;

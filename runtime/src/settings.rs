@@ -1,7 +1,9 @@
-//! The settings of the three loops: each struct is the table of an experiment, what a builder changes, and what a run takes.
+//! The settings of the three loops. Each struct defines a table of an experiment, the settings of a
+//! builder, and the arguments of a run.
 //!
-//! A setting is one field here. Its documentation, type, range and default are what `podracer describe` prints and what files, `--set`
-//! and flags are checked by; the field's name is also a method of everything that has the struct.
+//! A setting is one field in this file. `podracer describe` prints its documentation, type, range
+//! and default, and these also check files, `--set` and flags. The field's name is also a method of
+//! every type that contains the struct.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// Greatest number of devices of a run.
 pub const MOST_DEVICES: usize = 65_536;
 
-/// Defines a struct of settings with its defaults, and a trait with a method for each field that sets it. A last field after `..`
-/// is flattened: its settings are those of another such struct.
+/// Defines a struct of settings with its defaults, and a trait with a setter method for each field.
+/// A last field after `..` is flattened: its settings come from another such struct.
 macro_rules! settings {
     (
         $(#[$meta:meta])*
@@ -104,21 +106,24 @@ settings! {
         #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
         #[schemars(extend("x-resume" = true))]
         actors: Vec<usize> = Vec::new(),
-        /// Devices that learn, by index. Empty: those of `train.devices` that do not act, as many as the lanes divide over.
+        /// Devices that learn, by index. Empty: the devices in `train.devices` that do not act, as
+        /// many as the lanes divide over.
         #[schemars(length(max = MOST_DEVICES), inner(range(max = MOST_DEVICES - 1)))]
         #[schemars(extend("x-resume" = true))]
         learners: Vec<usize> = Vec::new(),
         /// Steps of each lane in an iteration.
         #[schemars(range(min = 1, max = 1_000_000))]
         unroll: usize = 32,
-        /// Iterations by which acting is ahead of learning: always so many with Sebulba's deterministic schedule, at most so many with
-        /// central inference, where 0 makes a device that has completed the unrolls of an iteration wait for it.
+        /// Iterations that acting is ahead of learning: exactly this number with Sebulba's
+        /// deterministic schedule, at most this number with central inference. With central
+        /// inference and 0, a device that has completed the unrolls of an iteration waits for the
+        /// iteration.
         #[schemars(range(max = 1_000))]
         lag: usize = 1,
         /// The memory that has the replay of an agent that learns from one.
         replay: ReplayMemory = ReplayMemory::default(),
-        /// The folder whose disk has a replay on the host. None: the run directory; for a run without one, the system's folder for
-        /// temporary files.
+        /// The folder for a replay on the host's disk. None: the run directory; for a run without a
+        /// run directory, the system's folder for temporary files.
         #[schemars(extend("x-resume" = true))]
         replay_folder: Option<PathBuf> = None,
         /// Iterations between two reports.
@@ -131,7 +136,7 @@ settings! {
 }
 
 settings! {
-    /// The loop whose actors and learners are on different devices, with environments on the host.
+    /// The loop with actors and learners on different devices, and environments on the host.
     struct SebulbaSettings, set by ConfigureSebulba by sebulba_settings {
         /// Actor threads on each actor device.
         #[schemars(range(min = 1, max = 1_024))]
@@ -139,7 +144,7 @@ settings! {
         /// Lanes of each actor thread.
         #[schemars(range(min = 1, max = 1_000_000))]
         environments: usize = 32,
-        /// The rule by which actors take new parameters.
+        /// The rule that decides when actors take new parameters.
         schedule: Schedule = Schedule::default(),
         /// Rollouts of each actor thread that may wait for the learner.
         #[schemars(range(min = 1, max = 1_000))]
@@ -158,15 +163,18 @@ settings! {
         #[schemars(range(min = 1, max = 1_024))]
         #[schemars(extend("x-resume" = true))]
         workers: usize = 4,
-        /// Number of waiting environments at which an inference begins. None: it is picked by measured times.
+        /// Number of waiting environments that starts an inference. None: it is chosen by measured
+        /// times.
         #[schemars(range(min = 1, max = 1_000_000))]
         #[schemars(extend("x-resume" = true))]
         capacity: Option<usize> = None,
-        /// Milliseconds after the first waiting step at which an inference begins anyway. None: twice the time of an inference.
+        /// Milliseconds after the first waiting step until an inference begins anyway. None: twice
+        /// the time of an inference.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e9))]
         #[schemars(extend("x-resume" = true))]
         timeout_ms: Option<f64> = None,
-        /// Greatest magnitude of a reward that a worker elsewhere may send: one that sends a greater one is sent away. None: a million.
+        /// Greatest magnitude of a reward that a worker elsewhere may send: a worker that sends a
+        /// greater reward is sent away. None: a million.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e30))]
         #[schemars(extend("x-resume" = true))]
         reward_bound: Option<f64> = None,
@@ -179,12 +187,13 @@ settings! {
     }
 }
 
-/// Rules by which actors take new parameters.
+/// Rules that decide when actors take new parameters.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// Every rollout is acted with the parameters of `lag` iterations before, the first ones with the initial parameters: runs repeat
-    /// to the bit. With a lag of 0 learning is on-policy and nothing overlaps; with 1 actors act while the learner learns.
+    /// Every rollout is acted with the parameters from `lag` iterations before, and the first
+    /// rollouts with the initial parameters: repeated runs are bit-identical. With a lag of 0
+    /// learning is on-policy and nothing overlaps; with 1 actors act while the learner learns.
     #[default]
     Deterministic,
     /// Every step is acted with the newest parameters.
@@ -221,7 +230,7 @@ impl HostLoopSettings {
         Duration::from_secs(self.patience as u64)
     }
 
-    /// The folder whose disk has a replay on the host.
+    /// The folder for a replay on the host.
     pub(crate) fn folder(&self) -> PathBuf {
         self.replay_folder.clone().unwrap_or_else(std::env::temp_dir)
     }
@@ -242,7 +251,8 @@ impl SebulbaSettings {
 }
 
 impl CentralSettings {
-    /// Time after the first waiting step at which an inference begins anyway; `None`, too, for a number that is no time.
+    /// Time after the first waiting step until an inference begins anyway; also `None` for a number
+    /// that is no valid time.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.timeout_ms? / 1e3).ok()
     }

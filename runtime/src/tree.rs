@@ -10,17 +10,17 @@ use podracer_dsl::prelude::{Kind, Path, Spec, Tree, Types};
 
 use crate::{Array, ArrayError, Buffer, Element, RuntimeError, World};
 
-/// The way in which the devices of a replicated program share a leaf.
+/// The way the devices of a replicated program share a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Every device has the whole, and all have the same.
+    /// Every device has the whole leaf, with equal values.
     Replicated,
     /// Every device has its part of the leading axis, in the order of the devices.
     Sharded,
 }
 
 impl Placement {
-    /// Number of devices, of so many, whose parts make the whole.
+    /// The number of parts of the whole leaf, for `devices` devices.
     pub(crate) fn parts(self, devices: usize) -> usize {
         match self {
             Placement::Replicated => 1,
@@ -28,8 +28,8 @@ impl Placement {
         }
     }
 
-    /// The type of a leaf as a whole, of which every one of so many devices has `ty`. A scalar becomes an element of a
-    /// vector.
+    /// The type of the whole leaf, if each of `devices` devices has a part of type `ty`. A scalar
+    /// becomes an element of a vector.
     pub(crate) fn global(self, mut ty: TensorType, devices: usize) -> TensorType {
         if self == Placement::Sharded && devices > 1 {
             match ty.shape.first_mut() {
@@ -46,12 +46,12 @@ impl Placement {
 pub struct DeviceArray {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) placement: Placement,
-    /// The processes whose devices have the leaf; `None` for this one's alone.
+    /// The processes with devices that have the leaf; `None` if only this process has it.
     pub(crate) world: Option<World>,
 }
 
 impl DeviceArray {
-    /// The way in which the devices share the leaf.
+    /// The way the devices share the leaf.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
@@ -63,11 +63,13 @@ impl DeviceArray {
         &self.buffers
     }
 
-    /// Copies it to the host: one copy of a replicated leaf, the parts of a sharded one put together. If they are those of several
-    /// processes, every process copies it, and has the whole.
+    /// Copies the leaf to the host: one copy of a replicated leaf, or the concatenated parts of a
+    /// sharded leaf. If several processes have the leaf, every process must call this, and gets the
+    /// whole.
     ///
     /// # Errors
-    /// [`RuntimeError::Xla`] where the computation of it failed; [`RuntimeError::Processes`] where the others do not come.
+    /// [`RuntimeError::Xla`] if its computation failed; [`RuntimeError::Processes`] if the other
+    /// processes do not respond.
     pub fn to_host(&self) -> Result<Array, RuntimeError> {
         let count = self.placement.parts(self.buffers.len());
         let mut parts = self.buffers.iter().take(count).map(Buffer::to_host);
@@ -151,8 +153,8 @@ macro_rules! views {
 }
 
 views! {
-    /// A tree on the devices of a program. There is no `Clone`: giving it to a program by value donates its memory, a
-    /// reference keeps it.
+    /// A tree on the devices of a program. It has no `Clone`: passing it to a program by value
+    /// donates its memory, and passing a reference keeps it.
     Device OnDevice DeviceArray;
     /// A tree on the host.
     Host OnHost Array;
@@ -164,7 +166,7 @@ pub(crate) fn quoted<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     quoted.join(", ")
 }
 
-/// A tree put together from leaves in the spec's order, one for each: whoever calls it has counted them.
+/// A tree built from leaves in the spec's order. The caller has checked their number.
 pub(crate) fn from_leaves<T: Tree, K: Kind>(
     spec: &Spec<T>,
     leaves: impl IntoIterator<Item = K::Leaf>,
@@ -174,10 +176,10 @@ pub(crate) fn from_leaves<T: Tree, K: Kind>(
 }
 
 impl<T: Tree> Device<T> {
-    /// Copies the tree to the host; it waits for the computation.
+    /// Copies the tree to the host and waits for the computation.
     ///
     /// # Errors
-    /// [`RuntimeError::Xla`] where the computation failed.
+    /// [`RuntimeError::Xla`] if the computation failed.
     pub fn to_host(&self) -> Result<Host<T>, RuntimeError> {
         let mut failed = None;
         let host = T::convert::<OnDevice, OnHost>(&self.0, &mut |leaf| match leaf.to_host() {
@@ -237,7 +239,7 @@ impl<T: Tree> Host<T> {
         Spec(T::convert::<OnHost, Types>(&self.0, &mut |leaf| leaf.ty().clone()))
     }
 
-    /// Puts the tree on devices, the whole of it on each.
+    /// Puts the whole tree on each of the devices.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -252,17 +254,19 @@ impl<T: Tree> Host<T> {
         failed.map_or(Ok(Device(on_devices)), Err)
     }
 
-    /// The tree with each leaf replaced by `f` of it.
+    /// The tree with `f` applied to each leaf.
     #[must_use]
     pub fn map(&self, mut f: impl FnMut(&Array) -> Array) -> Host<T> {
         Host(T::convert::<OnHost, OnHost>(&self.0, &mut f))
     }
 
-    /// Makes a tree of arrays by their key paths in `spec`, in any order: what [`Device::named_arrays`] gives, or names
-    /// written down, such as `layers[0].weight`. A tree of a single leaf can be made with `Host::from(array)` too.
+    /// Makes a tree from arrays by their key paths in `spec`, in any order. The names come from
+    /// [`Device::named_arrays`], or are written by hand, such as `layers[0].weight`.
+    /// `Host::from(array)` also makes a tree with a single leaf.
     ///
     /// # Errors
-    /// [`RuntimeError::Leaves`] with every leaf that is missing, unknown, given twice or of another type.
+    /// [`RuntimeError::Leaves`] with every leaf that is missing, unknown, repeated or has another
+    /// type.
     pub fn from_named(
         spec: &Spec<T>,
         arrays: impl IntoIterator<Item = (impl Into<String>, Array)>,
@@ -295,7 +299,7 @@ impl<T: Tree> Host<T> {
         Err(RuntimeError::Leaves(problems.join("; ")))
     }
 
-    /// The only value of a tree of one leaf.
+    /// The only value of a tree with one leaf.
     ///
     /// # Errors
     /// [`ArrayError::Type`], [`ArrayError::Length`].
@@ -307,7 +311,7 @@ impl<T: Tree> Host<T> {
         result.unwrap_or_else(|| Array::zeros(TensorType::new(E::DTYPE, [0])).item())
     }
 
-    /// The elements of a tree of one leaf, in row-major order.
+    /// The elements of a tree with one leaf, in row-major order.
     ///
     /// # Errors
     /// [`ArrayError::Type`].

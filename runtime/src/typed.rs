@@ -1,4 +1,4 @@
-//! Functions of the DSL and StableHLO of others as typed programs of a client.
+//! Functions of the DSL and external StableHLO as typed programs of a client.
 
 use std::time::Instant;
 
@@ -8,13 +8,13 @@ use podracer_dsl::prelude::{ArgumentSpec, IntoTree, Spec, Tree};
 use crate::tree::{Host, Placement};
 use crate::{CallError, Client, HostArguments, Jit, Module, Program, ProgramOptions, RuntimeError};
 
-/// The typed program that `S` and `Q` are the specs of.
+/// The typed program for the specs `S` and `Q`.
 type Loaded<S, Q> = Program<<S as ArgumentSpec>::Tree, <Q as ArgumentSpec>::Tree>;
 
 /// Typed programs of a [`Client`]: functions of the DSL, and StableHLO with declared types.
 pub trait TypedPrograms {
-    /// Wraps a function, to be traced and compiled at the first call with arguments of each type and only run afterwards.
-    /// `jax.jit`.
+    /// Wraps a function. It is traced and compiled at the first call with arguments of each type,
+    /// and only run afterwards. `jax.jit`.
     ///
     /// ```no_run
     /// # use podracer_dsl::prelude::*;
@@ -28,8 +28,8 @@ pub trait TypedPrograms {
     /// ```
     fn jit<T: Tree, R: IntoTree, F: Fn(T) -> R>(&self, function: F) -> Jit<T, R, F>;
 
-    /// Calls a function once on host values: traces, compiles and runs it, and brings the results to the host.
-    /// [`TypedPrograms::jit`] keeps what is compiled.
+    /// Calls a function once on host values: traces, compiles and runs it, and copies the results
+    /// to the host. [`TypedPrograms::jit`] keeps the compiled program.
     ///
     /// ```no_run
     /// # use podracer_dsl::prelude::*;
@@ -42,16 +42,17 @@ pub trait TypedPrograms {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Jit::call`].
+    /// As [`Jit::call`].
     fn call<X: HostArguments, R: IntoTree>(
         &self,
         arguments: X,
         function: impl Fn(X::Tree) -> R,
     ) -> Result<Host<R::Tree>, CallError>;
 
-    /// Compiles StableHLO text (see [`Module::parse`]) as a typed program. The leaves of `arguments` and `results`, in
-    /// their order, are the arguments and results of the module's function `main`. jax's order is the same: fields of a
-    /// struct stand for the entries of a dict, sorted by key.
+    /// Compiles StableHLO text (see [`Module::parse`]) as a typed program. The leaves of
+    /// `arguments` and `results`, in their order, are the arguments and results of the module's
+    /// function `main`. jax's order is the same: fields of a struct correspond to the entries of a
+    /// dict, sorted by key.
     ///
     /// ```no_run
     /// # use podracer_dsl::prelude::*;
@@ -66,8 +67,8 @@ pub trait TypedPrograms {
     /// ```
     ///
     /// # Errors
-    /// [`RuntimeError::StableHlo`]; [`RuntimeError::Signature`] where the types are not those that `main` declares, before
-    /// anything is compiled; those of [`Client::compile`].
+    /// [`RuntimeError::StableHlo`]; [`RuntimeError::Signature`] if the types differ from the types
+    /// in `main`, before anything is compiled; the errors of [`Client::compile`].
     fn load_stablehlo<S: ArgumentSpec, Q: ArgumentSpec>(
         &self,
         text: impl Into<String>,
@@ -108,7 +109,7 @@ impl TypedPrograms for Client {
     }
 }
 
-/// Checks the types that the caller declares against those of `main`.
+/// Compares the types that the caller declares with the types in `main`.
 fn same<T: Tree>(what: &str, spec: &Spec<T>, actual: &[TensorType]) -> Result<(), RuntimeError> {
     let declared = spec.leaves();
     let signature = |place, declared, actual| RuntimeError::Signature { place, declared, actual };

@@ -1,10 +1,11 @@
-//! Warnings of traced programs, told when the programs are compiled.
+//! Warnings of traced programs, logged when the programs are compiled.
 
 use std::sync::{Mutex, PoisonError};
 
 use podracer_dsl::prelude::Warning;
 
-/// Logs a warning of a traced program, with the user's line: once in this process, however many programs have the line.
+/// Logs a warning of a traced program, with the user's line. Each line is logged once in this
+/// process, regardless of the number of programs with the line.
 pub(crate) fn tell(warning: &Warning) {
     static TOLD: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,15 +8,15 @@ use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 /// Both modules of a function: the compiler's and MLIR's.
 ///
 /// # Errors
-/// A sentence, where one of them is refused.
+/// A sentence, if one of them is rejected.
 pub fn modules(func: &Func, spec: &ModuleSpec) -> Result<[Module; 2], String> {
     let written = stablehlo(func, spec).map_err(|error| format!("the compiler: {error}"))?;
     let built = crate::stablehlo(func, spec).map_err(|error| format!("MLIR: {error}"))?;
     Ok([written, built])
 }
 
-/// The first difference between a written module and one that MLIR built; `None` where MLIR prints of both the same. The
-/// text without locations has to be the same as it stands.
+/// The first difference between a written module and a module that MLIR built; `None` if MLIR
+/// prints both in the same way. The text without locations must be equal as it stands.
 pub fn difference([written, built]: &[Module; 2]) -> Option<String> {
     let read = |text| normalized(text).map_err(|error| error.to_string());
     let (plain, located) = match (read(&written.text), read(&written.text_with_locations)) {

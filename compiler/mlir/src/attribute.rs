@@ -1,7 +1,7 @@
 //! The compiler's typed attributes as MLIR's.
 //!
-//! melior's constructors of dense attributes trust their caller for the number of elements and give a null attribute
-//! where MLIR refuses; here the count is checked first and the null after.
+//! melior's constructors of dense attributes trust the caller's number of elements, and return a
+//! null attribute if MLIR rejects it. This module checks the count first and the null afterwards.
 
 use crate::types::tensor_type;
 use melior::Context;
@@ -15,7 +15,7 @@ use podracer_compiler::stablehlo::constant::i64_tensor;
 use podracer_compiler::stablehlo::opaque;
 use podracer_compiler::{Array, DType, HloAttribute};
 
-/// Makes the MLIR attribute; the error says what is wrong.
+/// Makes the MLIR attribute; the error describes the problem.
 pub fn attribute<'c>(
     context: &'c Context,
     attribute: &HloAttribute,
@@ -45,7 +45,7 @@ fn integer(context: &Context, bits: u32, value: i64) -> Attribute<'_> {
     IntegerAttribute::new(IntegerType::new(context, bits).into(), value).into()
 }
 
-/// `dense<...> : tensor<...>`, exact to the bit; one printed value if all elements are the same.
+/// `dense<...> : tensor<...>`, bit-exact; a single printed value if all elements are equal.
 fn dense<'c>(context: &'c Context, array: &Array) -> Result<Attribute<'c>, String> {
     let ty = array.ty();
     let mlir = tensor_type(context, ty);

@@ -1,9 +1,10 @@
 //! The backend of MLIR's objects, made with melior.
 //!
 //! # Invariants
-//! - A value outlives no block that defines it: MLIR keeps a list of uses in each value, so the emitter drops inner blocks
-//!   before outer ones, and checks that an op reads visible values only.
-//! - Functions are appended to a module only after all of them are there.
+//! - A value does not outlive its block: MLIR keeps a list of uses in each value, so the emitter
+//!   drops inner blocks before outer blocks. The emitter also checks that an op reads only visible
+//!   values.
+//! - Functions are appended to a module only after every function is finished.
 
 use crate::attribute::{attribute, string};
 use crate::types::{tensor_type, tensor_types};

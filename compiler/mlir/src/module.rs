@@ -12,11 +12,12 @@ use podracer_compiler::stablehlo::emit::emit;
 use podracer_compiler::stablehlo::{EmitError, Module, ModuleSpec};
 use podracer_compiler::{Func, HloAttribute};
 
-/// Builds the module whose public function `main` is `func`, with the functions it calls as private ones.
+/// Builds the module with `func` as its public function `main`, and the called functions as private
+/// functions.
 ///
 /// # Errors
-/// [`MlirError::Emit`] where the specification does not fit the function or an op cannot be lowered, and
-/// [`MlirError::Rejected`] where MLIR's verifier refuses the module.
+/// [`MlirError::Emit`] if the specification does not fit the function or an op cannot be lowered,
+/// and [`MlirError::Rejected`] if MLIR's verifier rejects the module.
 pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     let (context, messages) = context();
     let mut backend = MlirBackend::new(&context);
@@ -29,11 +30,11 @@ pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     print(&module, &messages)
 }
 
-/// Both texts of the module that MLIR reads in a text, as MLIR prints them. An op for which the text gives no location has
-/// the line of the text.
+/// Both texts of the module that MLIR parses from a text, as MLIR prints them. An op without a
+/// location in the text has the line of the text.
 ///
 /// # Errors
-/// [`MlirError::Rejected`] where MLIR's parser or verifier refuses the text.
+/// [`MlirError::Rejected`] if MLIR's parser or verifier rejects the text.
 pub fn normalized(text: &str) -> Result<Module, MlirError> {
     let (context, messages) = context();
     match MlirModule::parse(&context, text) {
@@ -58,7 +59,7 @@ fn print(module: &MlirModule<'_>, messages: &Messages) -> Result<Module, MlirErr
     })
 }
 
-/// The error, with what MLIR said of a malformed op.
+/// The error, with MLIR's messages about a malformed op.
 fn with_messages(error: EmitError, messages: Vec<String>) -> EmitError {
     match error {
         EmitError::Lowering { op, place, message } if !messages.is_empty() => {

@@ -1,4 +1,4 @@
-//! Tensor types as MLIR has them: bool is `i1`, signed integers are signless, unsigned ones `ui32`.
+//! Tensor types in MLIR: bool is `i1`, signed integers are signless, unsigned integers `ui32`.
 
 use melior::Context;
 use melior::ir::Type;
@@ -17,7 +17,8 @@ pub fn element_type(context: &Context, dtype: DType) -> Type<'_> {
     }
 }
 
-/// A tensor type. Extents are those of tensors in memory, far from the one that MLIR reads as "dynamic".
+/// A tensor type. Extents belong to tensors in memory, and are far from the extent that MLIR reads
+/// as "dynamic".
 pub fn tensor_type<'c>(context: &'c Context, ty: &TensorType) -> Type<'c> {
     let extents: Vec<u64> = ty.shape.iter().map(|&extent| extent as u64).collect();
     RankedTensorType::new(&extents, element_type(context, ty.dtype), None).into()

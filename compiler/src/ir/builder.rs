@@ -1,10 +1,11 @@
-//! Builds a function equation by equation, inferring types as it goes.
+//! Builds a function equation by equation and infers types.
 
 use super::{Eqn, Func, Loc, Var, Vars};
 use crate::ops::{Op, OpRef, TypeError};
 use crate::types::TensorType;
 
-/// A function under construction. Convenience methods that emit single ops (`builder.add(x, y)`) stand beside the ops.
+/// A function under construction. The modules of the ops define convenience methods that emit
+/// single ops, such as `builder.add(x, y)`.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     types: Vec<TensorType>,
@@ -19,7 +20,7 @@ impl Builder {
         Builder::default()
     }
 
-    /// The source location that the equations emitted from now on get.
+    /// Sets the source location of the equations that are emitted from now on.
     pub fn set_loc(&mut self, loc: Loc) {
         self.loc = loc;
     }
@@ -61,7 +62,7 @@ impl Builder {
         &self.eqns
     }
 
-    /// Adds an equation, or says why the op does not take these operands.
+    /// Adds an equation, or returns the reason why the op does not accept these operands.
     pub fn try_emit(&mut self, op: OpRef, inputs: &[Var]) -> Result<Vec<Var>, TypeError> {
         let outputs: Vec<Var> =
             op.infer(&self.types(inputs))?.into_iter().map(|ty| self.fresh(ty)).collect();
@@ -74,7 +75,7 @@ impl Builder {
         Ok(outputs)
     }
 
-    /// Adds an equation whose operands are known to fit: the form that rules and transforms use.
+    /// Adds an equation with operands that are known to fit: the form for rules and transforms.
     #[track_caller]
     pub fn emit_ref(&mut self, op: OpRef, inputs: &[Var]) -> Vec<Var> {
         let mnemonic = op.mnemonic();
@@ -100,7 +101,8 @@ impl Builder {
         outputs[0]
     }
 
-    /// Copies a function's equations in, its parameters replaced by `arguments`; gives its results.
+    /// Copies a function's equations into the function under construction, with its parameters
+    /// replaced by `arguments`; returns its results.
     pub fn inline(&mut self, func: &Func, arguments: &[Var]) -> Vec<Var> {
         assert_eq!(func.params.len(), arguments.len(), "inline: one argument per parameter");
         let mut map: Vec<Option<Var>> = vec![None; func.types.len()];

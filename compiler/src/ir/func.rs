@@ -25,10 +25,11 @@ pub type Slope = Option<Var>;
 /// The tangents of some values, or their cotangents, in order.
 pub type Slopes = Vec<Slope>;
 
-/// The results of an op under vmap: each with true if the batch is its leading axis.
+/// The results of an op under vmap, each with true if the batch is its leading axis.
 pub type Batched = Vec<(Var, bool)>;
 
-/// The operands or results of an equation. Most have a few, and long programs are large: these lie in the equation itself.
+/// The operands or results of an equation. Most equations have few, and long programs are large, so
+/// they are stored in the equation itself.
 pub type Vars = SmallVec<[Var; 4]>;
 
 /// One application of an op.
@@ -40,25 +41,25 @@ pub struct Eqn {
     pub inputs: Vars,
     /// The results, each defined here.
     pub outputs: Vars,
-    /// The user's line that asked for it.
+    /// The user's line that caused it.
     pub loc: Loc,
 }
 
 /// A function: parameters, equations in order, results.
 ///
-/// Equality and hashing leave names, locations and the variables' indices out: two functions are equal if they compute the
-/// same by the same steps.
+/// Equality and hashing ignore names, locations and the variables' indices: two functions are equal
+/// if they compute the same by the same steps.
 #[derive(Clone, Debug)]
 pub struct Func {
-    /// A name for people to read; it shapes no result.
+    /// A name for readers; it affects no result.
     pub name: String,
     /// The type of every variable.
     pub types: Vec<TensorType>,
     /// The parameters, in order.
     pub params: Vec<Var>,
-    /// The equations, each after those it depends on.
+    /// The equations, each after the equations it depends on.
     pub eqns: Vec<Eqn>,
-    /// The results; a variable may stand here several times, parameters too.
+    /// The results. A variable may occur several times, and parameters may occur.
     pub results: Vec<Var>,
 }
 
@@ -78,7 +79,8 @@ impl Func {
         self.results.iter().map(|&var| self.ty(var).clone()).collect()
     }
 
-    /// Runs the function by the reference semantics of its ops: slow, and the measure of every transform.
+    /// Runs the function by the reference semantics of its ops: slow, and the reference for every
+    /// transform.
     pub fn eval(&self, arguments: &[Array]) -> Vec<Array> {
         assert_eq!(self.params.len(), arguments.len(), "one argument per parameter");
         let mut values: Vec<Option<Array>> = vec![None; self.types.len()];
@@ -90,7 +92,7 @@ impl Func {
         let last_uses = self.last_uses();
         for (position, eqn) in self.eqns.iter().enumerate() {
             if watched && watch::enter(self, position) {
-                // The results are not asked for any more: the evaluation ends as soon as it can.
+                // The results are no longer needed: the evaluation ends as soon as it can.
                 watch::give_up();
                 return self.result_types().into_iter().map(zeros).collect();
             }
@@ -113,7 +115,7 @@ impl Func {
                     "{}: eval gave another type than infer",
                     eqn.op.mnemonic()
                 );
-                // What nobody reads takes no memory.
+                // Values that are never read take no memory.
                 if last_uses[var.index()].is_some() {
                     values[var.index()] = Some(value);
                 }
@@ -127,8 +129,9 @@ impl Func {
         results
     }
 
-    /// The last use of each variable: the equation's position and the operand's; a result of the function is used by the equation
-    /// after the last. `None` for a variable that nothing reads.
+    /// The last use of each variable: the equation's position and the operand's. A result of the
+    /// function counts as used by the equation after the last. `None` for a variable that is never
+    /// read.
     fn last_uses(&self) -> Vec<Option<(usize, usize)>> {
         let mut last = vec![None; self.types.len()];
         for (position, eqn) in self.eqns.iter().enumerate() {
@@ -140,13 +143,14 @@ impl Func {
         last
     }
 
-    /// [`Func::eval`], and where the numbers came from that are not finite. `None` if the watcher stopped it. An equation in
-    /// the body of a loop is found in the round in which it gives such a number.
+    /// [`Func::eval`] together with the sources of nonfinite numbers. `None` if the watcher stopped
+    /// it. An equation in the body of a loop is found in the round that makes such a number.
     pub fn eval_watched(&self, arguments: &[Array], watcher: &Watcher) -> Option<Watched> {
         watch::watched(self, arguments, watcher)
     }
 
-    /// The function of `params` that `eqns`, some of this one's equations in order, compute; variables are renumbered.
+    /// The function of `params` that `eqns` compute; `eqns` are some of this function's equations,
+    /// in order. Variables are renumbered.
     pub fn subset<'a>(
         &'a self,
         params: &[Var],
@@ -175,8 +179,8 @@ impl Func {
         Func { name: self.name.clone(), types, params, eqns: kept, results }
     }
 
-    /// The function with the same parameters in which `emit` emits each equation anew: it is given the equation and the new inputs, and gives
-    /// the new outputs.
+    /// The function with the same parameters, with each equation emitted again by `emit`. `emit`
+    /// gets the equation and the new inputs, and returns the new outputs.
     pub(crate) fn rebuilt(
         &self,
         mut emit: impl FnMut(&mut Builder, &Eqn, &[Var]) -> Vec<Var>,
@@ -200,7 +204,7 @@ impl Func {
         b.finish(self.name.clone(), read(&map, &self.results))
     }
 
-    /// For every variable, true if it depends on one of the parameters marked.
+    /// For every variable, true if it depends on one of the `marked` parameters.
     pub fn depends_on(&self, marked: &[bool]) -> Vec<bool> {
         let mut depends = vec![false; self.types.len()];
         for (&param, &mark) in self.params.iter().zip(marked) {
@@ -214,12 +218,13 @@ impl Func {
         depends
     }
 
-    /// The number of every variable in order of definition, parameters first; `None` where nothing defines it.
+    /// The number of every variable in order of definition, parameters first; `None` for an
+    /// undefined variable.
     pub(crate) fn numbers(&self) -> Vec<Option<u32>> {
         let mut numbers = vec![None; self.types.len()];
         let outputs = self.eqns.iter().flat_map(|eqn| &eqn.outputs);
         for (number, var) in (0..).zip(self.params.iter().chain(outputs)) {
-            // A malformed function must print too: the verifier shows it.
+            // A malformed function must be printable too: the verifier shows it.
             if let Some(slot) = numbers.get_mut(var.index()) {
                 *slot = Some(number);
             }
@@ -227,13 +232,14 @@ impl Func {
         numbers
     }
 
-    /// A measure of the work that is not done in one kernel with what is around: the elements that loops compute, as often as they do, and
-    /// those that reductions, sorts and products read.
+    /// A measure of the work that cannot be fused with the surrounding ops. It counts the elements
+    /// that loops compute, once per round, and the elements that reductions, sorts and products
+    /// read.
     pub fn work_apart(&self) -> usize {
         self.work(0)
     }
 
-    /// The work apart of as many turns of a loop, or of no loop.
+    /// The work apart of `turns` rounds of a loop, or 1 outside of loops.
     fn work(&self, turns: usize) -> usize {
         let elements =
             |vars: &[Var]| -> usize { vars.iter().map(|&v| self.ty(v).elements()).sum() };
@@ -250,7 +256,8 @@ impl Func {
         self.eqns.iter().map(of).fold(0, usize::saturating_add)
     }
 
-    /// The number of ops that a library does, those of bodies included, and all their [multiplications](crate::Op::library_work).
+    /// The number of ops that a library executes, including ops in bodies, and their total
+    /// [multiplications](crate::Op::library_work).
     pub fn library_work(&self) -> (usize, usize) {
         let of = |eqn: &Eqn| {
             let inputs: Vec<TensorType> =
@@ -263,7 +270,7 @@ impl Func {
         self.eqns.iter().map(of).fold((0, 0), together)
     }
 
-    /// The number of equations, those of bodies included.
+    /// The number of equations, including equations in bodies.
     pub fn eqn_count(&self) -> usize {
         let inner = |eqn: &Eqn| eqn.op.funcs().iter().map(|func| func.eqn_count()).sum::<usize>();
         self.eqns.iter().map(|eqn| 1 + inner(eqn)).sum()
@@ -335,7 +342,7 @@ mod tests {
         let arguments = [[2, 3], [3, 4], [3, 1]].map(|shape| b.param(f32s(shape)));
         let [matrix, other, column] = arguments;
         let called = b.emit(Call { body }, &[matrix, other])[0];
-        // A matrix and a vector are multiplied by no library.
+        // No library multiplies a matrix and a vector.
         let vector = b.emit(DotGeneral::matmul(), &[matrix, column])[0];
         let (image, kernel) = (b.param(f32s([5, 6, 6, 2])), b.param(f32s([3, 3, 2, 7])));
         let convolved = b.emit(Convolution::new(2), &[image, kernel])[0];

@@ -1,4 +1,4 @@
-//! The line of the user's source that an equation came from.
+//! The line of the user's source that caused an equation.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -8,8 +8,9 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// A place in the user's source, the part of the program that it was reached from, and the library function that was being called; [`Loc::NONE`] for equations that the
-/// compiler adds. Two are equal if the places are.
+/// A place in the user's source, with the part of the program that reached it, and the library
+/// function that was being called. [`Loc::NONE`] is for equations that the compiler adds. Locations
+/// are equal if their places are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Loc(Option<SourcePlace>);
 
@@ -22,7 +23,7 @@ struct SourcePlace {
     call: Label<Option<Call>>,
 }
 
-/// A fact about a place that is not compared: how it was reached.
+/// A fact about a place that comparisons ignore: how it was reached.
 #[derive(Clone, Copy, Debug, Default)]
 struct Label<T>(T);
 
@@ -35,7 +36,8 @@ static PARTS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 /// Names of called functions, such as `softmax`.
 static CALLS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// One invocation of a library function, such as `softmax`. Two are equal if they are the same invocation.
+/// One invocation of a library function, such as `softmax`. Two calls are equal if they are the
+/// same invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Call {
     /// The position of the name among [`CALLS`].
@@ -44,7 +46,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A new invocation of the function with this name. `None` if too many functions have names already.
+    /// A new invocation of the function with this name. `None` if the table of names is full.
     pub fn new(name: &str) -> Option<Call> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +58,8 @@ impl Call {
         Some(Call { name, invocation: NEXT.fetch_add(2, Relaxed) })
     }
 
-    /// The same invocation, with internal constants that say nothing to a caller, such as the rotations of a cipher.
+    /// The same invocation, inside internal constants that mean nothing to a caller, such as the
+    /// rotations of a cipher.
     pub fn opaque(self) -> Call {
         Call { invocation: self.invocation | 1, ..self }
     }
@@ -66,7 +69,7 @@ impl Call {
         self.invocation & 1 == 1
     }
 
-    /// The invocation, whether in its internals or not.
+    /// The invocation itself, without the mark of internals.
     pub fn whole(self) -> Call {
         Call { invocation: self.invocation & !1, ..self }
     }
@@ -112,8 +115,8 @@ impl Loc {
         Location::caller().into()
     }
 
-    /// A place that was read from a text. The file's name is kept until the process ends, once however often it is read:
-    /// places are copied freely, and those that rustc gives have names of that kind.
+    /// A place that was read from a text. The file's name is kept until the process ends, once per
+    /// distinct name: locations are `Copy`, and rustc's names are static.
     pub fn read(file: &str, line: u32, column: u32) -> Loc {
         static FILES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +140,7 @@ impl Loc {
         Loc(self.0.map(|place| SourcePlace { part, ..place }))
     }
 
-    /// The part of the program from which the place was reached, where [`Loc::within`] has named one.
+    /// The part of the program from [`Loc::within`], if it was named.
     pub fn part(self) -> Option<&'static str> {
         let position = usize::from(self.0?.part.0).checked_sub(1)?;
         PARTS.lock().unwrap_or_else(PoisonError::into_inner).get(position).copied()
@@ -148,12 +151,12 @@ impl Loc {
         Loc(self.0.map(|place| SourcePlace { call: Label(call), ..place }))
     }
 
-    /// The invocation of a library function within which the place was reached, where [`Loc::called`] has named one.
+    /// The invocation of a library function from [`Loc::called`], if there was one.
     pub fn call(self) -> Option<Call> {
         self.0?.call.0
     }
 
-    /// File, line and column, where known.
+    /// File, line and column, if known.
     pub fn parts(self) -> Option<(&'static str, u32, u32)> {
         self.0.map(|place| (place.file, place.line, place.column))
     }

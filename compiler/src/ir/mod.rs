@@ -3,7 +3,7 @@
 //! # Invariants
 //! - A `Var` is an index into its own function's type table and means nothing in another function.
 //! - A variable is a parameter or the output of exactly one equation, and is defined before it is used.
-//! - The types of an equation's outputs are what its op's `infer` says of its inputs.
+//! - The types of an equation's outputs are the result of its op's `infer` on its inputs.
 
 mod builder;
 mod func;

@@ -1,12 +1,14 @@
-//! Finds the equations that numbers which are not finite come from: the reference semantics look at the results of every
-//! equation, those of bodies too.
+//! Finds the equations that produce nonfinite numbers: the reference semantics inspect the results
+//! of every equation, including equations in bodies.
 //!
 //! # Invariants
-//! - A NaN carries the number of the equation that made it, in the payload of its float. What moves values (slices, gathers,
-//!   loops, `select`) moves the number with it, and arithmetic hands it on: so a NaN among the results leads to its equation,
-//!   and one that a `select` has left out leads nowhere.
-//! - An infinity has no payload. It is followed back from operand to operand of the body it is in, and to the body's operands;
-//!   where it came out of a loop, the first infinity that was made in there is taken for it.
+//! - A NaN carries the number of the equation that made it, in the payload of its float. Ops that
+//!   move values (slices, gathers, loops, `select`) move the number with it, and arithmetic
+//!   propagates it. So a NaN among the results leads to its equation, and a NaN that a `select`
+//!   discards leads nowhere.
+//! - An infinity has no payload. It is traced back from operand to operand within its body, and
+//!   then to the body's operands. An infinity from a loop is attributed to the first infinity that
+//!   was made inside the loop.
 
 use super::func::{Func, Var};
 use super::loc::Loc;
@@ -19,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// An equation that gave a NaN and was given none, or an infinity of finite numbers.
+/// An equation that produced a NaN from inputs without NaN, or an infinity from finite inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotFinite {
     /// The op's mnemonic.
@@ -32,16 +34,16 @@ pub struct NotFinite {
     pub value: f64,
     /// The indices of the first such value in its result.
     pub index: Vec<usize>,
-    /// The region ops whose bodies it is in, with their lines, the outermost first.
+    /// The enclosing region ops, with their lines, the outermost first.
     pub regions: Vec<(&'static str, Loc)>,
-    /// Sources of a NaN's infinite operands: where the infinities among the operands came from.
+    /// Sources of a NaN's infinite operands.
     pub infinities: Vec<Source>,
 }
 
-/// Where a number that is not finite came from.
+/// The source of a nonfinite number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// The argument of this index had it.
+    /// The argument with this index contained it.
     Argument(usize),
     /// An equation made it.
     Equation(NotFinite),
@@ -52,7 +54,7 @@ pub enum Source {
 pub struct Values {
     /// Element type and shape.
     pub ty: TensorType,
-    /// The least and the greatest of its finite elements; `None` without any, and for bools.
+    /// The least and the greatest of its finite elements; `None` if there are none, and for bools.
     pub range: Option<(f64, f64)>,
     /// Number of infinite elements.
     pub infinite: usize,
@@ -135,20 +137,21 @@ pub struct Watcher {
     pub equations: Arc<AtomicU64>,
 }
 
-/// The results of an evaluation, and where the numbers among them that are not finite came from.
+/// The results of an evaluation, and the sources of their nonfinite numbers.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// Results of the function.
     pub results: Vec<Array>,
-    /// The first equation of all that gave a NaN and was given none, whether or not the results depend on it.
+    /// The first equation that produced a NaN from inputs without NaN, whether or not the results
+    /// depend on it.
     pub first_nan: Option<NotFinite>,
-    /// For each result: the order in which the sources were found, and the source.
+    /// For each result: its position in the order of discovery, and the source.
     sources: Vec<Option<(usize, Source)>>,
 }
 
 impl Watched {
-    /// Where the first number came from that is not finite and that these results have, by their indices: the earliest NaN
-    /// of all, otherwise an infinity. `None` if they are finite.
+    /// The source of the first nonfinite number in these results, given by their indices: the
+    /// earliest NaN, otherwise an infinity. `None` if they are finite.
     #[must_use]
     pub fn source(&self, results: impl IntoIterator<Item = usize>) -> Option<&Source> {
         let sources = results.into_iter().filter_map(|index| self.sources.get(index)?.as_ref());
@@ -156,30 +159,30 @@ impl Watched {
     }
 }
 
-/// The equations by which a body is reached, and within it, as positions.
+/// Positions of the equations that lead to a body, and of the equation in it.
 type Path = Vec<usize>;
 
 /// A body, or the function itself, that is being evaluated.
 struct Frame {
     /// For every variable so far, true if an element is infinite.
     infinite: Vec<bool>,
-    /// Where the infinities of the parameters came from, as far as they had any when the body was entered.
+    /// Sources of the infinities that the parameters had when the body was entered.
     given: Vec<Option<Source>>,
-    /// The same of the operands of the region op that is being evaluated.
+    /// Sources of the infinities in the operands of the region op that is being evaluated.
     entering: Vec<Option<Source>>,
 }
 
 struct ActiveWatch {
     watcher: Watcher,
-    /// Sources of the NaNs: a NaN carries the number of its source here, from 1.
+    /// Sources of the NaNs: a NaN carries the number of its source in this list, from 1.
     nans: Vec<Source>,
     /// The number of an equation that made a NaN.
     nan_of: BTreeMap<Path, usize>,
-    /// Equations that made an infinity of finite numbers, in the order in which they first did.
+    /// Equations that made an infinity from finite numbers, in the order of their first infinity.
     infinities: Vec<(Path, NotFinite)>,
     frames: Vec<Frame>,
     path: Path,
-    /// The region ops around, with their lines.
+    /// The enclosing region ops, with their lines.
     regions: Vec<(&'static str, Loc)>,
     sources: Vec<Option<(usize, Source)>>,
 }
@@ -189,8 +192,9 @@ thread_local! {
     static WATCH: RefCell<Option<ActiveWatch>> = const { RefCell::new(None) };
 }
 
-/// The bits of a NaN that carry its number, as a NaN of f64: how far from the right they begin, and the greatest number that
-/// they hold. A NaN of f64 has room for that of f32, which it may become.
+/// The bits of a NaN that carry its number, in the layout of an f64 NaN: their distance from the
+/// right, and the greatest number that they hold. An f64 NaN holds the numbers of an f32 NaN,
+/// because it may be converted to f32.
 fn payload(dtype: DType) -> (u32, usize) {
     match dtype {
         DType::F16 => (42, (1 << 9) - 1),
@@ -261,7 +265,7 @@ pub(super) fn watched(func: &Func, arguments: &[Array], watcher: &Watcher) -> Op
     Some(Watched { results, first_nan, sources: watch.sources })
 }
 
-/// Begins the evaluation of a function. False if nobody watches.
+/// Begins the evaluation of a function. False if no watcher is set.
 pub(super) fn begin(func: &Func, arguments: &[Array]) -> bool {
     WATCH.with_borrow_mut(|watch| {
         let Some(watch) = watch else { return false };
@@ -270,7 +274,8 @@ pub(super) fn begin(func: &Func, arguments: &[Array]) -> bool {
             infinite[param.index()] = argument.scalars().any(is_infinite);
         }
         let given = match watch.frames.last() {
-            // The operands of the region op and the parameters of its body end with the same ones.
+            // The operands of the region op and the parameters of its body have the same last
+            // elements.
             Some(around) => {
                 let more = around.entering.len().saturating_sub(func.params.len());
                 around.entering[more..].to_vec()
@@ -297,7 +302,7 @@ pub(super) fn enter(func: &Func, position: usize) -> bool {
     })
 }
 
-/// Ends an equation: notes infinities, and numbers the NaNs that it made.
+/// Ends an equation: records infinities, and numbers the NaNs that it made.
 pub(super) fn leave(func: &Func, position: usize, inputs: &[Array], outputs: &mut [Array]) {
     with(|watch| {
         let eqn = &func.eqns[position];
@@ -318,7 +323,7 @@ pub(super) fn leave(func: &Func, position: usize, inputs: &[Array], outputs: &mu
         let is_new = |&(_, number): &(usize, usize)| number == 0 || number > known;
         let first_new = |output: &Array| Some(numbers(output).find(is_new)?.0);
         if outputs.iter().any(|output| first_new(output).is_some()) {
-            // An op may answer a NaN with one of its own: then it is still the same.
+            // An op may replace a NaN by its own NaN: the number stays the same.
             let handed_on = inputs.iter().flat_map(numbers).map(|(_, number)| number).next();
             let number = match handed_on.or_else(|| watch.nan_of.get(&watch.path).copied()) {
                 Some(number) => number,
@@ -404,7 +409,7 @@ impl ActiveWatch {
         }
     }
 
-    /// Where the infinities among the operands of an equation came from, each once.
+    /// Sources of the infinities among the operands of an equation, each once.
     fn given_to(&self, func: &Func, position: usize) -> Vec<Source> {
         let mut sources = Vec::new();
         for &var in &func.eqns[position].inputs {
@@ -414,7 +419,7 @@ impl ActiveWatch {
         sources
     }
 
-    /// Where the infinities of a variable of the present function came from; `None` if it has none.
+    /// The source of the infinities of a variable of the present function; `None` if it has none.
     fn infinity(&self, func: &Func, mut var: Var) -> Option<Source> {
         let frame = self.frames.last()?;
         if !frame.infinite[var.index()] {
@@ -436,7 +441,8 @@ impl ActiveWatch {
         }
     }
 
-    /// The first equation that made an infinity below a path; that of the path itself if there is none further down.
+    /// The first equation below a path that made an infinity; the equation at the path itself if
+    /// there is none below.
     fn made_below(&self, path: &[usize]) -> Option<Source> {
         let below = self.infinities.iter().filter(|(made, _)| made.starts_with(path));
         let deeper = below.clone().find(|(made, _)| made.len() > path.len());

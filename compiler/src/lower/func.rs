@@ -1,9 +1,9 @@
-//! Lowers a function's equations into whatever block the emitter is at.
+//! Lowers a function's equations into the emitter's current block.
 
 use super::{Hlo, HloRegion, HloResults, HloValue};
 use crate::ir::Func;
 
-/// Emits the equations of `func` in place, its parameters being `arguments`; gives its results.
+/// Emits the equations of `func` in place, with `arguments` as its parameters; returns its results.
 pub fn lower_func(hlo: &mut dyn Hlo, func: &Func, arguments: &[HloValue]) -> HloResults {
     assert_eq!(func.params.len(), arguments.len(), "one argument per parameter");
     let mut values: Vec<Option<HloValue>> = vec![None; func.types.len()];
@@ -37,7 +37,7 @@ pub fn lower_func(hlo: &mut dyn Hlo, func: &Func, arguments: &[HloValue]) -> Hlo
     func.results.iter().map(|&var| read(&values, var)).collect()
 }
 
-/// Emits `func` as a region of its own.
+/// Emits `func` as a separate region.
 pub fn lower_region(hlo: &mut dyn Hlo, func: &Func) -> HloRegion {
     let arguments = hlo.begin_region(&func.param_types());
     let results = lower_func(hlo, func, &arguments);

@@ -17,7 +17,7 @@ pub fn hlo_op(
     hlo.op(HloOp::new(name, operands, std::slice::from_ref(result)).attributes(attributes))[0]
 }
 
-/// An op without attributes whose result has the type of its first operand.
+/// An op without attributes; its result has the type of its first operand.
 pub fn hlo_simple(hlo: &mut dyn Hlo, name: &'static str, operands: &[HloValue]) -> HloValue {
     let ty = hlo.ty(operands[0]);
     hlo_op(hlo, name, operands, Vec::new(), &ty)
@@ -29,10 +29,11 @@ pub fn hlo_constant(hlo: &mut dyn Hlo, value: Arc<Array>) -> HloValue {
     hlo_op(hlo, "stablehlo.constant", &[], vec![("value", HloAttribute::Dense(value))], &ty)
 }
 
-/// Above this many elements one value everywhere is a broadcast scalar.
+/// Above this many elements, a constant with one value everywhere is a broadcast scalar.
 const MOST_SPLAT_ELEMENTS: usize = 1024;
 
-/// A constant of one value everywhere. What it takes to emit does not grow with the tensor.
+/// A constant with one value everywhere. The size of the emitted text does not grow with the
+/// tensor.
 pub fn hlo_splat(hlo: &mut dyn Hlo, ty: &TensorType, value: Scalar) -> HloValue {
     if ty.elements() <= MOST_SPLAT_ELEMENTS {
         return hlo_constant(hlo, Arc::new(Array::splat(ty.clone(), value)));
@@ -41,7 +42,7 @@ pub fn hlo_splat(hlo: &mut dyn Hlo, ty: &TensorType, value: Scalar) -> HloValue 
     hlo_broadcast(hlo, scalar, &[], ty)
 }
 
-/// `stablehlo.compare` with the comparison type that the operands' dtype asks for.
+/// `stablehlo.compare` with the comparison type for the operands' dtype.
 pub fn hlo_compare(
     hlo: &mut dyn Hlo,
     direction: &'static str,
@@ -99,7 +100,7 @@ pub fn hlo_broadcast(
     )
 }
 
-/// `stablehlo.transpose`; the same value where the axes keep their order.
+/// `stablehlo.transpose`; the same value if the axes keep their order.
 pub fn hlo_transpose(hlo: &mut dyn Hlo, value: HloValue, permutation: &[usize]) -> HloValue {
     if permutation.is_sorted() {
         return value;

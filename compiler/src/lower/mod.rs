@@ -1,5 +1,6 @@
-//! The door to StableHLO. Ops lower themselves through the trait [`Hlo`], which [`crate::stablehlo`] implements.
-//! Nothing here knows MLIR: an op is a name, operands, attributes of fixed kinds, result types and regions.
+//! The interface to StableHLO. Ops lower themselves through the trait [`Hlo`], which
+//! [`crate::stablehlo`] implements. Nothing here knows MLIR: an op is a name, operands, attributes
+//! of fixed kinds, result types and regions.
 
 mod func;
 mod helpers;
@@ -16,19 +17,19 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HloValue(pub u32);
 
-/// The values that an op gives, in order.
+/// The results of an op, in order.
 pub type HloResults = Vec<HloValue>;
 
-/// A finished region, to be given to the next op.
+/// A finished region, an argument of the next op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HloRegion(pub u32);
 
-/// An attribute of a StableHLO op, typed so that none can be misspelled or of the wrong form.
+/// An attribute of a StableHLO op, typed so that it cannot be misspelled or have the wrong form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HloAttribute {
     /// `array<i64: ...>`: axes, permutations, sizes.
     I64Array(Vec<i64>),
-    /// `dense<...> : tensor<...xi64>` with the given shape (replica groups, for one).
+    /// `dense<...> : tensor<...xi64>` with the given shape, for example replica groups.
     I64Tensor(Vec<usize>, Vec<i64>),
     /// The i64 integer `n : i64`.
     I64(i64),
@@ -53,8 +54,8 @@ pub enum HloAttribute {
         /// Contracted axes of the right operand.
         rhs_contract: Vec<usize>,
     },
-    /// `#stablehlo.conv<...>`: what each axis means. The lists have batch and feature (of the kernel: output and input
-    /// feature) first, then the spatial axes.
+    /// `#stablehlo.conv<...>`: the meaning of each axis. The lists have batch and feature (for the
+    /// kernel: output and input feature) first, then the spatial axes.
     Convolution {
         /// Axes of the input.
         lhs: Vec<usize>,
@@ -97,7 +98,7 @@ pub enum HloAttribute {
     Channel(i64, i64),
 }
 
-/// One StableHLO op to emit. `name` is the full one, `stablehlo.add`.
+/// One StableHLO op to emit. `name` is the full name, `stablehlo.add`.
 #[derive(Clone, Debug)]
 pub struct HloOp<'a> {
     /// The full name, such as `stablehlo.add`.
@@ -129,18 +130,20 @@ impl<'a> HloOp<'a> {
     }
 }
 
-/// A module emitter. Values belong to the emitter that gave them.
+/// A module emitter. Values belong to the emitter that returned them.
 pub trait Hlo {
-    /// Emits an op at the current place; gives its results.
+    /// Emits an op at the current place; returns its results.
     fn op(&mut self, op: HloOp<'_>) -> HloResults;
 
-    /// Opens a region with block arguments of these types; ops go into it until [`Hlo::end_region`]. Regions nest.
+    /// Opens a region with block arguments of these types; ops are emitted into it until
+    /// [`Hlo::end_region`]. Regions nest.
     fn begin_region(&mut self, arguments: &[TensorType]) -> HloResults;
 
     /// Closes the innermost region with `stablehlo.return` of these values.
     fn end_region(&mut self, results: &[HloValue]) -> HloRegion;
 
-    /// Emits `func.call` of a function, which is emitted as a private function of the module once, however often called.
+    /// Emits `func.call` of a function. The function is emitted once, as a private function of the
+    /// module, regardless of the number of calls.
     fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> HloResults;
 
     /// The type of a value.
@@ -152,15 +155,18 @@ pub trait Hlo {
     /// The current source location.
     fn loc(&self) -> Loc;
 
-    /// The number of replicas that run the module together, those of all processes.
+    /// The number of replicas, over all processes, that run the module together.
     fn replicas(&self) -> usize;
 
-    /// The number of processes that have as many of the replicas each, and exchange values by calls of the runtime.
+    /// The number of processes, which have equally many replicas each, and exchange values by calls
+    /// of the runtime.
     fn processes(&self) -> usize;
 
-    /// True if loops with ops of libraries are to be no kernels ([`ModuleSpec::whole_loops`](crate::stablehlo::ModuleSpec::whole_loops)).
+    /// True if loops with library ops must not become kernels
+    /// ([`ModuleSpec::whole_loops`](crate::stablehlo::ModuleSpec::whole_loops)).
     fn whole_loops(&self) -> bool;
 
-    /// Says that `op` cannot be part of this module, and why. No module comes out; what is emitted afterwards is not kept.
+    /// Reports that `op` cannot be part of this module, and the reason. No module is produced;
+    /// everything that is emitted afterwards is discarded.
     fn refuse(&mut self, op: &'static str, message: String);
 }

@@ -1,4 +1,4 @@
-//! `any_example`: whether something holds in any example of all batches around.
+//! `any_example`: tests if a predicate holds in any example of any enclosing batch.
 
 use super::rules::{no_tangent, no_transpose};
 use super::{Op, Sample, TypeError};
@@ -10,14 +10,16 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Gives its operand, `bool[]`, back. Under `vmap` the result is one for the whole batch: true if the operand is true in any
-    /// example. A `while` whose condition is such a value goes on until the last example has ended, and selects nothing: its body
-    /// leaves the examples alone that have ended.
+    /// Returns its operand, `bool[]`. Under `vmap` the result is a single value for the whole
+    /// batch: true if the operand is true in any example. A `while` with such a condition runs
+    /// until the last example has ended, and selects nothing: its body leaves ended examples
+    /// unchanged.
     AnyExample = "any_example" {}
 }
 
 impl AnyExample {
-    /// None: one result for a batch is not the stacked results of its examples, which the generic tests compare with.
+    /// None: a single result for a batch does not equal the stacked results of its examples, which
+    /// the generic tests compare.
     pub fn samples() -> Vec<Sample> {
         Vec::new()
     }
@@ -38,7 +40,7 @@ impl Op for AnyExample {
 
     fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Batched {
         let any = b.reduce_or(inputs[0], &[0]);
-        // A vmap around this one has its own examples.
+        // An outer vmap has its own examples.
         vec![(b.emit1(AnyExample {}, &[any]), false)]
     }
 

@@ -1,7 +1,8 @@
-//! Arithmetic on numbers: `x + y` and its kin. Integers wrap; floats are rounded after each op.
+//! Arithmetic on numbers: `x + y` and similar ops. Integers wrap; floats are rounded after each op.
 //!
-//! XLA:CPU keeps a NaN in `maximum`, `minimum` and what is made of them (`clamp`, reductions) only when it is compiled
-//! with `xla_cpu_enable_fast_min_max=false`, as the runtime does; else it may give the other operand.
+//! XLA:CPU keeps a NaN in `maximum`, `minimum` and their compositions (`clamp`, reductions) only
+//! with `xla_cpu_enable_fast_min_max=false`, which the runtime sets. Otherwise it may give the
+//! other operand.
 
 use super::elementwise::{
     builder_methods, elementwise, float_and_peculiar_samples, floats, integer_samples, numbers,
@@ -96,10 +97,12 @@ elementwise! {
 }
 
 elementwise! {
-    /// `x` to the power `y`. Integers wrap; an integer to a negative power is 0 but for the bases 1 and -1. An integer
-    /// exponent must be below 64 (and fit the signed type of its width): of larger ones XLA reads six bits.
+    /// `x` to the power `y`. Integers wrap; an integer to a negative power is 0, except for the
+    /// bases 1 and -1. An integer exponent must be below 64 (and fit the signed type of its width):
+    /// XLA reads only six bits of larger exponents.
     ///
-    /// The derivative by `x` is zero where `y` is, and the one by `y` is zero where `x` is.
+    /// The derivative by `x` is zero if `y` is zero, and the derivative by `y` is zero if `x` is
+    /// zero.
     Power = "power"(2, numbers),
     exact: false,
     scalar: |dtype, x| arithmetic(x, |x, y| integer_power(dtype, x, y), libm::pow),
@@ -111,7 +114,7 @@ elementwise! {
             let less = b.sub(exponent, one);
             let lower_power = b.pow(base, less);
             let slope = b.mul(exponent, lower_power);
-            // Where the exponent is zero, 0 * 0^-1 would be NaN.
+            // If the exponent is zero, 0 * 0^-1 would be NaN.
             let constant = b.compare(super::Direction::Eq, exponent, zero);
             let slope = b.select(constant, zero, slope);
             b.mul(slope, t)
@@ -142,7 +145,8 @@ elementwise! {
 }
 
 elementwise! {
-    /// The greater of two numbers; NaN if one is; +0 is greater than -0. Its derivative goes half to each at a tie.
+    /// The greater of two numbers; NaN if either is NaN; +0 is greater than -0. At a tie, each
+    /// operand gets half of the derivative.
     Maximum = "maximum"(2, numbers),
     scalar: |_, x| arithmetic(x, i128::max, float_maximum),
     jvp: |b, x, _, t| extremum_jvp(b, super::Direction::Gt, x, t),
@@ -150,7 +154,8 @@ elementwise! {
 }
 
 elementwise! {
-    /// The lesser of two numbers; NaN if one is; -0 is less than +0. Its derivative goes half to each at a tie.
+    /// The lesser of two numbers; NaN if either is NaN; -0 is less than +0. At a tie, each operand
+    /// gets half of the derivative.
     Minimum = "minimum"(2, numbers),
     scalar: |_, x| arithmetic(x, i128::min, |x, y| -float_maximum(-x, -y)),
     jvp: |b, x, _, t| extremum_jvp(b, super::Direction::Lt, x, t),
@@ -191,7 +196,7 @@ elementwise! {
         Scalar::Float(if finite { greater + libm::log1p(libm::exp(-(x - y).abs())) } else { greater })
     },
     jvp: |b, x, _, t| {
-        // Each has the share of its summand; of equal infinities each has half.
+        // Each operand has the share of its summand; equal infinities have half each.
         let difference = b.sub(x[0], x[1]);
         let zero = b.full_like(difference, 0.0);
         let undefined = b.compare(super::Direction::Ne, difference, difference);
@@ -215,7 +220,8 @@ elementwise! {
         let ratio = hlo_simple(hlo, "stablehlo.exponential", &[negative]);
         let log = hlo_simple(hlo, "stablehlo.log_plus_one", &[ratio]);
         let sum = hlo_simple(hlo, "stablehlo.add", &[greater, log]);
-        // The difference of equal infinities is NaN: they are the result. NaN itself is the maximum of itself.
+        // The difference of equal infinities is NaN: then the infinity is the result. NaN itself is
+        // its own maximum.
         let undefined = hlo_compare(hlo, "NE", difference, difference);
         hlo_select(hlo, undefined, greater, sum)
     },
@@ -223,7 +229,7 @@ elementwise! {
 }
 
 elementwise! {
-    /// `-x`. Integers wrap, unsigned ones too.
+    /// `-x`. Integers wrap, including unsigned integers.
     Negate = "negate"(1, numbers),
     scalar: |_, x| unary(x[0], |x| -x, |x| -x),
     jvp: |b, _, _, t| t[0].map(|t| b.neg(t)),
@@ -315,7 +321,7 @@ fn integer_power(dtype: DType, base: i128, exponent: i128) -> i128 {
     power
 }
 
-/// The tangent of the extremum that holds its first operand where `wins(x, y)`.
+/// The tangent of the extremum: the first operand's tangent if `wins(x, y)`.
 fn extremum_jvp(b: &mut Builder, wins: super::Direction, x: &[Var], t: &[Slope]) -> Option<Var> {
     let (one, half, zero) =
         (b.full_like(x[0], 1.0), b.full_like(x[0], 0.5), b.full_like(x[0], 0.0));
@@ -336,7 +342,7 @@ fn extremum_jvp(b: &mut Builder, wins: super::Direction, x: &[Var], t: &[Slope])
 const X: [f64; 6] = [-2.5, -0.75, 0.5, 1.25, 3.25, 7.25];
 const Y: [f64; 6] = [1.5, -0.5, 2.0, -3.25, 0.375, 2.5];
 
-/// Samples in every kind of dtype.
+/// Samples for every kind of dtype.
 fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
     let mut samples = float_and_peculiar_samples(op.clone(), &[&X[..], &Y][..T::ARITY], 0.0);
     samples.extend(integer_samples(

@@ -10,8 +10,8 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Gives its operands back, of any types, and keeps XLA from moving work across it: nothing that reads a result is
-    /// done before all operands are there. Linear in every operand.
+    /// Returns its operands, of any types, and keeps XLA from moving work across it: no reader of a
+    /// result runs before all operands are available. Linear in every operand.
     OptimizationBarrier = "optimization_barrier" {
         /// The number of operands.
         operands: usize,
@@ -61,7 +61,7 @@ impl Op for OptimizationBarrier {
     }
 }
 
-/// Passes the tangents or cotangents that are given through one barrier.
+/// Passes the tangents or cotangents that are present through one barrier.
 fn through(b: &mut Builder, vars: &[Slope]) -> Slopes {
     let given: Vec<Var> = vars.iter().copied().flatten().collect();
     if given.is_empty() {

@@ -50,7 +50,8 @@ elementwise! {
 }
 
 elementwise! {
-    /// `x` shifted right by `y` bits, zeros coming in; 0 if `y` is negative or not less than the width.
+    /// `x` shifted right by `y` bits, filled with zeros; 0 if `y` is negative or not less than the
+    /// width.
     ShiftRightLogical = "shift_right_logical"(2, integers),
     scalar: |dtype, x| Scalar::Int(shift_amount(dtype, x[1]).map_or(0, |by| pattern(dtype, x[0]) >> by)),
     jvp: |_, _, _, _| None,
@@ -58,8 +59,8 @@ elementwise! {
 }
 
 elementwise! {
-    /// `x` shifted right by `y` bits, copies of the top bit coming in, also in unsigned types; nothing but such copies if
-    /// `y` is negative or not less than the width.
+    /// `x` shifted right by `y` bits, filled with copies of the top bit, also in unsigned types.
+    /// The result consists only of such copies if `y` is negative or not less than the width.
     ShiftRightArithmetic = "shift_right_arithmetic"(2, integers),
     scalar: |dtype, x| {
         let pattern = pattern(dtype, x[0]);
@@ -107,7 +108,7 @@ fn logic(x: &[Scalar], integer: impl Fn(i128, i128) -> i128) -> Scalar {
     }
 }
 
-/// The bits of an integer as a number that is not negative.
+/// The bits of an integer as a nonnegative number.
 fn pattern(dtype: DType, x: Scalar) -> i128 {
     x.int() & ((1i128 << dtype.bits()) - 1)
 }

@@ -1,5 +1,5 @@
-//! `checkpoint`: a function whose pass back computes again what it needs, save what a policy keeps; and the names that
-//! policies know values by.
+//! `checkpoint`: a function that recomputes values in its backward pass, except the values that a
+//! policy keeps; and `named`, which names values for policies.
 
 use super::TypeError;
 use super::once::{Once, once_rules};
@@ -17,8 +17,8 @@ use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
-    /// Runs `body` once on the operands. Its derivative keeps for the pass back what `save` says and computes the rest of
-    /// what it reads again.
+    /// Runs `body` once on the operands. Its derivative keeps the values that `save` selects for
+    /// the backward pass, and recomputes the other values that it reads.
     ///
     /// Chen et al. 2016, "Training deep nets with sublinear memory cost".
     Checkpoint = "checkpoint" {
@@ -26,8 +26,8 @@ op_struct! {
         body: Arc<Func>,
         /// The values that are kept.
         save: Save,
-        /// True if the body computes values a second time: it must wait for its operands, or XLA would find that it
-        /// has the values already and keep them.
+        /// True if the body recomputes values: then it must wait for its operands. Otherwise XLA
+        /// would find that it already has the values and keep them.
         again: bool,
     }
 }
@@ -43,7 +43,8 @@ impl Once for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Emits the body, with results for what is kept, and one op that computes the rest again and then the tangents.
+    /// Emits the body, with results for the kept values, and one op that recomputes the others and
+    /// then the tangents.
     fn linearized(
         &self,
         b: &mut Builder,
@@ -77,7 +78,8 @@ impl Checkpoint {
         Ok((values, deal(&tangent_results, slopes)))
     }
 
-    /// Decides what is kept and what is computed again: goes back from the residuals to the operands.
+    /// Decides which values are kept and which are recomputed, going back from the residuals to the
+    /// operands.
     fn plan<'a>(&self, primal: &'a Func, residuals: &[Var]) -> Plan<'a> {
         let mut wanted = vec![false; primal.types.len()];
         residuals.iter().for_each(|var| wanted[var.index()] = true);
@@ -101,7 +103,7 @@ impl Checkpoint {
     }
 }
 
-/// The residuals that are kept, and the equations that compute the others again.
+/// The kept residuals, and the equations that recompute the others.
 struct Plan<'a> {
     saved: Vec<Var>,
     again: Vec<&'a Eqn>,
@@ -120,8 +122,8 @@ impl Op for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The body, behind a barrier on its operands if it computes again. The cotangents are among them, so that
-    /// nothing is computed before the pass back has come here.
+    /// The body, behind a barrier on its operands if it recomputes values. The cotangents are among
+    /// the operands, so that nothing is computed before the backward pass arrives.
     fn with_barrier(&self) -> Func {
         if !self.again || self.body.params.is_empty() {
             return (*self.body).clone();
@@ -161,7 +163,7 @@ impl Checkpoint {
 }
 
 op_struct! {
-    /// The operand itself, which [`Save::Names`] knows by this name.
+    /// Its operand, with this name for [`Save::Names`].
     Named = "named" {
         /// The name, which [`Save::Names`] lists.
         name: String,

@@ -71,8 +71,9 @@ impl Elementwise for Compare {
 }
 
 op_struct! {
-    /// `select(p, on_true, on_false)` takes each element from `on_true` where `p` holds and from `on_false` elsewhere. `p`
-    /// is of bools, of the branches' shape or a scalar; the branches have one type.
+    /// `select(p, on_true, on_false)` takes each element from `on_true` where `p` holds and from
+    /// `on_false` elsewhere. `p` holds bools and has the branches' shape, or is a scalar; the
+    /// branches have one type.
     Select = "select" {}
 }
 
@@ -170,8 +171,9 @@ impl Op for Select {
 }
 
 op_struct! {
-    /// `clamp(low, x, high)` is `minimum(maximum(low, x), high)`: `x` brought into the range. The bounds have the type of
-    /// `x` or are scalars of its dtype. The derivative goes to `x` strictly inside the range, else to the bound in force.
+    /// `clamp(low, x, high)` is `minimum(maximum(low, x), high)`: `x` clamped to the range. The
+    /// bounds have the type of `x` or are scalars of its dtype. The derivative goes to `x` strictly
+    /// inside the range, otherwise to the bound in force.
     Clamp = "clamp" {}
 }
 
@@ -191,7 +193,7 @@ impl Clamp {
             sample(scalar(DType::F32, -1), x, bounds[1].clone()),
             sample(scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)),
             sample(scalar(DType::F32, -1), peculiar, scalar(DType::F32, 2)).not_differentiable(),
-            // The upper bound has the last word.
+            // The upper bound takes precedence.
             sample(scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)),
         ]
     }
@@ -282,7 +284,7 @@ impl Op for Clamp {
 }
 
 elementwise! {
-    /// `x` itself, whose derivative is zero.
+    /// `x` itself, with a derivative of zero.
     StopGradient = "stop_gradient"(1, same_dtype),
     scalar: |_, x| x[0],
     jvp: |_, _, _, _| None,
@@ -300,7 +302,8 @@ impl Builder {
         self.emit1(Compare { direction }, &[x, y])
     }
 
-    /// `yes` for those examples of a batch that `examples`, `bool[N]`, marks, and `no` for the others; both have the batch as leading axis.
+    /// `yes` for the examples of a batch that `examples`, `bool[N]`, marks, and `no` for the
+    /// others; both have the batch as leading axis.
     #[track_caller]
     pub fn select_examples(&mut self, examples: Var, yes: Var, no: Var) -> Var {
         let shape = self.ty(yes).shape.clone();
@@ -315,7 +318,8 @@ builder_methods! {
     stop_gradient = StopGradient(x);
 }
 
-/// An operand that may be a scalar beside `like`, which is batched: it stays a scalar where it is not batched.
+/// An operand that may be a scalar next to `like`, which is batched: it stays a scalar if it is not
+/// batched.
 fn batch_or_scalar(b: &mut Builder, cx: &VmapContext, var: Var, batched: bool, like: Var) -> Var {
     let shape = b.ty(like).shape.clone();
     match (batched, b.ty(var).rank()) {

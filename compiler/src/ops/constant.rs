@@ -67,9 +67,9 @@ impl Op for Constant {
 }
 
 op_struct! {
-    /// The index along one axis: the element at `i` is `i[dimension]`, brought into the dtype.
+    /// The index along one axis: the element at `i` is `i[dimension]`, converted to the dtype.
     ///
-    /// No operands; the result is of `dtype`, which is not bool, and `shape`.
+    /// No operands; the result has the dtype `dtype`, which is not bool, and the shape `shape`.
     Iota = "iota" {
         /// The result's element type.
         dtype: DType,
@@ -143,15 +143,15 @@ impl Builder {
         self.full(ty, 0.0)
     }
 
-    /// `value` everywhere, rounded to a float dtype; cut to a whole number and wrapped for an integer; whether it is
-    /// nonzero for bool.
+    /// `value` everywhere: rounded to a float dtype; truncated to a whole number and wrapped for an
+    /// integer; true for bool if it is nonzero.
     pub fn full(&mut self, ty: &TensorType, value: f64) -> Var {
         let scalar = match ty.dtype {
             dtype if dtype.is_float() => Scalar::Float(value),
             DType::Bool => Scalar::Bool(value != 0.0),
             _ => Scalar::Int(value as i128),
         };
-        // A large constant would be kept element by element in the IR.
+        // A large constant would be stored element by element in the IR.
         if ty.elements() <= 1024 {
             return self.constant(Array::splat(ty.clone(), scalar));
         }

@@ -12,9 +12,9 @@ use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// The same values in another dtype. A float becomes the nearest float, or the integer that it is truncated to, within
-    /// the integer's range (NaN becomes 0). Integers wrap; an integer becomes the nearest float. Anything but 0 becomes
-    /// `true`, which becomes 1.
+    /// The same values in another dtype. A float becomes the nearest float, or is truncated to an
+    /// integer and clamped to its range (NaN becomes 0). Integers wrap; an integer becomes the
+    /// nearest float. Anything but 0 becomes `true`, which becomes 1.
     Convert = "convert" {
         /// The result's dtype.
         dtype: DType,
@@ -75,7 +75,7 @@ impl Elementwise for Convert {
     }
 }
 
-/// One value in another dtype, as [`Convert`] does it.
+/// One value in another dtype, converted as by [`Convert`].
 pub fn convert_scalar(x: Scalar, dtype: DType) -> Scalar {
     if dtype == DType::Bool {
         return Scalar::Bool(match x {
@@ -90,7 +90,7 @@ pub fn convert_scalar(x: Scalar, dtype: DType) -> Scalar {
             let (least, greatest) = dtype.integer_range();
             Scalar::Int((x as i128).clamp(least, greatest))
         }
-        // By way of f64, 64-bit integers would be rounded twice.
+        // A conversion through f64 would round 64-bit integers twice.
         x if dtype == DType::F32 => Scalar::Float(f64::from(x.int() as f32)),
         x if dtype.is_float() => Scalar::Float(dtype.round(x.int() as f64)),
         x => Scalar::Int(dtype.wrap(x.int())),
@@ -98,9 +98,10 @@ pub fn convert_scalar(x: Scalar, dtype: DType) -> Scalar {
 }
 
 op_struct! {
-    /// The same bits in another dtype. Between dtypes of one width the shape stays; a wider dtype takes the last axis, whose
-    /// extent is the ratio of the widths, into its elements; a narrower one adds such an axis. The least significant part
-    /// comes first. Bools have no bits to speak of.
+    /// The same bits in another dtype. Dtypes of the same width keep the shape. A wider dtype
+    /// merges the last axis into its elements; the axis's extent is the ratio of the widths. A
+    /// narrower dtype adds such an axis. The least significant part comes first. Bools cannot be
+    /// bitcast.
     BitcastConvert = "bitcast_convert" {
         /// The result's dtype.
         dtype: DType,

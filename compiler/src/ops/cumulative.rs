@@ -1,11 +1,13 @@
-//! Running sums, products, extrema and sums in logarithms along an axis.
+//! Cumulative sums, products, extrema and log-sum-exps along an axis.
 //!
 //! # How they are lowered
-//! Short axes (up to `SHORT`) take `log2(n)` steps, each of which combines every element with the one `1, 2, 4, ...`
-//! places before it; long ones are one `reduce_window`, which XLA turns into a tree on CPU, GPU and TPU alike.
+//! Short axes (up to `SHORT`) take `log2(n)` steps. Step by step, every element is combined with
+//! the element `1, 2, 4, ...` places before it. Long axes are one `reduce_window`, which XLA turns
+//! into a tree on CPU, GPU and TPU alike.
 //!
-//! Sums on XLA:CPU, two cores, in microseconds (the third column is a tree of odd and even halves, whose many ops take
-//! seconds to compile; the fourth a `while`, which is slow on accelerators):
+//! Sums on XLA:CPU, two cores, in microseconds. The third column is a tree of odd and even halves;
+//! its many ops take seconds to compile. The fourth column is a `while`, which is slow on
+//! accelerators:
 //!
 //! | shape, axis | steps | window | tree | while |
 //! |---|---|---|---|---|
@@ -34,10 +36,10 @@ pub trait Cumulation: Monoid {
     /// The name in the IR's text.
     const MNEMONIC: &'static str;
 
-    /// The tangent of `y`, which is `x` cumulated, given that of `x`.
+    /// The tangent of `y`, the cumulated `x`, from the tangent of `x`.
     fn jvp(b: &mut Builder, op: &Cumulative<Self>, x: Var, y: Var, t: Var) -> Var;
 
-    /// The cotangent of the operand, given that of the result.
+    /// The cotangent of the operand, from the cotangent of the result.
     fn transpose(b: &mut Builder, op: &Cumulative<Self>, ct: Var) -> Rule<Var> {
         let _ = (b, op, ct);
         Rule::None("it is not linear in its operand")
@@ -45,8 +47,8 @@ pub trait Cumulation: Monoid {
 }
 
 op_struct! {
-    /// Along one axis, combines each element with all before it (with all after it, if `reverse`) by the [`Monoid`] `K`.
-    /// Floats may be combined in any order.
+    /// Combines each element along one axis with all elements before it (after it, if `reverse`) by
+    /// the [`Monoid`] `K`. Floats may be combined in any order.
     Cumulative<K: Cumulation> {
         /// The axis along which elements accumulate.
         axis: usize,
@@ -59,11 +61,13 @@ op_struct! {
 pub type CumSum = Cumulative<Sum>;
 /// Running products. Their derivative is right where factors are zero.
 pub type CumProd = Cumulative<Prod>;
-/// Running maxima; NaN from the first NaN on. The derivative goes to the greatest element nearest to the position.
+/// Running maxima; NaN from the first NaN on. The derivative goes to the greatest element; at a
+/// tie, to the nearest to the position.
 pub type CumMax = Cumulative<Max>;
 /// Running logarithms of sums of exponentials, without overflow.
 pub type CumLogSumExp = Cumulative<LogSumExp>;
-/// Running minima; NaN from the first NaN on. The derivative goes to the least element nearest to the position.
+/// Running minima; NaN from the first NaN on. The derivative goes to the least element; at a tie,
+/// to the nearest to the position.
 pub type CumMin = Cumulative<Min>;
 
 impl<K> Cumulative<K> {
@@ -72,7 +76,8 @@ impl<K> Cumulative<K> {
         Cumulative { axis, reverse, kind: PhantomData }
     }
 
-    /// The elements `by` places before (or after, if reversed) each one, `fill` where there are none.
+    /// For each element, the element `by` places before it (or after it, if reversed); `fill` if
+    /// there is none.
     fn shift(&self, b: &mut Builder, x: Var, by: usize, fill: Scalar) -> Var {
         let ty = b.ty(x).clone();
         let fill = b.constant(Array::single(ty.dtype, fill));
@@ -80,7 +85,8 @@ impl<K> Cumulative<K> {
         b.pad(x, fill, &low, &high, &vec![0; ty.rank()])
     }
 
-    /// The window that ends (or begins, if reversed) at each element and has all before it.
+    /// The window that ends (or begins, if reversed) at each element and covers all elements before
+    /// it.
     fn window(&self, ty: &TensorType) -> Window {
         let mut window = Window::new(vec![1; ty.rank()]);
         let extent = ty.shape[self.axis];
@@ -90,7 +96,7 @@ impl<K> Cumulative<K> {
         window
     }
 
-    /// The padding that shifts by so many places.
+    /// The padding that shifts by `by` places.
     fn padding(&self, rank: usize, by: i64) -> (Vec<i64>, Vec<i64>) {
         let along = |by: i64| {
             (0..rank).map(|axis| if axis == self.axis { by } else { 0 }).collect::<Vec<i64>>()
@@ -223,7 +229,8 @@ impl Cumulation for Sum {
 impl Cumulation for Prod {
     const MNEMONIC: &'static str = "cumprod";
 
-    /// `y_i = x_i y_(i-1)` gives `dy_i = x_i dy_(i-1) + y_(i-1) dx_i`, where factors may be zero, as nothing is divided.
+    /// `y_i = x_i y_(i-1)` gives `dy_i = x_i dy_(i-1) + y_(i-1) dx_i`. Factors may be zero, since
+    /// it does not divide.
     fn jvp(b: &mut Builder, op: &CumProd, x: Var, y: Var, t: Var) -> Var {
         let before = op.shift(b, y, 1, Scalar::Float(1.0));
         let own = b.mul(before, t);
@@ -238,7 +245,8 @@ impl Cumulation for LogSumExp {
     fn jvp(b: &mut Builder, op: &CumLogSumExp, x: Var, y: Var, t: Var) -> Var {
         let before = op.shift(b, y, 1, Scalar::Float(f64::NEG_INFINITY));
         let difference = b.sub(x, before);
-        // Nothing yet and nothing more: their difference is no number, and no tangent counts.
+        // Before the first summand and after the last, the difference is NaN, and no tangent
+        // counts.
         let zero = b.full_like(difference, 0.0);
         let undefined = b.compare(Direction::Ne, difference, difference);
         let difference = b.select(undefined, zero, difference);
@@ -250,7 +258,8 @@ impl Cumulation for LogSumExp {
     }
 }
 
-/// Solves `y_i = factor_i y_(i-1) + own_i` in `log2(n)` steps that double how far back each position looks.
+/// Solves `y_i = factor_i y_(i-1) + own_i` in `log2(n)` steps that double the look-back distance of
+/// each position.
 fn recurrence<K>(b: &mut Builder, op: &Cumulative<K>, factor: Var, own: Var) -> Var {
     let (mut factor, mut total) = (factor, own);
     let extent = b.ty(own).shape[op.axis];

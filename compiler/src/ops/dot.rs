@@ -14,19 +14,22 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Multiplies two tensors and sums over the contracted axes. Batch axes of both operands run together; all other axes
-    /// are free. The result has the batch axes, the free axes of the left operand, those of the right one.
+    /// Multiplies two tensors and sums over the contracted axes. Batch axes of both operands run
+    /// together; all other axes are free. The result has the batch axes, then the free axes of the
+    /// left operand, then the free axes of the right operand.
     ///
-    /// `[m, k]` by `[k, n]` is `lhs_contract = [1], rhs_contract = [0]`. Integers wrap. XLA chooses the order of the sum, and
-    /// on accelerators multiplies f32 in a faster, coarser way unless told otherwise.
+    /// `[m, k]` by `[k, n]` is `lhs_contract = [1], rhs_contract = [0]`. Integers wrap. XLA chooses
+    /// the order of the sum. On accelerators it multiplies f32 in a faster and less accurate way,
+    /// unless configured otherwise.
     DotGeneral = "dot_general" {
         /// Batch axes of the left operand.
         lhs_batch: Vec<usize>,
-        /// Batch axes of the right operand, each of the extent of the one it runs with.
+        /// Batch axes of the right operand, each with the extent of its counterpart on the left.
         rhs_batch: Vec<usize>,
         /// Contracted axes of the left operand.
         lhs_contract: Vec<usize>,
-        /// Contracted axes of the right operand, each of the extent of the one it runs with.
+        /// Contracted axes of the right operand, each with the extent of its counterpart on the
+        /// left.
         rhs_contract: Vec<usize>,
     }
 }
@@ -76,7 +79,7 @@ impl DotGeneral {
         other_axes(rank, &[&self.rhs_batch[..], &self.rhs_contract].concat())
     }
 
-    /// The cotangent of the left operand, which has `rank` axes, where the right one is `known`.
+    /// The cotangent of the left operand, which has `rank` axes, if the right operand is `known`.
     /// `ct_contract` are the axes of `ct` that come from the free axes of `known`.
     fn lhs_cotangent(
         &self,
@@ -93,12 +96,14 @@ impl DotGeneral {
             lhs_contract: ct_contract,
             rhs_contract: self.rhs_free(b.ty(known).rank()),
         };
-        // What is left of `known` are its contracted axes in order of position; each belongs to an axis of the left.
+        // The remaining axes of `known` are its contracted axes in order of position; each belongs
+        // to an axis of the left operand.
         let mut contracted: Vec<(usize, usize)> =
             self.rhs_contract.iter().copied().zip(self.lhs_contract.iter().copied()).collect();
         contracted.sort_unstable();
         let contracted: Vec<usize> = contracted.into_iter().map(|(_, lhs)| lhs).collect();
-        // Exchanging the operands exchanges the free and the contracted axes, which may spare a transpose.
+        // Exchanging the operands exchanges the free and the contracted axes, which may avoid a
+        // transpose.
         let exchanged = [&self.lhs_batch[..], &contracted, &free].concat();
         if exchanged.is_sorted() {
             return b.dot_general(known, ct, dot.swapped());
@@ -123,7 +128,7 @@ impl DotGeneral {
             lhs_contract: lhs_contract.to_vec(),
             rhs_contract: rhs_contract.to_vec(),
         };
-        // The sums of these numbers are exact in any order, but for the sign of a zero.
+        // The sums of these numbers are exact in any order, except for the sign of a zero.
         let sample = |op, dtype, lhs: &[usize], rhs: &[usize]| {
             Sample::new(op, vec![ramp(dtype, lhs), ramp(dtype, rhs)]).tolerance(1e-15)
         };
@@ -155,7 +160,7 @@ impl Op for DotGeneral {
         let (lhs, rhs) = (&inputs[0], &inputs[1]);
         let rows = free(lhs, self.lhs_free(lhs.rank()));
         let columns = free(rhs, self.rhs_free(rhs.rank()));
-        // XLA multiplies a matrix and a vector in code of its own.
+        // XLA multiplies a matrix and a vector in its own code.
         if rows > 1 && columns > 1 { lhs.elements().saturating_mul(columns) } else { 0 }
     }
 
@@ -237,7 +242,7 @@ impl Op for DotGeneral {
             op.rhs_batch = shifted_with_batch(&self.rhs_batch);
             return vec![(b.dot_general(inputs[0], inputs[1], op), true)];
         }
-        // The batch is a free axis of its operand, and the first one.
+        // The batch is a free axis of its operand, and the first axis.
         let batch = self.lhs_batch.len();
         if batched[0] {
             let product = b.dot_general(inputs[0], inputs[1], op);
@@ -245,7 +250,8 @@ impl Op for DotGeneral {
         }
         let free = op.rhs_free(b.ty(inputs[1]).rank());
         if batch == 0 && free.len() == 1 {
-            // A matrix by a batch of vectors is the batch as a matrix by the transposed matrix: no transpose of the result.
+            // A matrix times a batch of vectors is the batch, as a matrix, times the transposed
+            // matrix: the result needs no transpose.
             return vec![(b.dot_general(inputs[1], inputs[0], op.swapped()), true)];
         }
         let before = batch + op.lhs_free(b.ty(inputs[0]).rank()).len();
@@ -313,7 +319,7 @@ impl Builder {
     }
 }
 
-/// `sum + x y`; a float is not rounded, so that a sum is rounded once.
+/// `sum + x y`; a float is not rounded here, so that a sum is rounded once.
 pub(super) fn multiply_add(dtype: DType, sum: Scalar, x: Scalar, y: Scalar) -> Scalar {
     match sum {
         Scalar::Float(sum) => Scalar::Float(sum + x.float() * y.float()),

@@ -1,4 +1,5 @@
-//! `dynamic_slice` and `dynamic_update_slice`: a box of a tensor, of known size, at a place that is computed.
+//! `dynamic_slice` and `dynamic_update_slice`: a box of a tensor, with known sizes, at a computed
+//! position.
 
 use super::TypeError;
 use super::op::{Op, Operand, Rule, Sample};
@@ -14,21 +15,22 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// The box of shape `sizes` that starts at a computed place.
+    /// The box of shape `sizes` that starts at a computed position.
     ///
-    /// Operands: `x`, then for each of its axes the scalar index of the first element, all of one integer dtype. A start
-    /// is brought into range first, so that the box always lies inside `x`.
+    /// Operands: `x`, then for each of its axes the scalar index of the first element, all with one
+    /// integer dtype. A start is clamped first, so that the box always lies inside `x`.
     DynamicSlice = "dynamic_slice" {
-        /// The result's shape; nowhere larger than `x`.
+        /// The result's shape; no extent exceeds the extent of `x`.
         sizes: Vec<usize>,
     }
 }
 
 op_struct! {
-    /// A tensor with a box of it replaced, the box starting at a computed place.
+    /// A tensor with one box replaced; the box starts at a computed position.
     ///
-    /// Operands: `x`, the update, which has its dtype and is nowhere larger, then for each axis the scalar index of the
-    /// first element, all of one integer dtype. A start is brought into range first, so that the whole update is written.
+    /// Operands: `x`; the update, with the dtype of `x` and no extent greater than in `x`; then one
+    /// scalar index for each axis, for the first element. All indices have the same integer dtype.
+    /// A start is clamped first, so that the whole update is written.
     DynamicUpdateSlice = "dynamic_update_slice" {}
 }
 
@@ -108,7 +110,7 @@ fn clamped(x: &TensorType, sizes: &[usize], starts: &[Array]) -> Vec<usize> {
         .collect()
 }
 
-/// The axes along which a box can lie in several places.
+/// The axes along which a box fits in several positions.
 fn free_axes(x: &[usize], sizes: &[usize]) -> Vec<usize> {
     (0..x.len()).filter(|&axis| sizes[axis] < x[axis]).collect()
 }
@@ -118,7 +120,7 @@ fn example_shape(b: &Builder, x: Var, batched: bool) -> Vec<usize> {
     b.ty(x).shape[usize::from(batched)..].to_vec()
 }
 
-/// The starts along some axes of every example, side by side: `[batch, axes]`.
+/// The starts of every example along some axes, as rows: `[batch, axes]`.
 fn stacked_starts(
     b: &mut Builder,
     cx: &VmapContext,
@@ -134,7 +136,7 @@ fn stacked_starts(
     b.concatenate(&columns, 1)
 }
 
-/// The same starts for a whole batch: 0 along the batch's axis, which is the first.
+/// The same starts for a whole batch: 0 along the batch's axis, which is the first axis.
 fn starts_with_batch(b: &mut Builder, starts: &[Var]) -> Vec<Var> {
     let dtype = starts.first().map_or(DType::I32, |&start| b.ty(start).dtype);
     let zero = b.zeros(&TensorType::scalar(dtype));
@@ -210,8 +212,8 @@ impl Op for DynamicSlice {
     }
 }
 
-/// The operands with the starts, those from `first` on, in no less than 32 bits: XLA brings a start into range in its own
-/// dtype, in which the greatest start allowed may not exist.
+/// The operands, with the starts, from position `first`, in at least 32 bits. XLA clamps a start in
+/// the start's dtype, which may not represent the greatest allowed start.
 fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> HloResults {
     let (tensors, starts) = operands.split_at(first);
     let widen = |&start: &HloValue| match hlo.ty(start) {
@@ -270,7 +272,7 @@ impl Op for DynamicUpdateSlice {
         }
         let x = cx.batch(b, inputs[0], batched[0]);
         let update = cx.batch(b, inputs[1], batched[1]);
-        // A scatter drops what does not fit, where this op moves it.
+        // A scatter drops an update that does not fit, but this op moves it.
         let indices = stacked_starts(b, cx, starts, &batched[2..], &axes);
         let limits: Vec<usize> = axes.iter().map(|&axis| x_shape[axis] - sizes[axis]).collect();
         let indices = clamp_to(b, indices, 1, &limits);

@@ -1,7 +1,6 @@
-//! The rules that all elementwise ops share: operands and results of one shape, one scalar function, batching by
-//! broadcasting.
-//! An op gives its scalar function, its derivative and its dtypes; the rest is here. Ops without attributes are
-//! declared with the macro `elementwise!`.
+//! The rules that all elementwise ops share: operands and results of one shape, one scalar
+//! function, batching by broadcasting. An op defines its scalar function, its derivative and its
+//! dtypes; the rest is here. Ops without attributes are declared with the macro `elementwise!`.
 
 use super::op::{Op, Operand, Rule, Sample, result_types};
 use super::op_struct::OpStruct;
@@ -15,7 +14,7 @@ use crate::types::{DType, TensorType};
 
 /// An op that applies one scalar function at every element.
 pub trait Elementwise: OpStruct + Clone {
-    /// The StableHLO op that does it.
+    /// The corresponding StableHLO op.
     const HLO: &'static str;
     /// The number of operands.
     const ARITY: usize;
@@ -23,16 +22,18 @@ pub trait Elementwise: OpStruct + Clone {
     /// The value of [`Op::exact`].
     const EXACT: bool = true;
 
-    /// The result's dtype, or why the operands' dtypes do not fit. `dtypes` has [`Self::ARITY`] entries.
+    /// The result's dtype, or the reason why the operands' dtypes do not fit. `dtypes` has
+    /// [`Self::ARITY`] entries.
     fn dtype(&self, dtypes: &[DType]) -> Result<DType, TypeError>;
 
     /// The function itself. `dtype` is the first operand's; the result is rounded or wrapped by the caller.
     fn scalar(&self, dtype: DType, x: &[Scalar]) -> Scalar;
 
-    /// The tangent of the one result, as [`Op::jvp`].
+    /// The tangent of the single result, as [`Op::jvp`].
     fn jvp(&self, b: &mut Builder, x: &[Var], y: Var, t: &[Slope]) -> Rule<Slope>;
 
-    /// The cotangents of the operands given that of the one result, as [`Op::transpose`].
+    /// The cotangents of the operands, from the cotangent of the single result, as
+    /// [`Op::transpose`].
     fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Slopes> {
         let _ = (b, x, ct);
         Rule::None("it is not linear in any operand")
@@ -125,7 +126,7 @@ pub fn same_dtype_that(
     }
 }
 
-/// The operands' common dtype, which is any but bool.
+/// The operands' common dtype, which is not bool.
 pub(super) fn numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "numbers", |dtype| dtype != DType::Bool)
 }
@@ -137,22 +138,22 @@ pub(super) fn signed_numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
     })
 }
 
-/// The operands' common dtype, a float's.
+/// The operands' common dtype, which is a float.
 pub(super) fn floats(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "floats", DType::is_float)
 }
 
-/// The operands' common dtype, an integer's.
+/// The operands' common dtype, which is an integer.
 pub(super) fn integers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "integers", DType::is_integer)
 }
 
-/// The operands' common dtype, bool or an integer's.
+/// The operands' common dtype, which is bool or an integer.
 pub(super) fn bits(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "bools or integers", |dtype| !dtype.is_float())
 }
 
-/// The sum of tangents or cotangents, where `None` is zero.
+/// The sum of tangents or cotangents; `None` is zero.
 pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<Var> {
     match (x, y) {
         (Some(x), Some(y)) => Some(b.add(x, y)),
@@ -160,12 +161,14 @@ pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<
     }
 }
 
-/// The cotangents of an op with one linear operand among known ones: `cotangent` for it, zero for the others.
+/// The cotangents of an op with one linear operand and otherwise known operands: `cotangent` for
+/// the linear operand, zero for the others.
 pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Slopes {
     x.iter().map(|x| x.is_linear().then_some(cotangent)).collect()
 }
 
-/// Samples of vectors with these values, one per float dtype, and one of the values where floats are peculiar, in f32.
+/// Samples of vectors with these values, one per float dtype, and one sample with the special float
+/// values, in f32.
 pub(super) fn float_and_peculiar_samples<T: Elementwise>(
     op: T,
     operands: &[&[f64]],
@@ -176,7 +179,8 @@ pub(super) fn float_and_peculiar_samples<T: Elementwise>(
     samples
 }
 
-/// One sample per float dtype, of vectors with these values. `tolerance` is that of f32; if it is zero, so are the others.
+/// Samples of vectors with these values, one per float dtype. `tolerance` is the tolerance of f32;
+/// if it is zero, it is zero for every dtype.
 pub(super) fn float_samples<T: Elementwise>(
     op: T,
     operands: &[&[f64]],
@@ -198,7 +202,8 @@ pub(super) fn float_samples<T: Elementwise>(
     ]
 }
 
-/// A sample of a function of one or two floats at the values where floats are peculiar (every pair of them, for two).
+/// A sample of a function of one or two floats at special float values (every pair of them, for
+/// two).
 pub(super) fn peculiar_floats<T: Elementwise>(op: T, dtype: DType, tolerance: f64) -> Sample {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5];
     let inputs = tuples(T::ARITY, &values)
@@ -234,9 +239,10 @@ fn tuples<T: Copy>(arity: usize, values: &[T]) -> Vec<Vec<T>> {
         .collect()
 }
 
-/// Declares an elementwise op without attributes: `Name = "mnemonic"(arity, dtypes)` and its functions as closures, each
-/// as in [`Elementwise`] but that `jvp` and `transpose` give the bare result, and `samples`, which is given the op. The
-/// StableHLO op has the mnemonic's name.
+/// Declares an elementwise op without attributes: `Name = "mnemonic"(arity, dtypes)` and its
+/// functions as closures. The closures have the forms of [`Elementwise`], except that `jvp` and
+/// `transpose` return the bare result. `samples` gets the op. The StableHLO op has the name of the
+/// mnemonic.
 macro_rules! elementwise {
     (
         $(#[$meta:meta])*

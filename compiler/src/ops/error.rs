@@ -1,8 +1,8 @@
-//! The error of an op that does not take its operands.
+//! The error of an op that rejects its operands.
 
 use crate::types::TensorType;
 
-/// The operands that were expected and those that came, in one sentence. The caller adds the op's name and place.
+/// The expected and the actual operands, in one sentence. The caller adds the op's name and place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TypeError {
@@ -10,7 +10,7 @@ pub struct TypeError {
     pub message: String,
 }
 
-/// Returns a [`TypeError`] whose sentence is formatted from the arguments.
+/// Returns a [`TypeError`] with a formatted sentence.
 macro_rules! refuse {
     ($($sentence:tt)*) => {
         return Err($crate::TypeError::new(format!($($sentence)*)))

@@ -1,8 +1,9 @@
 //! The logarithm of the gamma function and its derivatives.
 //!
-//! StableHLO has none of them; XLA's plugins for CPU, GPU and TPU expand CHLO's, the logarithm and its derivative by
-//! Lanczos' approximation with seven terms ("A Precision Approximation of the Gamma Function", 1964), the higher ones by
-//! Euler and Maclaurin's summation of the Hurwitz zeta function.
+//! StableHLO has none of them; XLA's plugins for CPU, GPU and TPU expand CHLO's ops. They expand
+//! the logarithm and its derivative by Lanczos' approximation with seven terms ("A Precision
+//! Approximation of the Gamma Function", 1964). They expand the higher derivatives by the
+//! Euler-Maclaurin summation of the Hurwitz zeta function.
 
 use super::elementwise::{
     builder_methods, elementwise, float_and_peculiar_samples, float_samples, floats,
@@ -15,8 +16,9 @@ use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 elementwise! {
-    /// The logarithm of the gamma function's magnitude; infinite at 0 and the negative whole numbers. XLA's is within 1e-6
-    /// of it in f32, and 1e-13 in f64, relative to the greater of 1 and the value.
+    /// The logarithm of the gamma function's magnitude; infinite at 0 and the negative whole
+    /// numbers. XLA's error is at most 1e-6 in f32 and 1e-13 in f64, relative to the greater of 1
+    /// and the value.
     Lgamma = "lgamma"(1, floats),
     exact: false,
     scalar: |_, x| Scalar::Float(lgamma(x[0].float())),
@@ -29,8 +31,8 @@ elementwise! {
 }
 
 elementwise! {
-    /// The derivative of [`Lgamma`]; NaN at 0, at the negative whole numbers and at -inf. XLA's is within 2e-6 of it in
-    /// f32, and 1e-13 in f64, relative to the greater of 1 and the value.
+    /// The derivative of [`Lgamma`]; NaN at 0, at the negative whole numbers and at -inf. XLA's
+    /// error is at most 2e-6 in f32 and 1e-13 in f64, relative to the greater of 1 and the value.
     Digamma = "digamma"(1, floats),
     exact: false,
     scalar: |_, x| Scalar::Float(digamma(x[0].float())),
@@ -49,8 +51,9 @@ elementwise! {
 }
 
 op_struct! {
-    /// The derivative of [`Digamma`] of some order, `(-1)^(n+1) n! zeta(n + 1, x)`, of positive numbers. XLA's is within
-    /// 1e-5 of it in f32, relative to the greater of 1 and the value. What it gives of 0 and of negative numbers is not said.
+    /// The derivative of [`Digamma`] of order `order`, `(-1)^(n+1) n! zeta(n + 1, x)`, for positive
+    /// numbers. XLA's error is at most 1e-5 in f32, relative to the greater of 1 and the value. The
+    /// value at 0 and at negative numbers is unspecified.
     Polygamma = "polygamma" {
         /// The order, at least 1; order 1 is the trigamma function.
         order: usize,
@@ -120,13 +123,14 @@ fn lgamma(x: f64) -> f64 {
     if x.is_infinite() || is_pole(x) { f64::INFINITY } else { libm::lgamma(x) }
 }
 
-/// The asymptotic series from 15 on, after the recurrence `psi(x) = psi(x + 1) - 1/x`; reflected below 0.
+/// The asymptotic series from 15 on, after the recurrence `psi(x) = psi(x + 1) - 1/x`; below 0 by
+/// reflection.
 fn digamma(x: f64) -> f64 {
     if is_pole(x) || x == f64::NEG_INFINITY {
         return f64::NAN;
     }
     if x < 0.0 {
-        // The distance from the nearest pole has all the digits that the tangent needs.
+        // The distance from the nearest pole keeps all the digits that the tangent needs.
         let distance = x - x.round();
         let angle = std::f64::consts::PI * distance;
         return digamma(1.0 - x) - std::f64::consts::PI / libm::tan(angle);
@@ -145,8 +149,8 @@ fn digamma(x: f64) -> f64 {
     sum + libm::log(x) - 0.5 / x - series
 }
 
-/// The Hurwitz zeta function, the sum of `(x + k)^-s` over all `k >= 0`, of positive numbers and `s > 1`: fifteen terms
-/// and Euler and Maclaurin's summation of the rest.
+/// The Hurwitz zeta function, the sum of `(x + k)^-s` over all `k >= 0`, for positive numbers and
+/// `s > 1`: fifteen terms and the Euler-Maclaurin summation of the rest.
 fn hurwitz_zeta(s: f64, x: f64) -> f64 {
     if x.is_nan() || x <= 0.0 {
         return f64::NAN;
@@ -157,7 +161,7 @@ fn hurwitz_zeta(s: f64, x: f64) -> f64 {
     let terms: f64 = (0..15).map(|k| libm::pow(x + f64::from(k), -s)).sum();
     let x = x + 15.0;
     let power = libm::pow(x, -s);
-    // B_2 / 2! s x^(-s-1), and each one from the one before.
+    // B_2 / 2! s x^(-s-1), and each following factor from the previous factor.
     let mut factor = s * power / x / 2.0;
     let mut rest = power * x / (s - 1.0) + power / 2.0;
     for (i, &number) in BERNOULLI.iter().enumerate() {

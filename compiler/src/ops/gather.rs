@@ -1,4 +1,4 @@
-//! `gather`: windows of a tensor at computed places, one for each index.
+//! `gather`: windows of a tensor at computed positions, one for each index.
 
 use super::TypeError;
 use super::op::{Op, Operand, Rule, Sample, result_types};
@@ -14,24 +14,26 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Windows of an operand, one for each index, as StableHLO's gather has it.
+    /// Windows of an operand, one for each index, as in StableHLO's gather.
     ///
-    /// Operands: `x`, and the integer start indices. One axis of the indices, `index_vector_dim`, holds the components of
-    /// an index; the result has the others, in order, with the axes of the window in between at `offset_dims`. A start is
-    /// brought into range first, so that every window lies inside `x`.
+    /// Operands: `x`, and the integer start indices. One axis of the indices, `index_vector_dim`,
+    /// holds the components of an index. The result has the other axes, in order, with the axes of
+    /// the window inserted at `offset_dims`. A start is clamped first, so that every window lies
+    /// inside `x`.
     Gather = "gather" {
         /// Axes of the result that come from the window, rising.
         offset_dims: Vec<usize>,
         /// Axes of `x`, of window size 1, that the result leaves out, rising.
         collapsed_slice_dims: Vec<usize>,
-        /// Axes of `x` that run with `start_indices_batching_dims`; the window has size 1 there, and the result leaves
-        /// them out. Rising.
+        /// Axes of `x` that run with `start_indices_batching_dims`; the window has size 1 along
+        /// them, and the result leaves them out. Rising.
         operand_batching_dims: Vec<usize>,
         /// Axes of the indices that run with `operand_batching_dims`.
         start_indices_batching_dims: Vec<usize>,
-        /// The axis of `x` that each index component starts.
+        /// The axis of `x` for each index component's start.
         start_index_map: Vec<usize>,
-        /// The axis of the indices that holds the components; their rank if each index is one component.
+        /// The axis of the indices that holds the components; the indices' rank if each index is a
+        /// single component.
         index_vector_dim: usize,
         /// The window's extent along each axis of `x`.
         slice_sizes: Vec<usize>,
@@ -54,7 +56,8 @@ impl Gather {
             take(f32s(&[3, 2]), Array::ints(DType::U8, [2], &[200, 1]), 0),
             take(f32s(&[200]), Array::ints(DType::I8, [2], &[127, -128]), 0),
             take(ramp(DType::I64, [3]), ints(&[2], &[2, 0]), 0),
-            // Two components along the first axis, windows of two rows, window axes around the batch's.
+            // Two components along the first axis, windows of two rows, window axes around the
+            // batch's axes.
             Sample::new(
                 Gather {
                     offset_dims: vec![0, 2],
@@ -67,7 +70,7 @@ impl Gather {
                 },
                 vec![f32s(&[4, 2, 3]), ints(&[2, 3], &[1, 0, 5, 0, 3, 1])],
             ),
-            // A row of its own for each index.
+            // A separate row for each index.
             Sample::new(
                 Gather {
                     offset_dims: vec![1],
@@ -83,8 +86,8 @@ impl Gather {
         ]
     }
 
-    /// The gather whose result has, in place of the axis `axis` of `x`, all axes of the indices: element `i` along it for
-    /// each index `i`.
+    /// The gather that replaces the axis `axis` of `x` by the axes of the indices: element `i`
+    /// along it for each index `i`.
     pub fn take(x: &TensorType, indices: &TensorType, axis: usize) -> Gather {
         let after = axis + indices.rank();
         let mut slice_sizes = x.shape.to_vec();
@@ -114,7 +117,7 @@ impl Gather {
         }
     }
 
-    /// The scatter that writes to where this gather reads.
+    /// The scatter that writes where this gather reads.
     fn scatter(&self, combiner: Combiner) -> Scatter {
         Scatter {
             update_window_dims: self.offset_dims.clone(),
@@ -203,7 +206,7 @@ impl Op for Gather {
                 op.start_indices_batching_dims.insert(0, 0);
                 op.slice_sizes.insert(0, cx.size.min(1));
             }
-            // Every window reaches over the whole batch.
+            // Every window covers the whole batch.
             (true, false) => {
                 op.offset_dims = shifted_with_batch(&op.offset_dims);
                 op.slice_sizes.insert(0, cx.size);
@@ -222,7 +225,7 @@ impl Op for Gather {
             return Rule::Some(vec![None, None]);
         };
         let indices = inputs[1].known().expect("integers are never linear");
-        // A scatter drops what does not fit, where a gather moves it.
+        // A scatter drops a window that does not fit, but a gather moves it.
         let limits = self.windows().limits(&x.shape, &self.slice_sizes);
         let indices = clamp_to(b, indices, self.index_vector_dim, &limits);
         let zeros = b.zeros(x);
@@ -254,8 +257,8 @@ impl Builder {
         self.emit1(op, &[x, indices])
     }
 
-    /// The elements of `x` at `indices` along `axis`: shape `x[..axis] ++ indices ++ x[axis + 1..]`. An index out of range
-    /// stands for the nearest that is in range.
+    /// The elements of `x` at `indices` along `axis`: shape
+    /// `x[..axis] ++ indices ++ x[axis + 1..]`. An index out of range is clamped.
     #[track_caller]
     pub fn take(&mut self, x: Var, indices: Var, axis: usize) -> Var {
         let op = Gather::take(self.ty(x), self.ty(indices), axis);

@@ -1,4 +1,4 @@
-//! `launched`: whether the program is compiled for a platform that launches each kernel.
+//! `launched`: tests if the program is compiled for a platform that launches each kernel.
 
 use super::rules::nullary_derivative;
 use super::{Op, Sample, TypeError};
@@ -12,11 +12,12 @@ use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
-    /// True where kernels are launched one by one ([`simplify::Options::launches`](crate::simplify::Options::launches)), as on a GPU, else
-    /// false. No operands; the result is `bool[]`.
+    /// True if kernels are launched one by one
+    /// ([`simplify::Options::launches`](crate::simplify::Options::launches)), as on a GPU,
+    /// otherwise false. No operands; the result is `bool[]`.
     ///
-    /// Simplifying knows which, and puts the branch of a [`Cond`](super::Cond) with this choice in its place. Without simplifying it is
-    /// false, as for the reference semantics.
+    /// Simplification knows the value, and replaces a [`Cond`](super::Cond) with this choice by the
+    /// chosen branch. Without simplification it is false, as in the reference semantics.
     Launched = "launched" {}
 }
 

@@ -1,14 +1,16 @@
-//! The parts of their rules that `scan` and `while` share: which carries are marked, and bodies that take tangents.
+//! The rules that `scan` and `while` share: which carries are marked, and bodies that take
+//! tangents.
 
 use crate::ir::{Builder, Slope, Var};
 use crate::transform::instantiate;
 use crate::types::TensorType;
 use std::ops::Range;
 
-/// Repeats `attempt` with more and more carries marked until the carries that come out marked are those that went in.
-/// `marked` is per operand of the body, of which `carries` are the carries; the body has `results` results, the carries
-/// first. `attempt` takes the marks of the operands and those to force on the results, and gives its product and the
-/// marks of the results.
+/// Repeats `attempt` with more and more marked carries until the marked carries at the output equal
+/// those at the input. `marked` has an entry per operand of the body; `carries` are the positions
+/// of the carries. The body has `results` results, the carries first. `attempt` takes the marks of
+/// the operands and the marks to force on the results; it returns its product and the marks of the
+/// results.
 pub(super) fn fixpoint<T, E>(
     marked: &mut [bool],
     carries: Range<usize>,
@@ -27,7 +29,8 @@ pub(super) fn fixpoint<T, E>(
     }
 }
 
-/// The tangents of the operands marked, zeros where a carry gets its tangent only inside the loop.
+/// The tangents of the marked operands. A carry that gets its tangent only inside the loop begins
+/// with zeros.
 pub(super) fn marked_tangents(
     b: &mut Builder,
     marked: &[bool],
@@ -38,16 +41,17 @@ pub(super) fn marked_tangents(
     range.filter(|&i| marked[i]).map(|i| instantiate(b, tangents[i], inputs[i])).collect()
 }
 
-/// Keeps the types whose mark is set.
+/// Keeps the types with a set mark.
 pub(super) fn kept(types: &[TensorType], marked: &[bool]) -> Vec<TensorType> {
     types.iter().zip(marked).filter(|(_, is)| **is).map(|(ty, _)| ty.clone()).collect()
 }
 
-/// A loop body under construction that takes each group of operands followed by the tangents of those marked.
+/// A loop body under construction. Each group of operands is followed by the tangents of the marked
+/// operands.
 pub(super) struct WithTangents {
     /// The body, with its parameters.
     pub body: Builder,
-    /// The parameters, values of all groups before tangents of all groups.
+    /// The parameters: the values in every group, then the tangents in every group.
     pub arguments: Vec<Var>,
     /// The loop's operands, group by group as the body takes them.
     pub operands: Vec<Var>,

@@ -17,8 +17,9 @@ const POSITIVE: [f64; 6] = [0.02, 0.4, 0.9, 1.7, 12.0, 300.0];
 const INSIDE: [f64; 7] = [-0.97, -0.6, -0.1, 0.003, 0.3, 0.8, 0.99];
 const ABOVE_ONE: [f64; 5] = [1.06, 1.4, 2.5, 7.0, 300.0];
 
-/// Declares functions of one float: `Name = "mnemonic", x -> value`, the tangent (`None` where the derivative is zero),
-/// samples with the tolerance of f32, and the op of CHLO to lower to where StableHLO has none.
+/// Declares functions of one float. An entry has `Name = "mnemonic", x -> value`, the tangent
+/// (`None` if the derivative is zero), and samples with the tolerance of f32. If StableHLO lacks
+/// the op, the entry also has the CHLO op for the lowering.
 macro_rules! functions {
     ($($(#[$meta:meta])* $name:ident = $mnemonic:literal, |$v:ident| $value:expr, $jvp:expr, $samples:expr, $tolerance:literal $(, $chlo:literal)?;)+) => {
         $(elementwise! {
@@ -75,9 +76,9 @@ functions! {
         b.mul(t, slope)
     }), POSITIVE, 1e-6;
 
-    /// The cube root; that of a negative number is negative.
+    /// The cube root; the root of a negative number is negative.
     Cbrt = "cbrt", |x| libm::cbrt(x), Some(|b, _, y, t| {
-        // 1 / (3 y^2), where y / (3 x) would be NaN at 0 and at infinity.
+        // 1 / (3 y^2), because y / (3 x) would be NaN at 0 and at infinity.
         let third = b.full_like(y, 1.0 / 3.0);
         let square = b.mul(y, y);
         let slope = b.div(third, square);
@@ -113,22 +114,23 @@ functions! {
         b.mul(t, slope)
     }), ANY, 1e-6;
 
-    /// The angle in [-pi/2, pi/2] whose sine is `x`, in radians; NaN outside of [-1, 1].
+    /// The angle in [-pi/2, pi/2] with the sine `x`, in radians; NaN outside of [-1, 1].
     ///
-    /// StableHLO has no such op, nor the ones down to [`Atanh`]: XLA's plugins expand CHLO's.
+    /// StableHLO lacks this op and the following ops down to [`Atanh`]: XLA's plugins expand CHLO's
+    /// ops.
     Asin = "asin", |x| libm::asin(x), Some(|b, x, _, t| {
         let slope = slope_of_asin(b, x);
         b.mul(t, slope)
     }), INSIDE, 2e-6, "chlo.asin";
 
-    /// The angle in [0, pi] whose cosine is `x`, in radians; NaN outside of [-1, 1].
+    /// The angle in [0, pi] with the cosine `x`, in radians; NaN outside of [-1, 1].
     Acos = "acos", |x| libm::acos(x), Some(|b, x, _, t| {
         let slope = slope_of_asin(b, x);
         let slope = b.neg(slope);
         b.mul(t, slope)
     }), INSIDE, 2e-6, "chlo.acos";
 
-    /// The angle in [-pi/2, pi/2] whose tangent is `x`, in radians.
+    /// The angle in [-pi/2, pi/2] with the tangent `x`, in radians.
     Atan = "atan", |x| libm::atan(x), Some(|b, x, _, t| {
         let one = b.full_like(x, 1.0);
         let square = b.mul(x, x);
@@ -157,7 +159,7 @@ functions! {
         b.mul(t, slope)
     }), ANY, 2e-6, "chlo.asinh";
 
-    /// The inverse of the hyperbolic cosine that is not negative; NaN below 1.
+    /// The nonnegative inverse of the hyperbolic cosine; NaN below 1.
     Acosh = "acosh", |x| libm::acosh(x), Some(|b, x, _, t| {
         let one = b.full_like(x, 1.0);
         let (below, above) = (b.sub(x, one), b.add(x, one));
@@ -188,21 +190,24 @@ functions! {
     /// The least whole number that is not below `x`.
     Ceil = "ceil", |x| x.ceil(), None, ANY, 0.0;
 
-    /// The nearest whole number; ties go to the even one.
+    /// The nearest whole number; ties round to even.
     RoundNearestEven = "round_nearest_even", |x| x.round_ties_even(), None, ANY, 0.0;
 
-    /// The nearest whole number; ties go away from zero.
+    /// The nearest whole number; ties round away from zero.
     RoundNearestAfz = "round_nearest_afz", |x| x.round(), None, ANY, 0.0;
 
-    /// The error function, `2/sqrt(pi)` times the integral of `e^(-s^2)` from 0 to `x`. XLA's is within 4e-7 in f32.
+    /// The error function, `2/sqrt(pi)` times the integral of `e^(-s^2)` from 0 to `x`. XLA's error
+    /// is at most 4e-7 in f32.
     ///
-    /// StableHLO has no such op. XLA's plugins for CPU, GPU and TPU take CHLO's, which they expand or compute natively.
+    /// StableHLO has no such op. XLA's plugins for CPU, GPU and TPU expand the CHLO op or compute
+    /// it natively.
     Erf = "erf", |x| libm::erf(x), Some(|b, x, _, t| {
         let slope = gaussian(b, x, std::f64::consts::FRAC_2_SQRT_PI);
         b.mul(t, slope)
     }), ANY, 1e-6, "chlo.erf";
 
-    /// `1 - erf(x)`, with all its digits where that is small: XLA's is within 2e-6 relative in f32. Lowered as [`Erf`] is.
+    /// `1 - erf(x)`, with all its digits where it is small: XLA's relative error is at most 2e-6 in
+    /// f32. Lowered like [`Erf`].
     Erfc = "erfc", |x| libm::erfc(x), Some(|b, x, _, t| {
         let slope = gaussian(b, x, -std::f64::consts::FRAC_2_SQRT_PI);
         b.mul(t, slope)
@@ -211,8 +216,9 @@ functions! {
     /// The inverse of the error function on (-1, 1): infinite at -1 and 1, NaN outside. A standard normal is
     /// `sqrt(2) erf_inv(u)` with `u` uniform on (-1, 1).
     ///
-    /// XLA computes it with Giles' polynomials ("Approximating the erfinv function", 2010): within 6e-6 relative in f32
-    /// and 2e-12 in f64, both where `x` is nearest to 1. Lowered as [`Erf`] is.
+    /// XLA computes it with Giles' polynomials ("Approximating the erfinv function", 2010). The
+    /// relative error is at most 6e-6 in f32 and 2e-12 in f64, both where `x` is nearest to 1.
+    /// Lowered like [`Erf`].
     ErfInv = "erf_inv", |x| inverse_error_function(x), Some(|b, _, y, t| {
         // d erf_inv(x)/dx = sqrt(pi)/2 e^(y^2)
         let scale = b.full_like(y, 1.0 / std::f64::consts::FRAC_2_SQRT_PI);

@@ -1,8 +1,9 @@
-//! The ops. Each one stands in one place with all its rules; [`registry`] lists them for parsing and for the tests.
+//! The ops. Each op is defined in one place with all its rules; [`registry`] lists the ops for
+//! parsing and for the tests.
 //!
 //! Adding an op touches one family file and one line of the registry.
 
-// First: its macro `refuse!` is for all that follow.
+// First: all the following modules use its macro `refuse!`.
 #[macro_use]
 mod error;
 

@@ -1,4 +1,5 @@
-//! The rules of ops that run one body once: each transforms the body and puts it into an op of the same kind.
+//! The rules of ops that run one body once: each rule transforms the body and wraps it in an op of
+//! the same kind.
 
 use super::TypeError;
 use super::op::{OpRef, Operand, Pruned};
@@ -75,14 +76,15 @@ pub(super) trait Once {
         Ok(marked.iter().map(|&is| take(is)).collect())
     }
 
-    /// The op without what the results marked do not need.
+    /// The op without the parts that no result in `used` needs.
     fn prune_once(&self, used: &[bool]) -> Option<Pruned> {
         let (body, inputs, outputs) = pruned(self.body(), used)?;
         Some(Pruned { op: self.around(body), inputs, outputs })
     }
 }
 
-/// A body without what the results marked do not need, and the positions of the parameters and results that it keeps; `None` if all are needed.
+/// A body without the parts that the marked results do not need, and the positions of the
+/// parameters and results that it keeps. `None` if every part is needed.
 pub(super) fn pruned(old: &Func, used: &[bool]) -> Option<(Func, Vec<usize>, Vec<usize>)> {
     let needed = needed(old, used);
     let inputs: Vec<usize> =

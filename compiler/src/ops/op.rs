@@ -1,4 +1,4 @@
-//! The trait that holds all that is known of an op.
+//! The trait that holds all rules of an op.
 
 use super::error::TypeError;
 use super::op_struct::OpStruct;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub enum Rule<T> {
     /// The result of the rule.
     Some(T),
-    /// The op has no such rule: the reason, and what to use in its place, as the user reads it.
+    /// The op has no such rule: the reason, and the alternative, as shown to the user.
     None(&'static str),
     /// An op inside one of this op's bodies has no such rule.
     Failed(TransformError),
@@ -54,24 +54,24 @@ impl<T> From<Result<T, TransformError>> for Rule<T> {
     }
 }
 
-/// A region op without the operands and results that nobody needs.
+/// A region op without its unused operands and results.
 #[derive(Clone, Debug)]
 pub struct Pruned {
     /// The smaller op.
     pub op: OpRef,
     /// The positions of the operands that it keeps.
     pub inputs: Vec<usize>,
-    /// The positions of the results that it keeps; those that were asked for are among them.
+    /// The positions of the results that it keeps, including every requested result.
     pub outputs: Vec<usize>,
 }
 
-/// The effect of running an op, beside its results.
+/// The effect of running an op, in addition to its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// No effect: the op may be removed, duplicated, moved.
     Pure,
-    /// Takes part in a collective: every replica must run it equally often and in the same order, so it stays where it is,
-    /// unless all are moved alike.
+    /// Takes part in a collective: every replica must run it equally often and in the same order.
+    /// So it is not moved, unless every replica moves it in the same way.
     Collective,
 }
 
@@ -120,16 +120,18 @@ impl Operand {
 pub struct Sample {
     /// The op with its attributes.
     pub op: OpRef,
-    /// Operands in the op's domain, away from kinks where the op is differentiable.
+    /// Operands in the op's domain, away from kinks if the op is differentiable.
     pub inputs: Vec<Array>,
-    /// The greatest error allowed between XLA and the reference semantics, relative to max(1, |value|); 0 is bit-equal.
+    /// The greatest error allowed between XLA and the reference semantics, relative to max(1,
+    /// |value|); 0 means bit-identical.
     pub tolerance: f64,
     /// True if derivatives are compared with finite differences at these inputs.
     pub differentiable: bool,
 }
 
 impl Sample {
-    /// A sample that XLA must match to the bit and whose derivatives are checked if an operand is a float.
+    /// A sample that XLA must reproduce bit-identically. Its derivatives are checked if an operand
+    /// is a float.
     pub fn new(op: impl Op, inputs: Vec<Array>) -> Sample {
         let differentiable = inputs.iter().any(|input| input.ty().dtype.is_float());
         Sample { op: OpRef::new(op), inputs, tolerance: 0.0, differentiable }
@@ -141,7 +143,7 @@ impl Sample {
         self
     }
 
-    /// Leaves finite differences out: the inputs sit on a kink or are not finite.
+    /// Disables the check by finite differences: the inputs lie on a kink or are not finite.
     pub fn not_differentiable(mut self) -> Sample {
         self.differentiable = false;
         self
@@ -152,10 +154,10 @@ impl Sample {
 ///
 /// Rules emit into a [`Builder`]; they may use any op.
 pub trait Op: OpStruct {
-    /// The types of the results, or why these operands do not fit.
+    /// The types of the results, or the reason why these operands do not fit.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
-    /// The effect of the op; by default that of its bodies.
+    /// The effect of the op; by default the effect of its bodies.
     fn effect(&self) -> Effect {
         effect_of(&self.funcs())
     }
@@ -163,8 +165,9 @@ pub trait Op: OpStruct {
     /// Reference semantics: plain loops in the op's dtype; integers wrap; floats in f64 rounded after each op.
     fn eval(&self, inputs: &[Array]) -> Vec<Array>;
 
-    /// Emits the op for a batch. Operand `i` has the batch as its leading axis (of extent `cx.size`) if `batched[i]`;
-    /// at least one has. Gives each result and whether the batch is its leading axis.
+    /// Emits the op for a batch. Operand `i` has the batch as its leading axis (of extent
+    /// `cx.size`) if `batched[i]`; at least one operand has it. Returns each result, with true if
+    /// the batch is its leading axis.
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched;
 
     /// True if the op or a body of it is a collective over the axis of this vmap.
@@ -172,8 +175,9 @@ pub trait Op: OpStruct {
         self.funcs().iter().any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
     }
 
-    /// The tangents of the results, linear in `tangents`; `None` is a zero. `outputs` are the op's own results.
-    /// Called only if some tangent is given; operands that are not floats never have one.
+    /// The tangents of the results, linear in `tangents`; `None` is zero. `outputs` are the op's
+    /// own results. Called only if at least one tangent is given; operands that are not floats
+    /// never have a tangent.
     fn jvp(
         &self,
         b: &mut Builder,
@@ -182,8 +186,9 @@ pub trait Op: OpStruct {
         tangents: &[Slope],
     ) -> Rule<Slopes>;
 
-    /// Emits the op and its derivative. Region ops override it: they must build the primal and the tangent part
-    /// together ([`Mode::Forward`]) or as two ops with residuals between them ([`Mode::Linearize`]).
+    /// Emits the op and its derivative. Region ops override it: they must build the primal and the
+    /// tangent part together ([`Mode::Forward`]), or as two ops with residuals between them
+    /// ([`Mode::Linearize`]).
     fn differentiate(
         &self,
         this: &OpRef,
@@ -197,25 +202,29 @@ pub trait Op: OpStruct {
         self.jvp(b, inputs, &outputs, tangents).map(|tangents| (outputs, tangents))
     }
 
-    /// The cotangents of the linear operands, given those of the results; `None` is a zero. At least one is given.
+    /// The cotangents of the linear operands, from the cotangents of the results; `None` is zero.
+    /// At least one cotangent is given.
     fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes>;
 
     /// Emits StableHLO. `results` are the inferred result types.
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults;
 
-    /// True if each result is of the operand at its place alone, and waiting for all of them takes as long as for one: two such ops
-    /// are better one, with the operands of both.
+    /// True if each result depends only on the operand at its position, and waiting for many
+    /// operands takes as long as for one. Then two such ops are better merged into one op with the
+    /// operands of both.
     fn joins(&self) -> bool {
         false
     }
 
-    /// The op without the operands and results that the results marked `used` do not need; `None` if all are needed.
+    /// The op without the operands and results that the `used` results do not need; `None` if all
+    /// are needed.
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
         let _ = used;
         None
     }
 
-    /// True if a backward pass does the op again rather than keep its result: ops that only move or repeat data.
+    /// True if a backward pass recomputes the op instead of keeping its result: ops that only move
+    /// or repeat data.
     fn recompute(&self) -> bool {
         false
     }
@@ -225,64 +234,71 @@ pub trait Op: OpStruct {
         false
     }
 
-    /// The multiplications of the op on operands of these types where platforms have a library for it, which they do not use inside of
-    /// a kernel; 0 where a kernel does it.
+    /// The multiplications of the op on operands of these types, if platforms have a library for
+    /// it. They do not use the library inside a kernel. 0 if a kernel computes the op.
     fn library_work(&self, inputs: &[TensorType]) -> usize {
         let _ = inputs;
         0
     }
 
-    /// True if the reference semantics are XLA's to the bit, so that results of constants may be computed at compile time.
+    /// True if the reference semantics are bit-identical to XLA, so that results from constants may
+    /// be computed at compile time.
     fn exact(&self) -> bool {
         false
     }
 
-    /// Emits equations with the same results, to the bit, of which XLA makes fewer kernels, although they are more or move more
-    /// bytes: for platforms where a launch costs more than that. `None` if there are none.
+    /// Emits equations with bit-identical results that XLA compiles to fewer kernels, although
+    /// there are more equations or they move more bytes. It is for platforms on which a launch
+    /// costs more than that. `None` if there are none.
     fn launch_less(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
         let _ = (b, inputs);
         None
     }
 
-    /// True if an element of a result is made of many elements of an operand, as in a reduction, a sort or a product.
+    /// True if an element of a result depends on many elements of an operand, as in a reduction, a
+    /// sort or a product.
     fn reads_many(&self) -> bool {
         false
     }
 
-    /// The number of turns if the op is a loop, a guess where only a run tells.
+    /// The number of rounds if the op is a loop; a guess if it is known only at run time.
     fn turns(&self) -> Option<usize> {
         None
     }
 
-    /// The body, if applying the op is the same as running the body once.
+    /// The body, if applying the op is equivalent to running the body once.
     fn inline_body(&self) -> Option<Arc<Func>> {
         None
     }
 
-    /// The function that replaces the op once no transform comes after; `None` for ops that run themselves.
+    /// The function that replaces the op after the last transform; `None` for ops that run
+    /// themselves.
     fn settled(&self, inputs: &[TensorType]) -> Option<Func> {
         let _ = inputs;
         None
     }
 
-    /// The value of the one result, a scalar, if it is a matter of the platform: whether each kernel is launched.
+    /// The value of the single scalar result, if it depends on the platform. `launches` is true if
+    /// the platform launches each kernel.
     fn of_platform(&self, launches: bool) -> Option<Scalar> {
         let _ = launches;
         None
     }
 
-    /// The body that runs on the operands after the first where that is `choice`, if the first one chooses between bodies.
+    /// The body for the first operand `choice`, if the first operand chooses between bodies. The
+    /// body runs on the other operands.
     fn branch(&self, choice: Scalar) -> Option<Arc<Func>> {
         let _ = choice;
         None
     }
 
-    /// The reason that the op cannot run, if it stands for a linear function of which only the transpose is known.
+    /// The reason that the op cannot run, if it represents a linear function with only its
+    /// transpose known.
     fn transpose_only(&self) -> Option<&'static str> {
         None
     }
 
-    /// True if `checkpoint` with this policy keeps the results for the pass back.
+    /// True if `checkpoint` with this policy keeps the results for the backward pass.
     fn saved_by(&self, policy: &Save) -> bool {
         *policy == Save::Everything
     }
@@ -294,14 +310,14 @@ pub(super) fn result_types(op: &impl Op, inputs: &[Array]) -> Vec<TensorType> {
     op.infer(&types).expect("eval is given well-typed operands")
 }
 
-/// [`Effect::Collective`] if an equation of the bodies has it.
+/// [`Effect::Collective`] if an equation in the bodies is a collective.
 pub(super) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
     let any =
         bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
     if any { Effect::Collective } else { Effect::Pure }
 }
 
-/// A shared op. Equal if mnemonic and attributes are.
+/// A shared op. Two ops are equal if mnemonic and attributes are equal.
 #[derive(Clone)]
 pub struct OpRef(Arc<dyn Op>);
 

@@ -1,4 +1,5 @@
-//! Declares ops: `op_struct!` makes a struct of fields, and of the fields what an op is known by.
+//! Declares ops: `op_struct!` makes a struct of fields, and derives the op's identity from the
+//! fields.
 
 use super::op::OpRef;
 use crate::attributes::Attributes;
@@ -7,12 +8,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// The part of an op that [`op_struct!`](crate::op_struct) writes from its fields.
+/// The part of an op that [`op_struct!`](crate::op_struct) generates from its fields.
 pub trait OpStruct: Any + fmt::Debug + Send + Sync {
-    /// The name in the IR's text: StableHLO's where there is one.
+    /// The name in the IR's text: StableHLO's name if there is one.
     fn mnemonic(&self) -> &'static str;
 
-    /// The attributes in printing order. With the mnemonic they are the op's identity.
+    /// The attributes in printing order. Together with the mnemonic they identify the op.
     fn attributes(&self) -> Attributes;
 
     /// The bodies among the attributes, in order.
@@ -27,9 +28,9 @@ pub trait OpStruct: Any + fmt::Debug + Send + Sync {
     }
 }
 
-/// Declares an op: its struct, each field an attribute of the same name, and from it the op's name, its attributes and
-/// back, and its bodies. `Name = "mnemonic" { fields }`, or `Name<K: Kind> { fields }` for a family of ops that differ by
-/// `K`, which has the `MNEMONIC`.
+/// Declares an op as a struct, with each field an attribute of the same name. It derives the op's
+/// name, the conversion to and from attributes, and its bodies. `Name = "mnemonic" { fields }`, or
+/// `Name<K: Kind> { fields }` for a family of ops that differ by `K`, which has the `MNEMONIC`.
 #[macro_export]
 macro_rules! op_struct {
     (@rules [$($generics:tt)*] $op:ty, $mnemonic:expr, [$($rest:tt)*] $($field:ident),*) => {
@@ -41,7 +42,7 @@ macro_rules! op_struct {
             /// The names of the attributes, in printing order.
             pub const ATTRIBUTES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// The op from its attributes, or an error that says which one is missing or wrong.
+            /// The op from its attributes, or an error that names the missing or wrong attribute.
             pub fn parse(attributes: &$crate::Attributes) -> Result<Self, String> {
                 let _ = attributes;
                 Ok(Self { $($field: attributes.parse(stringify!($field))?,)* $($rest)* })

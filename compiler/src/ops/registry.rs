@@ -1,4 +1,5 @@
-//! The list of all ops: how the parser finds them by mnemonic and how the generic tests reach their samples.
+//! The list of ops: the parser finds an op by its mnemonic here, and the generic tests find its
+//! samples.
 //!
 //! An op is one line here, under its family, in alphabetical order. Nothing else in the compiler lists ops.
 
@@ -11,13 +12,14 @@ pub struct Entry {
     pub mnemonic: &'static str,
     /// The names of its attributes, in printing order.
     pub attributes: &'static [&'static str],
-    /// Makes the op from its attributes, or says which one is missing or wrong.
+    /// Makes the op from its attributes, or returns an error that names the missing or wrong
+    /// attribute.
     pub parse: fn(&crate::Attributes) -> Result<OpRef, String>,
     /// Examples that drive the generic tests.
     pub samples: fn() -> Vec<Sample>,
 }
 
-/// Each line is an op that `op_struct!` declares, with `samples() -> Vec<Sample>`.
+/// Each line names an op that `op_struct!` declares and that has `samples() -> Vec<Sample>`.
 macro_rules! registry {
     ($($op:ident),* $(,)?) => {
         static ENTRIES: &[Entry] = &[
@@ -171,7 +173,7 @@ pub fn find(mnemonic: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.mnemonic == mnemonic)
 }
 
-/// Every op, by family.
+/// Every op in the registry, by family.
 pub fn all() -> &'static [Entry] {
     ENTRIES
 }

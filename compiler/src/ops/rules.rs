@@ -1,6 +1,7 @@
-//! Rules that ops share word for word: each macro puts them into an `impl Op`.
+//! Rules that ops share verbatim: each macro expands to methods of an `impl Op`.
 
-/// `vmap` of an op of one operand: an op of the same kind over the batch, made of the op and the context.
+/// `vmap` of an op with one operand: an op of the same kind over the batch, made from the op and
+/// the context.
 macro_rules! batched_as {
     (|$op:ident, $cx:ident| $wide:expr) => {
         fn vmap(
@@ -16,8 +17,9 @@ macro_rules! batched_as {
     };
 }
 
-/// `jvp` of an op that is linear: of its one operand, it is the op of the tangent; with `(all)`, of all operands
-/// together, it is the op of the tangents, where one that is not given is zeros.
+/// `jvp` of a linear op: the op applied to the tangent of its single operand. With `(all)`, it is
+/// linear in all operands together, and the op is applied to their tangents; a missing tangent is
+/// zeros.
 macro_rules! linear_jvp {
     () => {
         $crate::ops::rules::linear_jvp! { |op, b, _inputs, tangents| tangents[0].map(|t| b.emit1(op.clone(), &[t])) }
@@ -61,7 +63,8 @@ macro_rules! no_tangent {
     };
 }
 
-/// `jvp` of an op that has none: one that overrides `differentiate`, or the reason that the user is told.
+/// `jvp` of an op without that rule: an op that overrides `differentiate`, or the reason for the
+/// user.
 macro_rules! no_jvp {
     () => {
         $crate::ops::rules::no_jvp! { "values and tangents are built together by `differentiate`" }
@@ -79,7 +82,7 @@ macro_rules! no_jvp {
     };
 }
 
-/// `transpose` of an op that has none, with the reason that the user is told.
+/// `transpose` of an op without that rule, with the reason for the user.
 macro_rules! no_transpose {
     ($reason:expr) => {
         fn transpose(
@@ -109,8 +112,9 @@ macro_rules! nullary_derivative {
     };
 }
 
-/// `jvp`, `differentiate` and `transpose` of a region op, from the functions that transform its bodies: values and
-/// tangents in one op, as two ops with residuals between them, and the transpose.
+/// `jvp`, `differentiate` and `transpose` of a region op, from the functions that transform its
+/// bodies. These give values and tangents in one op, or as two ops with residuals between them, and
+/// the transpose.
 macro_rules! region_derivative {
     ($forward:path, $linearized:path, $transposed:path) => {
         $crate::ops::rules::no_jvp! {}

@@ -4,8 +4,8 @@ use crate::array::Array;
 use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
-/// Distinct values of no symmetry in row-major order: floats rise by 0.375 from -1.125, integers by 3 from -4 (from 1
-/// where unsigned), every third bool is true.
+/// Distinct values without symmetry, in row-major order: floats rise by 0.375 from -1.125, integers
+/// by 3 from -4 (from 1 if unsigned), every third bool is true.
 pub(super) fn ramp(dtype: DType, shape: impl AsRef<[usize]>) -> Array {
     let ty = TensorType::new(dtype, shape);
     let start = if dtype.is_unsigned_integer() { 1 } else { -4 };

@@ -2,12 +2,13 @@
 
 use crate::attributes::{Attribute, AttributeValue};
 
-/// The values that a checkpointed function keeps for its pass back, beside its arguments.
+/// The values that a checkpointed function keeps for its backward pass, in addition to its
+/// arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Save {
-    /// All values that the pass back reads, as without `checkpoint`.
+    /// All values that the backward pass reads, as without `checkpoint`.
     Everything,
-    /// No value: all of them are computed again.
+    /// No value: every value is recomputed.
     Nothing,
     /// The results of `dot_general`: the rest is cheap to compute from them.
     Dots,

@@ -1,4 +1,4 @@
-//! `slice`: a box of a tensor at places known at compile time.
+//! `slice`: a box of a tensor at positions that are known at compile time.
 
 use super::TypeError;
 use super::op::{Op, Operand, Rule, Sample};
@@ -16,7 +16,7 @@ op_struct! {
     Slice = "slice" {
         /// The first element along each axis.
         start: Vec<usize>,
-        /// The end along each axis, itself outside; at least `start` and at most the extent.
+        /// The exclusive end along each axis; at least `start` and at most the extent.
         limit: Vec<usize>,
         /// The step along each axis; at least 1.
         strides: Vec<usize>,
@@ -119,7 +119,8 @@ impl Op for Slice {
 }
 
 impl Builder {
-    /// The elements of `x` from `start` below `limit` in steps of `strides`; the same variable where that is all of it.
+    /// The elements of `x` from `start` below `limit` in steps of `strides`. Returns the same
+    /// variable if that is the whole tensor.
     #[track_caller]
     pub fn slice(&mut self, x: Var, start: &[usize], limit: &[usize], strides: &[usize]) -> Var {
         let whole = *limit == self.ty(x).shape[..]

@@ -8,7 +8,8 @@ pub(super) fn inverse_error_function(x: f64) -> f64 {
     if x.abs() == 1.0 {
         return x * f64::INFINITY;
     }
-    // Winitzki's approximation, two digits, from where Halley's method triples the digits in each step.
+    // Winitzki's approximation gives two digits; then each step of Halley's method triples the
+    // digits.
     let a = 0.147;
     let log = libm::log1p(-x * x);
     let half = 2.0 / (std::f64::consts::PI * a) + log / 2.0;
@@ -35,7 +36,7 @@ mod tests {
         for y in [0.0, 1e-9, 0.01, 0.3, 0.476, 0.477, 1.0, 2.5, 4.0] {
             for y in [y, -y] {
                 let got = inverse_error_function(libm::erf(y));
-                // Near 1 the argument itself has few digits of what is left to 1.
+                // Near 1, the argument itself has few digits of its distance to 1.
                 let conditioning = 1e-16 * libm::exp(y * y);
                 assert!((got - y).abs() <= 4e-16 * y.abs() + conditioning, "{y}: {got}");
             }

@@ -1,9 +1,9 @@
 //! The windows of gather and scatter: an index tensor holds the starts of windows of an operand.
 //!
-//! A *window* is a box of the operand. One axis of the indices, `index_vector_dim`, holds the components of a start; it
-//! may be one past the last, and then each index is a vector of one component. The other axes of the indices are the
-//! *batch*. The result of a gather and the updates of a scatter have the batch's axes, in order, with the window's axes
-//! in between at `window_dims`.
+//! A *window* is a box of the operand. One axis of the indices, `index_vector_dim`, holds the
+//! components of a start; if it is one past the last axis, each index is a vector of one component.
+//! The other axes of the indices are the *batch*. The result of a gather and the updates of a
+//! scatter have the batch's axes, in order, with the window's axes inserted at `window_dims`.
 
 use super::shape::check_axes;
 use super::{Direction, TypeError};
@@ -51,7 +51,7 @@ impl Windows<'_> {
             .collect()
     }
 
-    /// Puts the batch's and the window's extents in the places they have in the result or the updates.
+    /// Puts the batch's and the window's extents in the order of the result or the updates.
     pub fn interleave(&self, batch: &[usize], window: &[usize]) -> Vec<usize> {
         let (mut batch, mut window) = (batch.iter(), window.iter());
         let rank = batch.len() + window.len();
@@ -63,7 +63,7 @@ impl Windows<'_> {
             .collect()
     }
 
-    /// The start of the window at a place of the batch, along every axis of the operand.
+    /// The start of the window at a position of the batch, along every axis of the operand.
     pub fn start(&self, operand_rank: usize, indices: &Array, batch: &[usize]) -> Vec<i128> {
         let mut start = vec![0; operand_rank];
         let mut index = batch.to_vec();
@@ -150,16 +150,18 @@ impl Windows<'_> {
         Ok(())
     }
 
-    /// The greatest start of each index component at which a window of these sizes fits into the operand.
+    /// The greatest start of each index component such that a window of these sizes fits into the
+    /// operand.
     pub fn limits(&self, operand: &[usize], sizes: &[usize]) -> Vec<usize> {
         self.index_map.1.iter().map(|&axis| operand[axis] - sizes[axis]).collect()
     }
 }
 
-/// Indices with every component, which stand along the axis `vector_dim`, brought between 0 and its limit.
+/// Indices with every component clamped to the range from 0 to its limit; the components lie along
+/// the axis `vector_dim`.
 pub(super) fn clamp_to(b: &mut Builder, indices: Var, vector_dim: usize, limits: &[usize]) -> Var {
     let ty = b.ty(indices).clone();
-    // A limit that the dtype cannot hold is none.
+    // A limit that the dtype cannot represent is no limit.
     let greatest = ty.dtype.integer_range().1;
     let limits: Vec<i128> = limits.iter().map(|&limit| (limit as i128).min(greatest)).collect();
     let mut clamped = indices;
@@ -183,8 +185,9 @@ pub(super) fn clamp_to(b: &mut Builder, indices: Var, vector_dim: usize, limits:
     b.minimum(clamped, limits)
 }
 
-/// True where every component of an index vector lies between 0 and its limit: bools of the batch's shape. `clamped` is what
-/// [`clamp_to`] makes of the indices. `None` where there are no components, and so nothing to leave the range.
+/// True where every component of an index vector lies between 0 and its limit: bools with the
+/// batch's shape. `clamped` is the result of [`clamp_to`]. `None` if there are no components, so
+/// that nothing can be out of range.
 pub(super) fn in_range(
     b: &mut Builder,
     indices: Var,

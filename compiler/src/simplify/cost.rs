@@ -1,4 +1,5 @@
-//! The cost of an equation. A region that runs often multiplies all of its costs alike, which changes no choice.
+//! The cost of an equation. A region that runs often multiplies all of its costs equally, which
+//! changes no choice.
 
 use crate::ops::OpRef;
 use crate::types::TensorType;
@@ -7,17 +8,17 @@ use std::ops::{Add, Sub};
 /// The cost of a term. Bytes are compared first, then kernels, then equations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cost {
-    /// Bytes of results that are computed; what only repeats or renames data is free.
+    /// Bytes of computed results; ops that only repeat or rename data are free.
     pub bytes: u128,
-    /// Equations that XLA does not fuse into what reads them.
+    /// Equations that XLA does not fuse into their readers.
     pub kernels: u64,
     /// The number of equations.
     pub nodes: u64,
 }
 
 impl Cost {
-    /// The cost of applying an op with a result of this type. Never zero: of two terms of which one is a part of the other,
-    /// the part is cheaper.
+    /// The cost of applying an op with a result of this type. It is never zero: if one term is part
+    /// of another, the part is cheaper.
     pub fn of(op: &OpRef, result: &TensorType) -> Cost {
         let free = op.recompute();
         Cost {

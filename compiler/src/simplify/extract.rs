@@ -1,12 +1,15 @@
-//! Chooses the node of each class that is computed.
+//! Chooses the computed node of each class.
 //!
-//! Taking one node of a class may spare others, and several classes share what they need: choosing the cheapest set is hard.
-//! This starts from the region's own nodes, and changes one class's node for another as long as that makes the whole
-//! cheaper, counting exactly what a change adds and what nobody needs any more. (Logic synthesis calls it area recovery:
-//! Mishchenko, Chatterjee and Brayton, "DAG-aware AIG rewriting", 2006.) So the cost only falls.
+//! Choosing one node of a class may make others unnecessary, and several classes share operands, so
+//! choosing the cheapest set is hard. The extraction starts from the region's own nodes. It
+//! replaces one class's node by another as long as that makes the whole cheaper. It counts exactly
+//! the additional cost of a change and the cost that is no longer needed. (Logic synthesis calls it
+//! area recovery: Mishchenko, Chatterjee and Brayton, "DAG-aware AIG rewriting", 2006.) So the cost
+//! only falls.
 //!
-//! A choice must not need itself. Classes of one strongly connected component could, so that within one a node may only use
-//! classes of lower rank, where a class's rank is the depth of its shallowest node.
+//! A choice must not depend on itself. This is possible only within a strongly connected component
+//! of classes. Within a component, a node may therefore use only classes of lower rank; a class's
+//! rank is the depth of its shallowest node.
 
 use super::cost::Cost;
 use super::graph::{Graph, Meaning, Node};
@@ -17,13 +20,13 @@ use std::collections::{BinaryHeap, HashMap};
 /// The most passes over all classes.
 const PASSES: usize = 8;
 
-/// A node for each class, and how often it is needed.
+/// A node for each class, and the number of its uses.
 pub(super) struct Choice {
     /// The position of each class in `node` and `uses`; looked up, never iterated.
     index: HashMap<Id, usize>,
     node: Vec<usize>,
     uses: Vec<u32>,
-    /// The cost of all needed nodes.
+    /// The total cost of the needed nodes.
     pub cost: Cost,
 }
 
@@ -49,7 +52,7 @@ pub(super) fn extract(graph: &Graph, roots: &[Id], originals: &[(Id, Node)]) -> 
             |&child: &usize| component[child] != component[class] || rank[child] < rank[class];
         dense.nodes[class][node].children.iter().all(fits)
     };
-    // The first of the region's own nodes, else the shallowest.
+    // The first of the region's own nodes, otherwise the shallowest.
     let mut start: Vec<Option<usize>> = vec![None; dense.nodes.len()];
     for (class, node) in originals {
         let position = graph[*class].nodes.binary_search(node).ok();
@@ -152,7 +155,7 @@ impl Dense {
             missing.push(nodes.iter().map(|node| node.children.len()).collect());
         }
         let mut rank = vec![u32::MAX; self.nodes.len()];
-        // Classes come in the order of their ranks: a node is as deep as the last of its children.
+        // Classes come in the order of their ranks: a node's depth comes from its last child.
         while let Some(Reverse((depth, class))) = queue.pop() {
             if rank[class] != u32::MAX {
                 continue;
@@ -225,7 +228,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Counts one more use of each class; gives the cost of what was not needed before.
+    /// Counts one more use of each class; returns the cost of the classes that were not needed
+    /// before.
     fn add(&mut self, classes: &[usize]) -> Cost {
         let mut cost = Cost::default();
         let mut stack = classes.to_vec();
@@ -240,7 +244,8 @@ impl Search<'_> {
         cost
     }
 
-    /// Counts one use less of each class; gives the cost of what is not needed any more.
+    /// Counts one use less of each class; returns the cost of the classes that are no longer
+    /// needed.
     fn remove(&mut self, classes: &[usize]) -> Cost {
         let mut cost = Cost::default();
         let mut stack = classes.to_vec();
@@ -255,8 +260,8 @@ impl Search<'_> {
         cost
     }
 
-    /// Takes another node for a class if all of it then costs less than `cost`, or as much with a shallower node; gives the
-    /// new cost.
+    /// Tries another node for a class. It is kept if the total then costs less than `cost`, or
+    /// equally much with a shallower node. Returns the new cost.
     fn try_node(
         &mut self,
         class: usize,
@@ -270,7 +275,7 @@ impl Search<'_> {
         }
         let dense = self.dense;
         let (before, after) = (&dense.nodes[class][old], &dense.nodes[class][node]);
-        // Adding first: what both need is not visited.
+        // Add first: a class that both nodes need is not visited.
         let added = self.add(&after.children) + after.cost;
         let removed = self.remove(&before.children) + before.cost;
         let next = cost + added - removed;

@@ -1,7 +1,8 @@
 //! The e-graph of one region: a node is an op applied to classes of equal values.
 //!
-//! A class knows its type, which all its nodes must agree on, and its value where all elements are one known constant.
-//! Parameters, and results of equations that have several or an effect, are nodes that only themselves are equal to.
+//! A class knows its type, which all its nodes share, and its value if all elements are one known
+//! constant. Parameters, results of equations with several results, and results of equations with
+//! an effect are nodes that are equal only to themselves.
 
 use super::{LARGEST_CONSTANT, constant_op};
 use crate::array::Array;
@@ -49,16 +50,17 @@ pub(super) enum Meaning {
     Op(OpRef),
     /// A parameter of the region.
     Param(TensorType),
-    /// A result of the region's equation `eqn`, which stays as it is. Its operands are the node's.
+    /// A result of the region's equation `eqn`, which stays unchanged. Its operands are the node's
+    /// operands.
     Result { eqn: usize, ty: TensorType },
 }
 
 /// The type, known value and location of a class.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
-    /// The type of all its nodes.
+    /// The common type of its nodes.
     pub ty: TensorType,
-    /// The value of every element, where there is one and it is known.
+    /// The value of every element, if it is a single known value.
     pub splat: Option<Scalar>,
     /// The user's line of its first node.
     pub loc: Loc,
@@ -72,7 +74,7 @@ pub(super) struct Facts {
     numbers: HashMap<OpRef, Symbol>,
     /// The line that new classes get.
     pub loc: Loc,
-    /// True to compute values that are known.
+    /// True to compute known values.
     pub fold: bool,
 }
 
@@ -80,7 +82,7 @@ pub(super) struct Facts {
 pub(super) type Graph = EGraph<Node, Facts>;
 
 impl Facts {
-    /// The facts of an empty graph. With `fold`, values that are known are computed.
+    /// The facts of an empty graph. With `fold`, known values are computed.
     pub fn new(fold: bool) -> Self {
         Facts { fold, ..Facts::default() }
     }
@@ -101,7 +103,7 @@ impl Facts {
         u32::try_from(self.symbols.len() - 1).expect("fewer than 2^32 symbols")
     }
 
-    /// The op of a node, if it is one that rules may look at.
+    /// The op of a node, if rules may inspect it.
     pub fn op(&self, node: &Node) -> Option<&OpRef> {
         match &self.symbols[node.symbol as usize] {
             Meaning::Op(op) => Some(op),
@@ -154,7 +156,7 @@ impl Analysis<Node> for Facts {
     }
 }
 
-/// The class of a constant whose elements are all the same.
+/// The class of a constant with all elements equal.
 pub(super) fn add_constant(graph: &mut Graph, ty: &TensorType, value: Scalar) -> Id {
     let small = ty.elements() <= LARGEST_CONSTANT;
     let held = if small { ty.clone() } else { TensorType::scalar(ty.dtype) };
@@ -172,7 +174,8 @@ pub(super) fn add_op(graph: &mut Graph, op: &OpRef, children: Vec<Id>) -> Id {
     graph.add(Node { symbol, children })
 }
 
-/// The value of every element of an op's result of type `ty`, where it is known, or can be computed and `fold` allows it.
+/// The value of every element of an op's result of type `ty`, if it is known, or if it can be
+/// computed and `fold` allows it.
 fn value(op: &OpRef, operands: &[&Class], ty: &TensorType, fold: bool) -> Option<Scalar> {
     if ty.elements() == 0 {
         return None;
@@ -196,8 +199,8 @@ fn value(op: &OpRef, operands: &[&Class], ty: &TensorType, fold: bool) -> Option
     }
 }
 
-/// True if XLA treats a scalar as the reference semantics does on every platform: narrow floats may be computed in wider
-/// ones, and subnormal ones may be flushed to zero.
+/// True if XLA treats a scalar as the reference semantics do on every platform. It may compute
+/// narrow floats in wider types, and may flush subnormal floats to zero.
 fn is_plain(scalar: &Array) -> bool {
     match (scalar.ty().dtype, scalar.get(0)) {
         (DType::F16 | DType::BF16, _) => false,
@@ -221,7 +224,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The ops of a class that rules may look at, with their operands.
+    /// The ops of a class that rules may inspect, with their operands.
     pub(super) fn ops(self, class: Id) -> impl Iterator<Item = (&'a OpRef, &'a [Id])> {
         let graph = self.0;
         graph[class].nodes.iter().filter_map(move |node| {
@@ -235,7 +238,7 @@ impl<'a> View<'a> {
         &self.0[class].data.ty
     }
 
-    /// The value of all elements of a class, where it is known.
+    /// The common value of a class's elements, if it is known.
     pub(super) fn splat(self, class: Id) -> Option<Scalar> {
         self.0[class].data.splat
     }
@@ -251,14 +254,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// An expression over classes, as a rule gives it.
+/// An expression over classes, as a rule produces it.
 #[derive(Clone, Debug)]
 pub(super) enum Term {
     /// A class of the graph.
     Class(Id),
     /// An op applied to terms.
     Op(OpRef, Vec<Term>),
-    /// A constant whose elements are all the same.
+    /// A constant with all elements equal.
     Splat(TensorType, Scalar),
 }
 
@@ -274,7 +277,7 @@ impl Term {
         Term::Op(OpRef::new(op), operands.into())
     }
 
-    /// The term's class, made where it is new.
+    /// The term's class, which is created if it is new.
     pub fn add(&self, graph: &mut Graph) -> Id {
         match self {
             Term::Class(class) => *class,

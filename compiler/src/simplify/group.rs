@@ -1,4 +1,4 @@
-//! Groups of rewrites, which options name.
+//! Groups of rewrites, which options refer to by name.
 
 use crate::words;
 
@@ -6,7 +6,7 @@ use crate::words;
 words! {
     /// Rewrites that are switched on and off together. The feature `egraph` has more of them.
     Group {
-        /// Loops: operands that are constants or given twice, carries and outputs that never change.
+        /// Loops: constant or repeated operands, carries and outputs that never change.
         Loops = "loops",
     }
 }
@@ -15,17 +15,17 @@ words! {
 words! {
     /// Rewrites that are switched on and off together.
     Group {
-        /// Arithmetic with neutral elements, inverses and, for integers, constants that meet.
+        /// Arithmetic with neutral elements, inverses and, for integers, combinations of constants.
         Algebra = "algebra",
-        /// Choices that are known or made twice; comparisons and their negations.
+        /// Choices that are known or repeated; comparisons and their negations.
         Select = "select",
         /// Reshapes, transposes, broadcasts, slices that undo or follow one another.
         Shape = "shape",
         /// Values that are known at compile time.
         Fold = "fold",
-        /// Functions of repeated elements, computed before they are repeated.
+        /// Functions of repeated elements, computed before the repetition.
         Sink = "sink",
-        /// Loops: operands that are constants or given twice, carries and outputs that never change.
+        /// Loops: constant or repeated operands, carries and outputs that never change.
         Loops = "loops",
     }
 }

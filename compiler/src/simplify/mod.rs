@@ -1,17 +1,23 @@
-//! Fewer and cheaper equations for the same results, to the bit.
+//! Rewrites a function to fewer and cheaper equations with bit-identical results.
 //!
-//! A function is first cleared of common subexpressions and dead code, and its all-reduces wait together where they can. Then every region (the function, each body) becomes
-//! an e-graph of its own. Named rules find equal terms there, and the cheapest terms are taken out again. Then loops become
-//! slimmer: a carry that never changes becomes a constant of its loop, a constant enters the body. This repeats until nothing changes.
+//! First, common subexpressions and dead code are removed from a function, and its all-reduces are
+//! merged if possible. Then every region (the function, each body) becomes its own e-graph. Named
+//! rules find equal terms in it, and the cheapest terms are extracted. Then loops become slimmer: a
+//! carry that never changes becomes a constant of its loop, a constant moves into the body. This
+//! repeats until nothing changes.
 //!
-//! The e-graph and its rules are the feature `egraph`. No group is on by default: on the training loops of `benches/simplify` 11 to 18 of 100 equations go, and yet no
-//! gain in compiling or running could be measured.
+//! The e-graph and its rules are the feature `egraph`. No group is on by default: on the training
+//! loops of `benches/simplify` the rules remove 11 to 18 of 100 equations, but no gain in compile
+//! time or run time could be measured.
 //!
 //! # Invariants
-//! - Results are the same to the bit, by the reference semantics: also for NaN, infinities and -0.
-//! - What comes out never costs more than what went in, and simplifying it again changes nothing, unless a limit was met.
-//! - Limits are numbers of rounds and nodes, never times. The result is a function of the program and the options.
-//! - Work grows with the size of a region as its nodes do, and their number is limited by the number of its equations.
+//! - Results are bit-identical by the reference semantics, including NaN, infinities and -0.
+//! - The result never costs more than the input, and simplifying it again changes nothing, unless a
+//!   limit was reached.
+//! - Limits are numbers of rounds and nodes, never times. The result is a function of the program
+//!   and the options.
+//! - Work is proportional to the number of a region's nodes, which is limited by the number of its
+//!   equations.
 
 #[cfg(feature = "egraph")]
 mod cost;
@@ -38,19 +44,20 @@ pub use group::Group;
 /// The groups of rewrites and the limits of [`simplify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The groups that are switched on.
+    /// The enabled groups.
     groups: Vec<Group>,
     /// The most runs of the rules over a region's e-graph.
     pub iterations: usize,
-    /// The most nodes of a region's e-graph for each equation of the region, before the rules stop.
+    /// The most nodes of a region's e-graph, per equation of the region, before the rules stop.
     pub nodes_per_equation: usize,
-    /// The most repetitions of the whole.
+    /// The most repetitions of the whole process.
     pub rounds: usize,
-    /// True for a platform that launches every kernel, where loops of fewer of them ([`launch_less`]) are faster though they are longer. They
-    /// come after all groups. [`Launched`](crate::ops::Launched) is this.
+    /// True for a platform that launches every kernel. On it, loops with fewer kernels
+    /// ([`launch_less`]) are faster although they are longer. These rewrites run after all groups.
+    /// [`Launched`](crate::ops::Launched) has this value.
     pub launches: bool,
-    /// True for a program that is compiled with XLA's option that makes one kernel of a loop of any size
-    /// ([`ModuleSpec::whole_loops`](crate::stablehlo::ModuleSpec::whole_loops)).
+    /// True for a program that is compiled with XLA's option to compile a loop of any size to one
+    /// kernel ([`ModuleSpec::whole_loops`](crate::stablehlo::ModuleSpec::whole_loops)).
     pub whole_loops: bool,
 }
 
@@ -74,7 +81,8 @@ impl Options {
         Options { groups: Group::ALL.to_vec(), ..Options::default() }
     }
 
-    /// The options with the groups in a list such as `algebra,fold`, and no others. The error is the word that is no group.
+    /// The options with exactly the groups in a list such as `algebra,fold`. The error is the word
+    /// that names no group.
     pub fn parse(list: &str) -> Result<Self, String> {
         list.split(',').try_fold(Options::default(), |options, word| {
             let group = Group::ALL.iter().find(|group| group.word() == word);
@@ -98,13 +106,14 @@ impl Options {
         self
     }
 
-    /// True if a group is switched on.
+    /// True if a group is enabled.
     pub fn has(&self, group: Group) -> bool {
         self.groups.contains(&group)
     }
 }
 
-/// The function that gives the same results with fewer or cheaper equations, its bodies too. Parameters stay.
+/// The function that gives the same results with fewer or cheaper equations, including its bodies.
+/// Parameters stay.
 pub fn simplify(func: &Func, options: &Options) -> Func {
     let mut func = tidy(&settle_launched(func, options.launches));
     let rounds = if options.groups.is_empty() { 0 } else { options.rounds };
@@ -130,7 +139,7 @@ fn pass(func: &Func, options: &Options) -> Func {
     func
 }
 
-/// Rewrites each loop of a region by itself, and simplifies the bodies of its ops.
+/// Rewrites each loop of a region separately, and simplifies the bodies of its ops.
 fn rewrite_loops(func: &Func, options: &Options) -> Func {
     let mut known: Vec<Option<Scalar>> = vec![None; func.types.len()];
     func.rebuilt(|b, eqn, inputs| {
@@ -144,8 +153,8 @@ fn rewrite_loops(func: &Func, options: &Options) -> Func {
     })
 }
 
-/// Emits the equations of a loop with bit-identical results and fewer operands; `None` if there are none. `known` has the value of
-/// each operand that is a constant with all elements the same.
+/// Emits the equations of a loop with bit-identical results and fewer operands; `None` if there are
+/// none. `known` has the value of each operand that is a constant with all elements equal.
 fn slimmer(
     op: &OpRef,
     b: &mut Builder,
@@ -158,7 +167,7 @@ fn slimmer(
     }
 }
 
-/// The value of all elements of an op's result, if it is a constant or repeats one.
+/// The common value of an op's result's elements, if the op is a constant or repeats a constant.
 fn constant(op: &OpRef, inputs: &[Option<Scalar>]) -> Option<Scalar> {
     match (op.downcast::<Constant>(), inputs) {
         (Some(constant), _) => constant.value.splat_value(),
@@ -170,7 +179,7 @@ fn constant(op: &OpRef, inputs: &[Option<Scalar>]) -> Option<Scalar> {
 impl Builder {
     /// A constant of this type with one scalar everywhere.
     pub(crate) fn splat(&mut self, ty: &crate::TensorType, value: Scalar) -> Var {
-        // A large constant would be kept element by element.
+        // A large constant would be stored element by element.
         if ty.elements() <= LARGEST_CONSTANT {
             return self.constant(Array::splat(ty.clone(), value));
         }
@@ -179,10 +188,11 @@ impl Builder {
     }
 }
 
-/// The elements of the largest tensor that is kept element by element though all of them are the same.
+/// The number of elements of the largest tensor that is stored element by element although its
+/// elements are equal.
 const LARGEST_CONSTANT: usize = 1024;
 
-/// The op that gives a constant.
+/// The op of a constant.
 #[cfg(feature = "egraph")]
 fn constant_op(value: Array) -> OpRef {
     OpRef::new(Constant { value: std::sync::Arc::new(value) })

@@ -1,4 +1,4 @@
-//! Simplifying one region: through its e-graph and back.
+//! Simplification of one region: through its e-graph and back.
 
 use super::cost::Cost;
 use super::extract::{Choice, extract};
@@ -10,14 +10,15 @@ use crate::ops::Effect;
 use egg::{EGraph, Id, Language};
 use std::collections::HashMap;
 
-/// The region with the cheapest equations that the rules lead to; itself where there are none cheaper.
+/// The region with the cheapest equations that the rules find; the region itself if no equations
+/// are cheaper.
 pub(super) fn simplify(func: &Func, options: &Options) -> Func {
     simplify_by(func, options, &enabled(options))
 }
 
-/// As [`simplify`], by these rules.
+/// [`simplify`] with these rules.
 pub(super) fn simplify_by(func: &Func, options: &Options, rules: &[&'static Rule]) -> Func {
-    // An effect without results would have no node to stay by.
+    // An effect without results would have no node to keep it alive.
     let lost = |eqn: &Eqn| eqn.outputs.is_empty() && eqn.op.effect() != Effect::Pure;
     let idle = rules.is_empty() && !options.has(Group::Fold);
     if idle || func.eqns.iter().any(lost) {
@@ -33,13 +34,14 @@ pub(super) fn simplify_by(func: &Func, options: &Options, rules: &[&'static Rule
     if choice.cost < region.cost() { region.emit(&choice) } else { func.clone() }
 }
 
-/// True if a rule finds an equality in the region that was not known.
+/// True if a rule finds a new equality in the region.
 #[cfg(test)]
 pub(super) fn applies(func: &Func, rule: &'static Rule) -> bool {
     Region::new(func, &Options::default()).saturate(&Options::default(), &[rule])
 }
 
-/// True if the equation becomes a node. Others are kept as they are: their results are nodes of their own.
+/// True if the equation becomes a node. Other equations are kept unchanged: their results are
+/// separate nodes.
 fn is_node(eqn: &Eqn) -> bool {
     eqn.outputs.len() == 1 && eqn.op.effect() == Effect::Pure && eqn.op.funcs().is_empty()
 }
@@ -63,7 +65,7 @@ impl<'a> Region<'a> {
             ids[param.index()] = Some(graph.add(Node { symbol, children }));
         }
         let plain: Vec<bool> = func.eqns.iter().map(is_node).collect();
-        // Effects keep their order: each is an operand of the next.
+        // Effects keep their order: each effect is an operand of the next.
         let mut last_effect = None;
         for (number, eqn) in func.eqns.iter().enumerate() {
             graph.analysis.loc = eqn.loc;
@@ -99,7 +101,8 @@ impl<'a> Region<'a> {
         self.ids[var.index()].expect("variables are defined before they are used")
     }
 
-    /// Runs the rules until nothing new is found or a limit is met. Whether anything was.
+    /// Runs the rules until they find nothing new or a limit is reached. Returns true if they found
+    /// anything.
     fn saturate(&mut self, options: &Options, rules: &[&'static Rule]) -> bool {
         let limit = options.nodes_per_equation * self.func.eqns.len().max(64);
         let mut by_symbol: Vec<Option<Vec<&'static Rule>>> = Vec::new();
@@ -143,7 +146,8 @@ impl<'a> Region<'a> {
         found
     }
 
-    /// The classes that have to be computed: results, operands of equations with an effect, the effects themselves.
+    /// The classes that must be computed: results, operands of equations with an effect, the
+    /// effects themselves.
     fn roots(&self) -> Vec<Id> {
         let mut roots: Vec<Id> = self.func.results.iter().map(|&var| self.id(var)).collect();
         for eqn in &self.func.eqns {
@@ -173,7 +177,8 @@ impl<'a> Region<'a> {
         plain.filter(|(_, plain)| **plain).fold(Cost::default(), |sum, (eqn, _)| sum + cost(eqn))
     }
 
-    /// The function of the chosen nodes, in the order of the region's equations, each new one before its first use.
+    /// The function of the chosen nodes, in the order of the region's equations; each new node
+    /// comes before its first use.
     fn emit(&self, choice: &Choice) -> Func {
         let mut emitter = Emitter { region: self, choice, b: Builder::new(), vars: HashMap::new() };
         for &param in &self.func.params {
@@ -200,12 +205,12 @@ struct Emitter<'a> {
     region: &'a Region<'a>,
     choice: &'a Choice,
     b: Builder,
-    /// The variable of each class that is emitted already; looked up, never iterated.
+    /// The variable of each emitted class; looked up, never iterated.
     vars: HashMap<Id, Var>,
 }
 
 impl Emitter<'_> {
-    /// The variable of a class, with all that it needs. No recursion: a region may be deep.
+    /// The variable of a class, with everything that it needs. No recursion: a region may be deep.
     fn emit(&mut self, class: Id) -> Var {
         let graph = &self.region.graph;
         let mut stack = vec![class];
@@ -242,7 +247,7 @@ impl Emitter<'_> {
             }
             Meaning::Result { eqn, .. } => {
                 let eqn = &region.func.eqns[*eqn];
-                // The last may be the effect before.
+                // The last operand may be the previous effect.
                 inputs.truncate(eqn.inputs.len());
                 self.b.set_loc(eqn.loc);
                 let outputs = self.b.emit_ref(eqn.op.clone(), &inputs);

@@ -4,12 +4,13 @@ use crate::array::Array;
 use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
-/// Number of elements up to which MLIR prints a dense attribute element by element; beyond it prints hexadecimal bytes.
+/// The greatest number of elements in a dense attribute that MLIR prints element by element; beyond
+/// it MLIR prints hexadecimal bytes.
 pub const MOST_PRINTED_ELEMENTS: usize = 100;
 
-/// The `u8` array of the same zeros and ones, to be converted, for a bool constant that would print as packed bits or as
-/// bytes, depending on MLIR's version, which may not be the one that the plugin reads it with. `None` where the constant
-/// prints in words.
+/// The `u8` array with the same values as 0 and 1, to be converted, for a bool constant that would
+/// print as packed bits or as bytes. Which of the two depends on MLIR's version, and the plugin may
+/// read it with another version. `None` if the constant prints in words.
 #[must_use]
 pub fn portable_bools(array: &Array) -> Option<Array> {
     if array.ty().dtype != DType::Bool
@@ -25,7 +26,7 @@ pub fn portable_bools(array: &Array) -> Option<Array> {
 /// The array of an attribute `dense<...> : tensor<...xi64>`.
 ///
 /// # Errors
-/// A sentence, where there is not one value per element.
+/// A sentence, if the number of values differs from the number of elements.
 pub fn i64_tensor(shape: &[usize], values: &[i64]) -> Result<Array, String> {
     let ty = TensorType::new(DType::I64, shape);
     if values.len() != ty.elements() {

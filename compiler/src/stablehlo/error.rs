@@ -2,11 +2,11 @@
 
 use crate::types::TensorType;
 
-/// Reason that a function or its specification gives no module.
+/// The reason why a function or its specification gives no module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// The specification names more or fewer arguments or results than the function has.
+    /// The specification has a different number of arguments or results than the function.
     #[error("the specification has {got} {what}, the function has {expected}")]
     Count {
         /// `arguments` or `results`.
@@ -16,15 +16,15 @@ pub enum EmitError {
         /// The number that the specification gives.
         got: usize,
     },
-    /// A module needs one replica or more, and no more than fit in 31 bits.
+    /// A module needs at least one replica, and at most as many as fit in 31 bits.
     #[error("a module for {0} replicas: expected 1 or more")]
     Replicas(usize),
-    /// The processes of a module have as many replicas each.
+    /// All processes of a module must have equally many replicas.
     #[error("a module for {replicas} replicas of {processes} processes: each process has as many")]
     Processes {
-        /// The replicas of all processes.
+        /// The number of replicas over all processes.
         replicas: usize,
-        /// The processes.
+        /// The number of processes.
         processes: usize,
     },
     /// An argument is donated to a result that does not exist.
@@ -32,7 +32,7 @@ pub enum EmitError {
     AliasOutOfRange {
         /// The argument's name.
         argument: String,
-        /// The result asked for.
+        /// The requested result.
         result: usize,
         /// The number of results of the function.
         results: usize,
@@ -44,7 +44,7 @@ pub enum EmitError {
     AliasTwice {
         /// The second argument's name.
         argument: String,
-        /// The result asked for.
+        /// The requested result.
         result: usize,
     },
     /// An argument is donated to a result of another type.
@@ -56,27 +56,27 @@ pub enum EmitError {
         argument: String,
         /// The argument's type.
         ty: TensorType,
-        /// The result asked for.
+        /// The requested result.
         result: usize,
         /// The result's type.
         result_ty: TensorType,
     },
-    /// An op lowered itself to something that is not a program. A bug of the op's lowering.
+    /// An op's lowering produced an invalid program. A bug of the op's lowering.
     #[error("the lowering at {place} emitted a malformed {op}: {message}")]
     Lowering {
         /// The StableHLO op.
         op: String,
-        /// The user's line that asked for it.
+        /// The user's line that caused it.
         place: String,
         /// The mistake, as a sentence.
         message: String,
     },
-    /// An op that means nothing in this module, such as a collective over an axis that is not there.
+    /// An op that is invalid in this module, such as a collective over an axis that does not exist.
     #[error("`{op}` at {place} cannot be lowered: {message}")]
     Refused {
         /// The op's mnemonic.
         op: &'static str,
-        /// The user's line that asked for it.
+        /// The user's line that caused it.
         place: String,
         /// The reason, as a sentence.
         message: String,

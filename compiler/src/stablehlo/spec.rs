@@ -1,4 +1,5 @@
-//! The specification of a module beside its function: names, replicas, ownership of the arguments' memory.
+//! The specification of a module in addition to its function: names, replicas, ownership of the
+//! arguments' memory.
 
 use super::EmitError;
 use crate::ir::Func;
@@ -9,7 +10,8 @@ pub enum Donation {
     /// The caller keeps the buffer.
     #[default]
     Kept,
-    /// The program takes the buffer and writes the result of this number into it; the types must be equal.
+    /// The program takes the buffer and writes the result with this number into it; the types must
+    /// be equal.
     Into(usize),
     /// The program takes the buffer and may use it for any result that fits.
     Donor,
@@ -18,7 +20,8 @@ pub enum Donation {
 /// One argument of the module's main function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentSpec {
-    /// The key path of the tree leaf, such as `state.params.w`; it shows in profiles and in the plugin's errors.
+    /// The key path of the tree leaf, such as `state.params.w`; it appears in profiles and in the
+    /// plugin's errors.
     pub name: String,
     /// The owner of its buffer during a call.
     pub donation: Donation,
@@ -30,24 +33,25 @@ impl ArgumentSpec {
         ArgumentSpec { name: name.into(), donation: Donation::Kept }
     }
 
-    /// An argument whose buffer becomes the given result's.
+    /// An argument with a buffer that becomes the given result's.
     pub fn into_result(name: impl Into<String>, result: usize) -> Self {
         ArgumentSpec { name: name.into(), donation: Donation::Into(result) }
     }
 
-    /// An argument whose buffer the program may reuse.
+    /// An argument with a buffer that the program may reuse.
     pub fn donor(name: impl Into<String>) -> Self {
         ArgumentSpec { name: name.into(), donation: Donation::Donor }
     }
 }
 
-/// The processes that run a program together, each on as many devices, and the way of values between them.
+/// The processes that run a program together, each on equally many devices, and the way they
+/// exchange values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processes {
     /// The number of processes.
     pub count: usize,
-    /// True where the platform's own collectives end with the process, so that values cross to others in calls of the runtime
-    /// ([`exchange`](crate::ops::exchange)).
+    /// True if the platform's own collectives cover only one process, so that values are exchanged
+    /// with other processes by calls of the runtime ([`exchange`](crate::ops::exchange)).
     pub by_calls: bool,
 }
 
@@ -55,34 +59,37 @@ impl Processes {
     /// One process by itself.
     pub const ONE: Self = Processes { count: 1, by_calls: false };
 
-    /// The number of processes between which values cross in calls of the runtime; 1 if in none.
+    /// The number of processes that exchange values by calls of the runtime; 1 if there are none.
     #[must_use]
     pub fn calling(self) -> usize {
         if self.by_calls { self.count } else { 1 }
     }
 
-    /// True if the platform's collectives are those of several processes, so that a module is for the devices of all.
+    /// True if the platform's collectives cover several processes, so that a module is for the
+    /// devices of every process.
     #[must_use]
     pub fn are_spanned(self) -> bool {
         self.calling() < self.count
     }
 }
 
-/// The names, replicas and donations of a module: all that its function does not say.
+/// The names, replicas and donations of a module: everything that its function does not specify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleSpec {
     /// The module's name, which XLA uses in dumps and profiles; may be empty.
     pub name: String,
-    /// The number of devices that run it together, each with arguments of its own; at least 1.
+    /// The number of devices that run it together, each with its own arguments; at least 1.
     pub replicas: usize,
-    /// The processes that have these devices, as many each.
+    /// The processes that have these devices, equally many each.
     pub processes: Processes,
-    /// True where XLA makes one kernel of a loop of any size, so that loops with products of matrices have to be none: a scan of them
-    /// has an op in its body of which XLA makes no kernel, and rows are set by a loop and not by a scatter, of which it makes none either.
+    /// True if XLA compiles a loop of any size to one kernel. Loops with matrix products must then
+    /// not become kernels: the body of such a scan gets an op that XLA does not compile into a
+    /// kernel. Rows are set by a loop instead of a scatter, because XLA does not compile a scatter
+    /// into a kernel either.
     pub whole_loops: bool,
     /// The arguments of the main function, in order.
     pub arguments: Vec<ArgumentSpec>,
-    /// The key paths of the results, in order; empty ones are left out of the text.
+    /// The key paths of the results, in order; empty paths are left out of the text.
     pub result_names: Vec<String>,
 }
 
@@ -108,13 +115,14 @@ impl ModuleSpec {
         self
     }
 
-    /// The spec for replicas that so many processes share.
+    /// The spec for replicas that `processes` share.
     pub fn processes(mut self, processes: Processes) -> Self {
         self.processes = processes;
         self
     }
 
-    /// The replicas that the module is written for: those of one process where values cross between processes in calls, and else all.
+    /// The number of replicas in the module: the replicas of one process if processes exchange
+    /// values by calls, otherwise every replica.
     #[must_use]
     pub fn module_replicas(&self) -> usize {
         self.replicas / self.processes.calling().max(1)

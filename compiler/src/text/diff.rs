@@ -6,9 +6,9 @@ use std::fmt::{self, Display};
 /// The first difference of two functions. Shown as `equation 3 (scan), body: the number of results: 2 against 1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The way into the functions, outermost first.
+    /// The path into the functions, outermost first.
     pub path: Vec<String>,
-    /// The part that differs there, such as `the number of results`.
+    /// The part that differs at the path, such as `the number of results`.
     pub what: String,
     /// The value of that part in the left function.
     pub left: String,
@@ -27,8 +27,8 @@ impl Display for Difference {
 
 type Result = std::result::Result<(), Difference>;
 
-/// The first difference of two functions, in the order of their texts; `None` if they are equal. Names, locations and the
-/// variables' indices make no difference.
+/// The first difference of two functions, in the order of their texts; `None` if they are equal.
+/// Names, locations and the variables' indices are ignored.
 pub fn diff(left: &Func, right: &Func) -> Option<Difference> {
     let found = funcs(left, right).err();
     debug_assert_eq!(found.is_none(), left == right);
@@ -67,7 +67,7 @@ fn mnemonic(eqn: &Eqn) -> &'static str {
     eqn.op.mnemonic()
 }
 
-/// The attributes of two ops of one name, those with bodies too.
+/// The attributes of two ops with the same name, including attributes with bodies.
 fn ops(left: &Eqn, right: &Eqn) -> Result {
     let (left, right) = (left.op.attributes(), right.op.attributes());
     for ((name, l), (_, r)) in left.0.iter().zip(&right.0) {

@@ -5,7 +5,7 @@ use crate::ops::TypeError;
 use crate::types::TensorType;
 use pest::error::{Error, ErrorVariant, InputLocation};
 
-/// The first mistake in a text that is no function, with its place.
+/// The first mistake in an invalid text, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {problem}")]
 pub struct ParseError {
@@ -20,85 +20,85 @@ pub struct ParseError {
 /// A mistake at one place of a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// Text that does not follow the grammar: something else must stand here.
+    /// Text that does not follow the grammar: something else is expected here.
     #[error("expected {expected}, got {got}")]
     Syntax {
-        /// The words or signs that may stand here.
+        /// The expected words or signs.
         expected: String,
-        /// The word or sign that stands here.
+        /// The actual word or sign.
         got: String,
     },
-    /// Functions in functions, deeper than the stack allows.
+    /// Nested functions, deeper than the stack allows.
     #[error("braces are nested more than {most} deep: give bodies fewer bodies of their own")]
     TooDeep {
-        /// The greatest depth that is allowed.
+        /// The greatest allowed depth.
         most: usize,
     },
-    /// A name that is no op's, or no element type's.
+    /// A name of no op, or of no element type.
     #[error("there is no {what} `{name}`{}", suggest(.nearest))]
     Unknown {
         /// `op` or `element type`.
         what: &'static str,
         /// The name in the text.
         name: String,
-        /// The name that looks most like it, if one does.
+        /// The most similar valid name, if one is similar.
         nearest: Option<&'static str>,
     },
-    /// The op has no attribute of this name, or has it already.
+    /// The op has no attribute with this name, or already has it.
     #[error("{op} has {} attribute `{name}`: it takes {known}", if *.repeated { "already been given the" } else { "no" })]
     Attribute {
         /// The mnemonic of the op.
         op: &'static str,
         /// The name in the text.
         name: String,
-        /// True if the attribute stands there for the second time.
+        /// True if the attribute is repeated.
         repeated: bool,
-        /// The attributes that there are.
+        /// The valid attributes.
         known: String,
     },
-    /// An attribute is missing, or its value is of another kind.
+    /// An attribute is missing, or its value has another kind.
     #[error("{op}: {message}")]
     Attributes {
         /// The mnemonic of the op.
         op: &'static str,
-        /// The attribute, and the kind of value that was expected.
+        /// The attribute, and the expected kind of value.
         message: String,
     },
-    /// A variable that no line above defines in this function.
+    /// A variable that is not defined above in this function.
     #[error("{0} is not defined above in this function")]
     Undefined(String),
-    /// A variable that a line above defines.
+    /// A variable that is already defined above.
     #[error("{0} is defined already")]
     Redefined(String),
-    /// The op does not take these operands.
+    /// The op rejects these operands.
     #[error("{op}: {error}")]
     Type {
         /// The mnemonic of the op.
         op: &'static str,
-        /// The operands that were expected and those that came.
+        /// The expected and the actual operands.
         error: TypeError,
     },
-    /// The text gives a value another type than it has.
+    /// The text gives a value a type that differs from the inferred type.
     #[error("the text says {written}, but {of} is {inferred}")]
     WrongType {
         /// The value, such as `result 1`.
         of: String,
         /// The type that the text gives.
         written: TensorType,
-        /// The type that it has.
+        /// The inferred type.
         inferred: TensorType,
     },
-    /// More or fewer names, types or elements than needed.
+    /// The number of names, types or elements is wrong.
     #[error("expected {expected} {what}, got {got}")]
     Count {
-        /// The kind of thing that is counted.
+        /// The kind of counted thing.
         what: String,
-        /// The number that there must be.
+        /// The expected number.
         expected: usize,
-        /// The number that there is.
+        /// The actual number.
         got: usize,
     },
-    /// A number that is not a value of its type.
+    /// A number that is no value of its type.
     #[error("`{literal}` is no {of}")]
     Literal {
         /// The number as written.
@@ -106,7 +106,7 @@ pub enum Problem {
         /// The type that it should have.
         of: String,
     },
-    /// A type or an array of one value that is too large.
+    /// A type, or an array with a single repeated value, that is too large.
     #[error("{ty} is too large: {limit}")]
     TooLarge {
         /// The type that is too large.
@@ -120,12 +120,12 @@ fn suggest(nearest: &Option<&str>) -> String {
     nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"))
 }
 
-/// The candidate that looks most like `name`, if one does.
+/// The candidate most similar to `name`, if one is similar.
 pub(super) fn nearest(
     name: &str,
     candidates: impl IntoIterator<Item = &'static str>,
 ) -> Option<&'static str> {
-    // The distance is quadratic in the length, and nothing that long is near an op.
+    // The distance is quadratic in the length, and no op has a name that long.
     if name.len() > 64 {
         return None;
     }
@@ -138,7 +138,7 @@ pub(super) fn nearest(
 }
 
 impl ParseError {
-    /// A problem at a byte of the text.
+    /// A problem at a byte position of the text.
     pub(super) fn at(text: &str, byte: usize, problem: Problem) -> ParseError {
         let before = &text[..byte];
         let line = before.rfind('\n').map_or(0, |end| end + 1);
@@ -149,7 +149,7 @@ impl ParseError {
         }
     }
 
-    /// A syntax error, from that of pest.
+    /// A syntax error, converted from pest's error.
     pub(super) fn of_syntax(text: &str, error: &Error<Rule>) -> ParseError {
         let (InputLocation::Pos(byte) | InputLocation::Span((byte, _))) = error.location;
         let mut expected: Vec<&str> = match &error.variant {
@@ -175,7 +175,7 @@ impl ParseError {
     }
 }
 
-/// The word, number or sign at the front of the text, for people to read.
+/// The word, number or sign at the front of the text, for messages.
 fn token(rest: &str) -> &str {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '%' | '-' | '.');
     match rest.find(|c| !word(c)).unwrap_or(rest.len()).min(32) {
@@ -185,7 +185,7 @@ fn token(rest: &str) -> &str {
     }
 }
 
-/// The name of a grammar rule, as the user reads it.
+/// The name of a grammar rule, as shown to the user.
 fn describe(rule: Rule) -> &'static str {
     match rule {
         Rule::function | Rule::func => "`func`",
@@ -214,7 +214,7 @@ fn describe(rule: Rule) -> &'static str {
         Rule::comma => "`,`",
         Rule::equals => "`=`",
         Rule::EOI => "the end of the text",
-        // These are silent, and in no error.
+        // These rules are silent, and occur in no error.
         Rule::program => "a function",
         Rule::value => "a value",
         Rule::letter => "a letter",

@@ -11,10 +11,12 @@
 //! # Invariants
 //! - `parse(print(f)) == f` for every well-formed function, and `print(parse(t)) == t` for every printed text.
 //! - The grammar names no op. Mnemonics, attributes and types come from the registry and from the ops' own `infer`.
-//! - Whatever the text, [`parse`] gives a function that the verifier accepts or an error with line and column. It does not
-//!   panic, and neither its stack nor its memory grows faster than the text, but for arrays of one value, which have a bound.
+//! - For any text, [`parse`] returns a function that the verifier accepts, or an error with line
+//!   and column. It does not panic. Neither its stack nor its memory grows faster than the text,
+//!   except for arrays with a repeated value, which have a bound.
 //!
-//! All NaNs are one value, `nan`: sign and payload are not kept, as [`Scalar`](crate::Scalar)'s equality has it.
+//! All NaNs are one value, `nan`: sign and payload are not kept, consistent with
+//! [`Scalar`](crate::Scalar)'s equality.
 
 mod diff;
 mod error;
@@ -31,14 +33,15 @@ pub use readable::Readable;
 #[cfg(test)]
 mod tests;
 
-/// The parser that pest makes of `grammar.pest`: a recognizer, and [`Rule`](grammar::Rule) for each of its rules.
+/// The parser that pest generates from `grammar.pest`: a recognizer, and [`Rule`](grammar::Rule)
+/// with a variant for each grammar rule.
 mod grammar {
     #[derive(pest_derive::Parser)]
     #[grammar = "text/grammar.pest"]
     pub struct Grammar;
 }
 
-/// True for the words with a meaning of their own in the text; as an attribute they are quoted.
+/// True for the words with a meaning in the text's grammar; as an attribute they are quoted.
 fn is_reserved(word: &str) -> bool {
     matches!(word, "true" | "false" | "func") || crate::DType::parse(word).is_some()
 }

@@ -1,5 +1,5 @@
-//! From text to functions. pest recognizes, the registry makes ops of mnemonics and attributes, and the builder infers
-//! the types, which must be those of the text.
+//! The parser from text to functions. pest recognizes, the registry makes ops from mnemonics and
+//! attributes, and the builder infers the types, which must match the types in the text.
 
 use super::error::{ParseError, Problem, nearest};
 use super::grammar::{Grammar, Rule};
@@ -13,10 +13,12 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The greatest depth of nested braces: recursion stays within a thread's two megabytes in debug builds, too.
+/// The greatest depth of nested braces: recursion stays within a thread's two megabytes, even in
+/// debug builds.
 const MOST_NESTED: usize = 64;
 
-/// The most elements that all arrays of one value have together, which the text's length does not bound.
+/// The most elements in total of the arrays with a repeated value, because the text's length does
+/// not bound them.
 const MOST_SPLATS: usize = 1 << 26;
 
 pub(super) type Result<T> = std::result::Result<T, ParseError>;
@@ -40,7 +42,8 @@ impl FromStr for Func {
     }
 }
 
-/// Refuses what would exhaust the stack, before anything recurses. Only functions nest, and they stand in braces.
+/// Rejects texts that would exhaust the stack, before any recursion. Only functions nest, and they
+/// are in braces.
 fn check_nesting(text: &str) -> Result<()> {
     let mut depth = 0;
     let mut bytes = text.bytes().enumerate().peekable();
@@ -70,7 +73,7 @@ fn check_nesting(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The parts of a pair that carry meaning: all but signs and keywords.
+/// The parts of a pair that carry meaning: everything except signs and keywords.
 pub(super) fn parts(pair: Pair<'_, Rule>) -> impl Iterator<Item = Pair<'_, Rule>> {
     pair.into_inner().filter(|pair| {
         !matches!(
@@ -96,11 +99,11 @@ pub(super) fn parts(pair: Pair<'_, Rule>) -> impl Iterator<Item = Pair<'_, Rule>
 /// The state of the parser.
 pub(super) struct Reader<'t> {
     text: &'t str,
-    /// The number of elements that arrays of one value may still have.
+    /// The number of elements that further arrays with a repeated value may have.
     pub(super) splats: usize,
 }
 
-/// The variables in sight: those of the function that is being read.
+/// The visible variables: the variables of the function that is being read.
 type Variables<'t> = BTreeMap<&'t str, Var>;
 
 impl<'t> Reader<'t> {
@@ -297,7 +300,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// A word, quoted or not.
+    /// A word, with or without quotes.
     fn word(&self, pair: &Pair<'t, Rule>) -> String {
         match pair.as_rule() {
             Rule::string => self.string(pair),

@@ -1,5 +1,5 @@
-//! The canonical text of the IR. Variables are numbered in order of definition, so that the text depends on nothing but
-//! the program.
+//! The canonical text of the IR. Variables are numbered in order of definition, so that the text
+//! depends only on the program.
 
 use super::is_reserved;
 use crate::array::Array;
@@ -9,7 +9,7 @@ use crate::scalar::Scalar;
 use crate::types::DType;
 use std::fmt::{self, Display, Formatter};
 
-/// The canonical text; `{:#}` adds to each equation its place in the user's source, where it is known.
+/// The canonical text; `{:#}` adds to each equation its place in the user's source, if it is known.
 impl Display for Func {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write_func(f, self, 0)
@@ -18,7 +18,7 @@ impl Display for Func {
 
 fn write_func(f: &mut Formatter<'_>, func: &Func, depth: usize) -> fmt::Result {
     let numbers = func.numbers();
-    // A malformed function must print too: the verifier shows it.
+    // A malformed function must be printable too: the verifier shows it.
     let show = |f: &mut Formatter<'_>, var: Var| match numbers.get(var.index()) {
         Some(Some(number)) => write!(f, "%{number}"),
         _ => write!(f, "%undefined{}", var.0),
@@ -125,7 +125,7 @@ fn is_identifier(word: &str) -> bool {
     word.chars().all(letter) && !word.starts_with(|c: char| c.is_ascii_digit()) && !word.is_empty()
 }
 
-/// A word as it is, or in quotes, where the backslash takes the meaning from quote and backslash.
+/// A word as it is, or in quotes, with backslashes before quotes and backslashes.
 fn write_word(f: &mut Formatter<'_>, word: &str, bare: bool) -> fmt::Result {
     if bare {
         return f.write_str(word);
@@ -133,7 +133,8 @@ fn write_word(f: &mut Formatter<'_>, word: &str, bare: bool) -> fmt::Result {
     write!(f, "\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// `f32[2](1.5, -0.0)`, or `f32[2](splat 1.0)`. Floats print shortest and read back exactly.
+/// `f32[2](1.5, -0.0)`, or `f32[2](splat 1.0)`. Floats print with the fewest digits and read back
+/// exactly.
 impl Display for Array {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.ty())?;
@@ -155,7 +156,7 @@ fn write_scalar(f: &mut Formatter<'_>, dtype: DType, value: Scalar) -> fmt::Resu
         Scalar::Bool(value) => write!(f, "{value}"),
         Scalar::Int(value) => write!(f, "{value}"),
         Scalar::Float(value) if value.is_nan() => f.write_str("nan"),
-        // Shortest digits that give the value back in its own type.
+        // The fewest digits that read back as the value in its own type.
         Scalar::Float(value) if dtype == DType::F64 => write!(f, "{value:?}"),
         Scalar::Float(value) => write!(f, "{:?}", value as f32),
     }

@@ -6,7 +6,7 @@ use crate::ops::TypeError;
 use crate::{Array, Builder, DType, Func, Scalar, TensorType};
 use proptest::prelude::*;
 
-/// Whitespace is free and variables have any names, but the text that is printed is canonical.
+/// Whitespace is free and variables have any names, but the printed text is canonical.
 #[track_caller]
 fn check(text: &str, canonical: &str) {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}"));
@@ -22,7 +22,7 @@ fn error(text: &str) -> ParseError {
     }
 }
 
-/// The error of an equation with the f32 scalar `%x` in sight, which stands at 2:1.
+/// The error of an equation with the f32 scalar `%x` in scope, at 2:1.
 #[track_caller]
 fn error_in(equation: &str) -> ParseError {
     error(&format!("func(%x: f32[]) -> (f32[]) {{\n{equation}\nreturn %x\n}}"))
@@ -172,7 +172,8 @@ fn the_sign_and_the_payload_of_a_nan_are_not_kept() {
     assert_eq!(read, Ok(f32::NAN.to_le_bytes().to_vec()));
 }
 
-/// 1 + 2^-24 + 2^-60 is above the middle of two f32; rounded to f64 first, it would be in the middle.
+/// 1 + 2^-24 + 2^-60 is above the middle of two f32 numbers; rounded to f64 first, it would be in
+/// the middle.
 #[test]
 fn decimals_round_once() {
     let literal = "1.000000059604644776257986737988403547205962240695953369140625";
@@ -276,7 +277,7 @@ fn a_variable_that_is_not_in_sight() {
         &error_in("%y: f32[] = negate %z"),
         "2:20: %z is not defined above in this function",
     );
-    // A body sees none of the variables around it.
+    // A body cannot see the variables around it.
     check_error(
         &error_in("%y: f32[] = call[body=func() -> (f32[]) { return %x }]"),
         "2:50: %x is not defined above in this function",
@@ -361,7 +362,7 @@ fn more_elements_than_memory_holds() {
         &error_in("%y: f32[1048577,1048576] = negate %x"),
         "2:5: f32[1048577,1048576] is too large: a tensor has at most 2^40 elements",
     );
-    // The two together are one too many.
+    // Together they have one element too many.
     check_error(
         &error_in(
             "%y: u8[3] = constant[value=u8[3](splat 1)]\n%z: u8[67108862] = constant[value=u8[67108862](splat 1)]",
@@ -386,7 +387,7 @@ fn bodies_in_bodies_have_an_end() {
     let found = error(&nested(65).to_string());
     assert_eq!(found.problem, Problem::TooDeep { most: 64 });
     assert_eq!((found.line, found.column), (65, 159));
-    // Braces in names and comments are no bodies.
+    // Braces in names and comments do not start bodies.
     let braces = "{".repeat(100);
     let text = format!("// {braces}\nfunc \"\\\"{braces}\"() -> () {{ return }}");
     assert!(parse(&text).is_ok());
@@ -394,7 +395,7 @@ fn bodies_in_bodies_have_an_end() {
     assert_eq!(found.problem, Problem::TooDeep { most: 64 });
 }
 
-/// Texts that a long run of the fuzzer kept: each reaches code that no text before it reached.
+/// Texts that a long run of the fuzzer kept: each text reaches code that no earlier text reached.
 #[test]
 fn whatever_is_there_is_read_or_an_error() {
     for text in [

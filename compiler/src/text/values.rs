@@ -9,8 +9,9 @@ use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 use pest::iterators::Pair;
 
-/// The most elements of a type, counting an axis without elements as one: sums and products of a few of them, and of their
-/// sizes in bytes, stay far from overflow, and no memory holds them.
+/// The most elements of a type, counting an empty axis as 1. Sums and products of a few such
+/// numbers, and of their sizes in bytes, stay far from overflow, and no memory holds that many
+/// elements.
 const MOST_ELEMENTS: usize = 1 << 40;
 
 impl Reader<'_> {
@@ -39,7 +40,7 @@ impl Reader<'_> {
         Ok(ty)
     }
 
-    /// An integer of some Rust type. `of` says what it should be.
+    /// An integer of some Rust type. `of` describes the expected value.
     pub(super) fn number<T: std::str::FromStr>(
         &self,
         pair: &Pair<'_, Rule>,
@@ -102,7 +103,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The string between quotes, where a backslash takes the next character as it is.
+    /// The string between quotes; a backslash takes the next character literally.
     pub(super) fn string(&self, pair: &Pair<'_, Rule>) -> String {
         let quoted = pair.as_str();
         let mut characters = quoted[1..quoted.len() - 1].chars();
@@ -126,18 +127,19 @@ impl Reader<'_> {
     }
 }
 
-/// The nearest value of a float type; `None` if that is infinite though the text is not, or if the text is no number.
+/// The nearest value of a float type. `None` if it is infinite although the text is not, or if the
+/// text is no number.
 fn float(text: &str, dtype: DType) -> Option<f64> {
     match text {
         "nan" => return Some(f64::NAN),
         "inf" => return Some(f64::INFINITY),
         "-inf" => return Some(f64::NEG_INFINITY),
-        // Rust reads more words, such as `infinity`.
+        // Rust accepts more words, such as `infinity`.
         _ if !text.contains(|c: char| c.is_ascii_digit()) => return None,
         _ => {}
     }
     let value = match dtype {
-        // By way of f64 it would be rounded twice.
+        // A conversion through f64 would round it twice.
         DType::F32 => f64::from(text.parse::<f32>().ok()?),
         _ => dtype.round(text.parse().ok()?),
     };

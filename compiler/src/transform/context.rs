@@ -1,27 +1,27 @@
-//! Arguments that transforms give to the rules of ops, and the error for a rule that is missing.
+//! Arguments that transforms pass to the rules of ops, and the error for a missing rule.
 
 use crate::ir::{Builder, Loc, Var};
 use std::cell::RefCell;
 use std::fmt;
 
-/// The form in which [`Op::differentiate`](crate::Op::differentiate) gives values and tangents.
+/// The form of the values and tangents that [`Op::differentiate`](crate::Op::differentiate) emits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Values and tangents side by side: a region op stays one op.
+    /// Values and tangents together: a region op stays one op.
     Forward,
-    /// Values and tangents apart: a region op becomes one op for the values, which also gives the residuals, and one
-    /// that is linear in the tangents.
+    /// Values and tangents apart: a region op becomes one op for the values, which also gives the
+    /// residuals, and a second op that is linear in the tangents.
     Linearize,
 }
 
-/// An op that has no rule for what was asked of it.
+/// An op without the requested rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransformError {
     /// The op's mnemonic.
     pub op: &'static str,
     /// The user's line.
     pub loc: Loc,
-    /// The reason that there is no rule, and what to use in its place.
+    /// The reason why there is no rule, and the alternative.
     pub reason: &'static str,
 }
 
@@ -33,14 +33,14 @@ impl fmt::Display for TransformError {
 
 impl std::error::Error for TransformError {}
 
-/// The batch of a vmap, as the rules of ops see it.
+/// The batch of a vmap, for the rules of ops.
 #[derive(Clone, Debug, Default)]
 pub struct VmapContext {
     /// The extent of the batch axis.
     pub size: usize,
-    /// The name by which collectives inside the function can mean this axis.
+    /// The name that collectives inside the function use for this axis.
     pub axis: Option<String>,
-    /// Warnings for the user, each with the line that it is about.
+    /// Warnings for the user, each with its line.
     pub warnings: RefCell<Vec<(Loc, &'static str)>>,
 }
 
@@ -58,7 +58,7 @@ impl VmapContext {
         }
     }
 
-    /// `var` with the batch as its leading axis: broadcast where it has none.
+    /// `var` with the batch as its leading axis: broadcast if it is not batched.
     pub fn batch(&self, b: &mut Builder, var: Var, batched: bool) -> Var {
         if batched { var } else { b.broadcast_leading(var, self.size) }
     }

@@ -3,8 +3,8 @@
 use crate::ir::{Eqn, Func};
 use crate::ops::Effect;
 
-/// The function without equations that no result needs. Parameters stay; region ops lose operands and results that
-/// nobody reads; collectives stay where they are.
+/// The function without equations that no result needs. Parameters stay; region ops lose operands
+/// and results that are never read; collectives stay in place.
 pub fn dce(func: &Func) -> Func {
     let mut used = vec![false; func.types.len()];
     func.results.iter().for_each(|var| used[var.index()] = true);
@@ -15,7 +15,7 @@ pub fn dce(func: &Func) -> Func {
             continue;
         }
         let mut eqn = eqn.clone();
-        // What is smaller inside may read fewer operands, until nothing changes.
+        // A smaller body may read fewer operands, so this repeats until nothing changes.
         while let Some(pruned) = eqn.op.prune(&wanted) {
             wanted = pruned.outputs.iter().map(|&i| wanted[i]).collect();
             eqn = Eqn {

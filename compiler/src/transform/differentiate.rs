@@ -1,8 +1,9 @@
 //! Forward-mode differentiation and linearization.
 //!
-//! Both walk the function once and let each op emit itself with its derivative. `jvp` leaves values and tangents in one
-//! function; `linearize` splits them into a function that computes the values with what the derivative needs of them
-//! (the residuals), and one that is linear in the tangents.
+//! Both walk the function once and let each op emit itself with its derivative. `jvp` leaves values
+//! and tangents in one function. `linearize` splits them into two functions. The first computes the
+//! values, and the intermediate values that the derivative needs (the residuals). The second is
+//! linear in the tangents.
 
 use super::context::{Mode, TransformError};
 use super::dce::dce;
@@ -37,7 +38,8 @@ pub struct Vjp {
     pub residuals: usize,
 }
 
-/// Emits `func` and its derivative. A tangent is `None` where it is zero; integers never have one.
+/// Emits `func` and its derivative. A tangent is `None` if it is zero; integers never have a
+/// tangent.
 pub(crate) fn differentiate(
     b: &mut Builder,
     func: &Func,
@@ -92,18 +94,18 @@ pub(crate) fn given(tangents: &[Slope]) -> Vec<bool> {
     tangents.iter().map(Option::is_some).collect()
 }
 
-/// `vars`, then the tangents or cotangents that are there.
+/// `vars`, then the tangents or cotangents that are present.
 pub(crate) fn with_given(vars: impl IntoIterator<Item = Var>, tangents: &[Slope]) -> Vec<Var> {
     vars.into_iter().chain(tangents.iter().flatten().copied()).collect()
 }
 
-/// Deals `vars` out to the positions marked.
+/// Deals `vars` out to the `marked` positions.
 pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Slopes {
     let mut vars = vars.into_iter();
     marked.iter().map(|&is| is.then(|| vars.next().expect("one variable per mark"))).collect()
 }
 
-/// Emits values and tangents into a fresh builder; gives what both functions below start from.
+/// Values and tangents in a fresh builder; the start of both functions below.
 struct Joint {
     func: Func,
     wrt: Vec<bool>,
@@ -139,8 +141,8 @@ fn joint(func: &Func, mode: Mode, wrt: &[bool], force: &[bool]) -> Result<Joint,
     Ok(Joint { func: b.finish(func.name.clone(), results), wrt, tangent_results })
 }
 
-/// The function from parameters ++ tangents of those in `wrt` to results ++ tangents of the float results that depend on
-/// them. Gives also which results have a tangent.
+/// The function from parameters ++ tangents of the parameters in `wrt` to results ++ tangents of
+/// the float results that depend on them. Also returns which results have a tangent.
 pub fn jvp(func: &Func, wrt: &[bool]) -> Result<(Func, Vec<bool>), TransformError> {
     jvp_with(func, wrt, &vec![false; func.results.len()])
 }
@@ -167,7 +169,7 @@ pub fn linearize_with(
     force: &[bool],
 ) -> Result<Linearized, TransformError> {
     let Joint { func: joint, wrt, tangent_results } = joint(func, Mode::Linearize, wrt, force)?;
-    // Without dead code there are no residuals that nothing reads.
+    // After dead code elimination, every residual is read.
     let joint = dce(&joint);
     let (params, tangent_params) = joint.params.split_at(func.params.len());
     let (results, tangents) = joint.results.split_at(func.results.len());
@@ -197,8 +199,8 @@ pub fn linearize_with(
     })
 }
 
-/// The linear equations so far, and before each what it reads of the values: computed again where that is as good as
-/// keeping it, a residual otherwise.
+/// The linear equations so far, preceded by the values that they read. A value is recomputed if
+/// that is as cheap as keeping it; otherwise it is a residual.
 struct Split<'a> {
     func: &'a Func,
     /// The equation that defines each variable.
@@ -223,7 +225,7 @@ impl<'a> Split<'a> {
             return;
         }
         match self.definition[var.index()] {
-            // Repeating a value is worth it only if what it is made of is no larger.
+            // Recomputing a value is worthwhile only if its operands are no larger.
             Some(eqn)
                 if eqn.op.recompute()
                     && eqn.inputs.iter().map(|&x| self.func.ty(x).bytes()).sum::<usize>()

@@ -7,12 +7,13 @@ use crate::ops::OpRef;
 use crate::types::TensorType;
 use std::borrow::Cow;
 
-/// The function with every call replaced by what is called, inside bodies too.
+/// The function with every call replaced by the called function, including calls in bodies.
 pub fn inline_calls(func: &Func) -> Func {
     inline(func, &|op, _| op.inline_body().map(|body| (*body).clone()))
 }
 
-/// The function without ops that only tell transforms something, such as a derivative of the user's: the last transform.
+/// The function without ops that only inform transforms, such as a user-defined derivative: the
+/// last transform.
 pub fn settle(func: &Func) -> Cow<'_, Func> {
     if unsettled(func) {
         Cow::Owned(inline(func, &|op, inputs| op.settled(inputs)))
@@ -21,7 +22,8 @@ pub fn settle(func: &Func) -> Cow<'_, Func> {
     }
 }
 
-/// Checks that the function can run: no op of it, in bodies too, is a linear function known by its transpose only.
+/// Checks that the function can run: none of its ops, including ops in bodies, is a linear function
+/// with only its transpose known.
 pub fn runs(func: &Func) -> Result<(), TransformError> {
     for eqn in &func.eqns {
         if let Some(reason) = eqn.op.transpose_only() {

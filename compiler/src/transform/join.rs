@@ -1,15 +1,17 @@
-//! Joining of ops that each wait: as many as do not need each other's results become one.
+//! Merging of ops that each wait: ops that are independent of each other become one.
 
 use super::cse::map_bodies;
 use crate::ir::{Eqn, Func};
 use crate::ops::OpRef;
 
-/// The function in which equal ops that can be one ([`Op::joins`](crate::Op::joins)) are one where none needs another's result, inside
-/// bodies too. An all-reduce costs about as much for many values as for one, for it waits for all replicas.
+/// The function with mergeable equal ops ([`Op::joins`](crate::Op::joins)) merged if neither needs
+/// the other's result, including ops in bodies. An all-reduce takes about as long for many values
+/// as for one, because it waits for all replicas.
 ///
-/// Every replica has the same program, so that collectives are in one order on all of them afterwards as well.
+/// Every replica has the same program, so afterwards collectives still have the same order on all
+/// replicas.
 pub fn join(func: &Func) -> Func {
-    // The number of ops to be joined that come before, one after another's result.
+    // The length of the longest chain of mergeable ops before each value.
     let mut depth = vec![0_usize; func.types.len()];
     let mut placed: Vec<(usize, bool, Eqn)> = Vec::with_capacity(func.eqns.len());
     for eqn in &func.eqns {
@@ -26,7 +28,8 @@ pub fn join(func: &Func) -> Func {
         let eqns: Vec<Eqn> = placed.into_iter().map(|(_, _, eqn)| eqn).collect();
         return func.subset(&func.params, &eqns, &func.results);
     }
-    // What is joined comes after all that any of them needs, and before all that needs any of them.
+    // A merged op comes after everything that any of its parts needs, and before everything that
+    // needs any of them.
     placed.sort_by_key(|(at, joins, _)| (*at, *joins));
     let mut joined: Vec<Eqn> = Vec::with_capacity(placed.len());
     let mut first: Vec<((usize, OpRef), usize)> = Vec::new();

@@ -7,8 +7,9 @@ use crate::ir::{Eqn, Func};
 use crate::scalar::Scalar;
 use std::borrow::Cow;
 
-/// The function in which ops with a way to fewer kernels ([`Op::launch_less`](crate::Op::launch_less)) take it, inside bodies too. Results are
-/// the same to the bit.
+/// The function with fewer kernels, from every op with such a form
+/// ([`Op::launch_less`](crate::Op::launch_less)), including ops in bodies. Results are
+/// bit-identical.
 ///
 /// It comes last: the loops are longer for other transforms.
 pub fn launch_less(func: &Func) -> Func {
@@ -18,8 +19,9 @@ pub fn launch_less(func: &Func) -> Func {
     }))
 }
 
-/// The function for a platform that launches each kernel, or for another: what is a matter of the platform ([`Op::of_platform`](crate::Op::of_platform))
-/// is a constant, and an op that chooses a body by it is that body, inside bodies too.
+/// The function for a platform that launches each kernel, or for a platform that does not. Values
+/// that depend on the platform ([`Op::of_platform`](crate::Op::of_platform)) become constants. An
+/// op that chooses a body by such a value becomes that body, including ops in bodies.
 pub fn settle_launched(func: &Func, launches: bool) -> Cow<'_, Func> {
     if !asks(func) {
         return Cow::Borrowed(func);
@@ -40,7 +42,7 @@ pub fn settle_launched(func: &Func, launches: bool) -> Cow<'_, Func> {
     }))
 }
 
-/// True if an op of the function, in bodies too, is a matter of the platform.
+/// True if an op of the function, including ops in bodies, depends on the platform.
 fn asks(func: &Func) -> bool {
     let is = |eqn: &Eqn| {
         eqn.op.of_platform(true).is_some() || eqn.op.funcs().iter().any(|body| asks(body))

@@ -15,9 +15,9 @@ use std::sync::Arc;
 /// A transform with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// The name by which [`run`] finds it.
+    /// The name for [`run`].
     pub name: &'static str,
-    /// A phrase that says what the pass does.
+    /// A phrase that describes the pass.
     pub help: &'static str,
     run: PassFn,
 }
@@ -25,9 +25,9 @@ pub struct Pass {
 #[derive(Clone, Copy, Debug)]
 enum PassFn {
     Plain(fn(&Func) -> Func),
-    /// A transform by the parameters marked.
+    /// A transform that takes the marked parameters.
     Marked(fn(&Func, &[bool]) -> Result<Func, PassError>),
-    /// A transform by a batch's size and the parameters marked.
+    /// A transform that takes a batch's size and the marked parameters.
     Batch(fn(&Func, usize, &[bool]) -> Func),
     /// Simplification by some groups of rules.
     Simplify,
@@ -82,36 +82,36 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// The reason that a pass does not run.
+/// The reason why a pass does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassError {
-    /// A name that is no pass's.
+    /// A name of no pass.
     #[error("there is no pass `{name}`: there are {known}")]
     Unknown {
-        /// The name by which [`run`] finds it.
+        /// The unknown name.
         name: String,
-        /// The passes that there are.
+        /// The valid names.
         known: String,
     },
-    /// The argument after the pass's name does not fit.
+    /// The argument after the pass's name is invalid.
     #[error("{pass}: expected {expected}, got `{got}`")]
     Argument {
-        /// The pass, in the form in which it is asked for.
+        /// The pass, in its argument form.
         pass: String,
-        /// The arguments that may stand there.
+        /// The valid arguments.
         expected: String,
-        /// The argument that stands there.
+        /// The actual argument.
         got: String,
     },
-    /// The function is not of the kind that the pass takes.
+    /// The function does not have the kind that the pass requires.
     #[error("{pass}: expected {expected}, got {got}")]
     Function {
         /// The name of the pass.
         pass: &'static str,
-        /// The kind of function that the pass takes.
+        /// The kind of function that the pass requires.
         expected: &'static str,
-        /// The kind of the function that was given.
+        /// The kind of the given function.
         got: String,
     },
     /// An op without the rule that the pass needs.
@@ -119,7 +119,7 @@ pub enum PassError {
     Transform(#[from] TransformError),
 }
 
-/// The form in which the pass is asked for.
+/// The form of the pass as an argument.
 impl fmt::Display for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
@@ -132,9 +132,10 @@ impl fmt::Display for Pass {
     }
 }
 
-/// Runs a pass, given as `dce`, `grad`, `grad=0,2`, `vmap=8`, `vmap=8:0,2` or `simplify=algebra,fold`: a name, a batch's size
-/// where it needs one, and the numbers of the parameters, or the groups of rules, that it is about. Without numbers it is about
-/// all parameters, or about all floats; without groups about all.
+/// Runs a pass, given as `dce`, `grad`, `grad=0,2`, `vmap=8`, `vmap=8:0,2` or
+/// `simplify=algebra,fold`. The form is a name, a batch's size if the pass needs one, and the
+/// numbers of the parameters or the groups of rules. Without numbers it applies to all parameters,
+/// or to all float parameters; without groups it applies all groups.
 pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
     let (name, argument) = match pass.split_once('=') {
         Some((name, argument)) => (name, Some(argument)),
@@ -170,7 +171,8 @@ pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
                 Some((size, list)) => (size, Some(list)),
                 None => (argument, None),
             };
-            // A batch multiplies every extent: what no memory holds must not overflow either.
+            // A batch multiplies every extent: a size that no memory holds must not overflow
+            // either.
             let fits = |size: &usize| (1..1 << 20).contains(size);
             let size = size.parse().ok().filter(fits);
             let size = size.ok_or_else(|| wrong("a size of at least 1".to_string(), argument))?;
@@ -180,7 +182,8 @@ pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
     }
 }
 
-/// Marks the parameters in a list such as `0,2`, or all that are eligible. The error is what was expected and what came.
+/// Marks the parameters in a list such as `0,2`, or all that are eligible. The error is the
+/// expected and the actual text.
 fn parameters(
     func: &Func,
     list: Option<&str>,
@@ -251,8 +254,8 @@ fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
     Ok(b.finish(func.name.clone(), results))
 }
 
-/// The other parameters ++ cotangents of the float results -> cotangents. A linear function is its own derivative, and one
-/// whose derivative needs to know where it is taken is not linear.
+/// The other parameters ++ cotangents of the float results -> cotangents. A linear function is its
+/// own derivative. If the derivative depends on the point, the function is not linear.
 fn transposed(func: &Func, linear: &[bool]) -> Result<Func, PassError> {
     let vjp = vjp(func, linear)?;
     let depends = vjp.primal.depends_on(linear);

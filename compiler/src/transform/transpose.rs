@@ -1,4 +1,5 @@
-//! Transposition: a function linear in some parameters becomes the function that carries cotangents back.
+//! Transposition: a function that is linear in some parameters becomes the function that carries
+//! cotangents back.
 
 use super::context::TransformError;
 use crate::ir::{Builder, Func, Var};
@@ -6,9 +7,10 @@ use crate::ops::Operand;
 
 /// Transposes `func`, which is linear in the parameters marked `linear`.
 ///
-/// The result takes the other parameters, then a cotangent for each result marked `given` (the rest are zero), and gives
-/// the cotangent of each linear parameter. Gives also which of these there are: a zero is left out unless `force`, which
-/// has one entry per linear parameter, asks for it.
+/// The result takes the other parameters, then a cotangent for each result marked `given` (the rest
+/// are zero), and gives the cotangent of each linear parameter. Also returns which of these
+/// cotangents are present. A zero is left out unless `force`, which has one entry per linear
+/// parameter, requests it.
 pub fn transpose(
     func: &Func,
     linear: &[bool],
@@ -33,7 +35,7 @@ pub fn transpose(
         .map(|(&var, &given)| given.then(|| b.param(func.ty(var).clone())))
         .collect();
 
-    // Forward: what the linear equations read.
+    // Forward: the values that the linear equations read.
     for eqn in &func.eqns {
         if !eqn.inputs.iter().any(|var| is_linear[var.index()]) {
             let inputs: Vec<Var> = eqn
@@ -48,7 +50,7 @@ pub fn transpose(
         }
     }
 
-    // Backward: a variable's cotangent is the sum of what its uses send back.
+    // Backward: a variable's cotangent is the sum of the cotangents from its uses.
     for (&var, cotangent) in func.results.iter().zip(incoming) {
         accumulate(&mut b, &is_linear, &mut cotangents, var, cotangent);
     }

@@ -3,9 +3,9 @@
 use super::context::VmapContext;
 use crate::ir::{Builder, Func, Var};
 
-/// The function over a batch. Parameter `i` gets a leading axis of extent `cx.size` if `batched[i]`. Gives the function
-/// and, for each result, whether it has the axis: a result that depends on no batched parameter does not, unless
-/// `force[i]` asks for it.
+/// The function over a batch. Parameter `i` gets a leading axis of extent `cx.size` if
+/// `batched[i]`. Also returns for each result whether it has the axis: a result that depends on no
+/// batched parameter does not, unless `force[i]` requests it.
 pub fn vmap(func: &Func, cx: &VmapContext, batched: &[bool], force: &[bool]) -> (Func, Vec<bool>) {
     assert_eq!(func.params.len(), batched.len(), "vmap: one flag per parameter");
     assert_eq!(func.results.len(), force.len(), "vmap: one flag per result");

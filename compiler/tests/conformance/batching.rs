@@ -4,7 +4,8 @@ use super::{Case, cases, check_all, close, func_of, rounding, types_of};
 use podracer_compiler::transform::{VmapContext, vmap};
 use podracer_compiler::{Array, Func, Scalar, ir};
 
-/// Another operand like this one: its elements rolled, floats drawn towards zero, lone integers counted on.
+/// Another operand of the same type: its elements rolled, floats drawn towards zero, lone integers
+/// incremented.
 fn variant(array: &Array, number: usize) -> Array {
     let mut data: Vec<Scalar> = array.scalars().collect();
     if data.is_empty() {
@@ -112,7 +113,8 @@ fn vmap_of_an_empty_batch_has_its_type() {
 fn vmap_of_vmap_is_the_op_on_each_example() {
     check_all(cases(), |case| {
         let func = func_of(&case.sample.op, &types_of(&case.sample.inputs))?;
-        // The inner batch is in every second operand, so that the outer one meets batched and unbatched ones.
+        // The inner batch is in every second operand, so that the outer batch meets batched and
+        // unbatched operands.
         for odd in [0, 1] {
             let inner: Vec<bool> = (0..case.sample.inputs.len()).map(|i| i % 2 == odd).collect();
             if !inner.contains(&true) {

@@ -8,7 +8,7 @@ use podracer_compiler::{Array, DType, Func, Scalar};
 /// Ops that have no reverse rule, and rightly so: their reason reaches the user.
 pub const NO_REVERSE: &[&str] = &["while"];
 
-/// Samples whose derivatives are checked, as functions of f64.
+/// Samples with derivatives to check, as functions of f64.
 pub fn differentiable(case: &Case) -> Result<Option<(Func, Vec<Array>)>, String> {
     if !case.sample.differentiable {
         return Ok(None);
@@ -210,7 +210,8 @@ fn transpose_is_the_adjoint_of_linearize() {
     });
 }
 
-/// Rules emit ops whose dtypes depend on their operands': the derivative must be well-typed in the sample's own dtype too.
+/// Rules emit ops with dtypes that depend on their operands': the derivative must be well-typed in
+/// the sample's own dtype too.
 #[test]
 fn derivatives_have_the_dtype_of_their_values() {
     check_all(cases(), |case| {

@@ -1,4 +1,4 @@
-//! Whatever attributes a text gives and whatever operands they stand beside: an op is refused or typed, without a panic.
+//! For any attributes and any operands in a text, an op is rejected or typed, without a panic.
 
 use super::{cases, check_all, types_of};
 use podracer_compiler::ops::registry;

@@ -1,5 +1,5 @@
-//! Passes leave what a function computes as it is. The functions are the gradients of the samples, which have dead code,
-//! repeated code and the residuals of region ops.
+//! Passes preserve the results of a function. The functions are the gradients of the samples, which
+//! have dead code, repeated code and the residuals of region ops.
 
 use super::first_order::{NO_REVERSE, choices, differentiable};
 use super::second_order::gradient;

@@ -1,4 +1,4 @@
-//! The text of every op reads back, alone and in what the transforms make of it.
+//! The text of every op reads back, alone and in transformed functions.
 
 use super::first_order::choices;
 use super::{cases, check_all, func_of, types_of};

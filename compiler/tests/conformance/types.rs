@@ -46,7 +46,7 @@ fn eval_gives_what_infer_says() {
 #[test]
 fn infer_rejects_one_operand_too_many() {
     check_all(cases(), |case| {
-        // Of a type that no n-ary op takes beside the sample's operands.
+        // An additional operand, of a type that no n-ary op accepts next to the sample's operands.
         let mut types = types_of(&case.sample.inputs);
         types.push(podracer_compiler::TensorType::new(
             podracer_compiler::DType::Bool,

@@ -34,7 +34,7 @@ pub struct Value {
     pub bound: f64,
 }
 
-/// Bounds beyond this one are brought down to 1.
+/// Bounds above this limit are reduced to 1.
 const MOST: f64 = 50.0;
 
 /// The most elements of what steps make.
@@ -49,7 +49,7 @@ pub struct Frame<'a, 'c> {
     pub depth: usize,
 }
 
-/// A program of at least so many steps, and arguments for it.
+/// A program of at least `least_steps` steps, and arguments for it.
 pub fn program(numbers: &[u32], least_steps: usize) -> (Func, Vec<Array>) {
     let mut choices = Choices { numbers: numbers.iter() };
     let mut types = vec![TensorType::scalar(DType::F64), TensorType::scalar(DType::I32)];

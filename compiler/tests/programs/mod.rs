@@ -22,7 +22,8 @@ fn number(variable: &str, default: u32) -> u32 {
     value.map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// A derivative is wrong if differences of no step agree with it: long steps curve, short ones round.
+/// A derivative is wrong if differences agree with it at no step size: long steps curve, short
+/// steps round.
 fn check_slope(func: &Func, inputs: &[Array], wrt: &[bool], tolerance: f64) -> Result<(), String> {
     let mut results =
         [1e-5, 1e-6, 1e-4, 1e-7].map(|step| check_jvp(func, inputs, wrt, step, tolerance));

@@ -1,4 +1,5 @@
-//! The programs in `tests/fixtures`: canonical text that reads, verifies, prints as it is and computes what its head says.
+//! The programs in `tests/fixtures`: canonical text that reads, verifies, prints unchanged and
+//! computes the results in its header.
 //!
 //! A line `// run: a, b -> c` gives arguments and results. `PODRACER_BLESS=1` rewrites the programs below the comments.
 

@@ -1,4 +1,4 @@
-//! The text of whole programs: fixtures, and what is left of them when they are changed.
+//! The text of whole programs: fixtures, and mutations of them.
 
 mod fixtures;
 mod mutations;

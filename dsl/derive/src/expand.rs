@@ -184,7 +184,8 @@ impl<'a> Derive<'a> {
         }
     }
 
-    /// An arm for each variant: of the type `from` goes in, and what `body` says comes out.
+    /// Makes one `match` arm for each variant. The arm takes a value of the type `from` apart, and
+    /// evaluates `body`.
     fn arms(&self, from: &Ident, body: impl Fn(&Variant) -> TokenStream) -> TokenStream {
         let arms = self.variants.iter().map(|variant| {
             let (path, body) = (variant.path(from), body(variant));
@@ -233,7 +234,8 @@ impl<'a> Derive<'a> {
         let name = &self.input.ident;
         let (impl_generics, type_generics, _) = self.input.generics.split_for_impl();
         let mut predicates = self.bounds.clone();
-        // `Tree` asks for `Clone + Send + Sync + 'static`, which for a generic type hangs on its parameters.
+        // `Tree` requires `Clone + Send + Sync + 'static`. A generic type has these only if its
+        // parameters do.
         if !self.input.generics.params.is_empty() {
             predicates.push(parse_quote!(Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static));
         }

@@ -1,5 +1,5 @@
-//! Reading the struct or enum: its fields, which of them are fixed, and mistakes that are better told here than by
-//! rustc.
+//! Reads the struct or enum: its fields, which of them are fixed, and mistakes that the derive
+//! explains better than rustc does.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

@@ -1,4 +1,5 @@
-//! `associative_scan`: all prefixes of an associative operation, in a number of steps that grows with the logarithm.
+//! `associative_scan`: all prefixes of an associative operation, in a number of steps that is
+//! logarithmic in the length.
 
 use super::body::{Param, chain, inline_at, known_length, trace_body};
 use super::vectorize::vmap_func;
@@ -9,12 +10,13 @@ use crate::tree::{IntoTree, Path, Sources, Tree, changed_choice, difference};
 use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{Func, Loc, TensorType};
 
-/// Combines each element with all elements before it: `x0, f(x0, x1), f(f(x0, x1), x2), ..`. `f` combines two elements
-/// and must be associative; it need not be commutative. The elements lie along the leading axis of the leaves.
-/// `jax.lax.associative_scan`, whose function takes many elements at once; here, as in `vmap`, it takes one.
+/// Combines each element with all elements before it: `x0, f(x0, x1), f(f(x0, x1), x2), ..`. `f`
+/// combines two elements and must be associative; it need not be commutative. The elements lie
+/// along the leading axis of the leaves. `jax.lax.associative_scan`, except that its function takes
+/// many elements at once; here, as in `vmap`, `f` takes single elements.
 ///
-/// `f` runs about `2 n` times, in `2 log2(n)` steps that each do many at once, where [`scan`](crate::scan) takes `n`
-/// steps.
+/// `f` runs about `2 n` times, in `2 log2(n)` steps. Each step runs many combinations at once.
+/// [`scan`](crate::scan) takes `n` steps.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -25,7 +27,8 @@ use podracer_compiler::{Func, Loc, TensorType};
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
-/// Errors: a combination that is not like an element; leaves of different extents, or without an axis.
+/// Errors: a combination with another structure or type than an element; leaves of different
+/// extents, or without an axis.
 #[track_caller]
 pub fn associative_scan<X: Tree, Y: IntoTree<Tree = X>>(
     elements: X,
@@ -34,8 +37,9 @@ pub fn associative_scan<X: Tree, Y: IntoTree<Tree = X>>(
     prefixes("associative_scan", elements, false, f)
 }
 
-/// [`associative_scan`] from the last element: for each element, the combination `f(f(x[n - 1], ..), x[i])` of all
-/// elements from it on. `jax.lax.associative_scan(.., reverse=True)`.
+/// [`associative_scan`] from the last element: for each `i`, the combination
+/// `f(f(x[n - 1], ..), x[i])` of the elements from the last to `i`.
+/// `jax.lax.associative_scan(.., reverse=True)`.
 #[track_caller]
 pub fn associative_scan_reverse<X: Tree, Y: IntoTree<Tree = X>>(
     elements: X,
@@ -105,7 +109,8 @@ impl Combine {
         inline_at(self.loc, &func, &chain(&elements, &self.captures))
     }
 
-    /// All prefixes (Blelloch 1990): those of the pairs are every second one; one more combination gives those between.
+    /// All prefixes (Blelloch 1990): the prefixes of the pairs are every second result, and one
+    /// more combination gives the results between them.
     #[track_caller]
     fn prefixes(&self, leaves: &[Tensor], length: usize) -> Vec<Tensor> {
         if length < 2 {

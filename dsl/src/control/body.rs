@@ -1,4 +1,4 @@
-//! Closures become functions here: one frame for each, closed with what it captured.
+//! Turns closures into functions: one frame for each closure, closed together with its captures.
 
 use crate::tensor::{Tensor, report};
 use crate::trace::entry::Entry;
@@ -20,7 +20,7 @@ pub(crate) struct Body<Y> {
     pub results: Vec<Leaf>,
     /// The log of the closure: handles of the closed frame. Its leaves are further results of the function.
     pub log: Vec<Entry>,
-    /// The function is not what the user meant: there was an error inside, or an operand is poisoned.
+    /// True if the function is invalid: there was an error inside, or an operand is poisoned.
     pub broken: bool,
 }
 
@@ -55,8 +55,9 @@ impl<Y: Tree> Body<Y> {
         types[self.results.len().min(types.len())..].to_vec()
     }
 
-    /// Runs `primal`, a function of a derivative whose results are the closure's, its log's and further ones, on
-    /// `arguments`. Gives the closure's results and the further ones; the log goes to the current frame.
+    /// Runs `primal` on `arguments`. `primal` is a function of a derivative: its results are the
+    /// closure's results, the leaves of the closure's log, and further results. Returns the
+    /// closure's results and the further results; the log goes to the current frame.
     pub fn run_primal(
         &self,
         loc: Loc,
@@ -77,12 +78,13 @@ impl<Y: Tree> Body<Y> {
         self
     }
 
-    /// Adds the closure's log to that of the current frame; `leaves` are its leaves there.
+    /// Adds the closure's log to the log of the current frame; `leaves` are the log's leaves in
+    /// that frame.
     pub fn relog(&self, leaves: &[Tensor]) {
         relog(self.log.with_leaves(leaves));
     }
 
-    /// [`Body::relog`] of leaves that are stacked over many rounds.
+    /// [`Body::relog`] for leaves that are stacked over the rounds of a loop.
     #[track_caller]
     pub fn relog_rounds(&self, leaves: &[Tensor]) {
         let mut entries = Vec::new();
@@ -256,8 +258,8 @@ pub(crate) fn captures_first(mut func: Func, captures: usize) -> Func {
     func
 }
 
-/// Gives all functions the same captures: each function's last parameters are its own captures; they are replaced by
-/// the captures of all functions, which are returned too.
+/// Gives the functions the same captures. Each function's last parameters are its own captures;
+/// they are replaced by the captures of every function, which are returned too.
 pub(crate) fn share_captures(functions: &[(&Func, &[Tensor])]) -> (Vec<Arc<Func>>, Vec<Tensor>) {
     let mut captures: Vec<Tensor> = Vec::new();
     let mut positions: BTreeMap<u32, usize> = BTreeMap::new();

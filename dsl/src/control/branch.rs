@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
     label = "expected a bool `Tensor`"
 )]
 pub trait Predicate {
-    /// The bool scalar, and what a vmap does that batches it.
+    /// The bool scalar, and the behaviour of a vmap that batches it.
     fn predicate(self) -> (Tensor, UnderVmap);
 }
 
@@ -27,11 +27,12 @@ pub enum UnderVmap {
     Warn,
     /// Both branches run.
     Both,
-    /// The first branch runs for those examples alone that take it, where that pays.
+    /// The first branch runs only for the examples that take it, if that is faster.
     Rarely,
 }
 
-/// A predicate of [`cond`] that says what a vmap does, as [`Tensor::both`] and [`Tensor::rarely`] make it.
+/// A predicate of [`cond`] with the behaviour of a vmap, made by [`Tensor::both`] and
+/// [`Tensor::rarely`].
 #[derive(Clone, Copy, Debug)]
 pub struct Batching(Tensor, UnderVmap);
 
@@ -48,26 +49,27 @@ impl Predicate for Batching {
 }
 
 impl Tensor {
-    /// Makes a predicate of [`cond`] that silences its warning: under vmap both branches run and the results are
-    /// selected, and that is meant.
+    /// Makes a predicate of [`cond`] that silences its warning: under vmap both branches run and
+    /// the results are selected, on purpose.
     pub fn both(self) -> Batching {
         Batching(self, UnderVmap::Both)
     }
 
-    /// Makes a predicate of [`cond`] that is true for few examples of a batch, such as for those whose episode has just ended. Where the
-    /// branch `yes` is much work, it runs under vmap for those examples alone for which the predicate is true: they are gathered in blocks, and
-    /// the blocks run one after the other. The results are the same; a predicate that is mostly true makes it slower. Branches of little work run for
-    /// all examples, as with [`both`](Self::both).
+    /// Makes a predicate of [`cond`] that is true for few examples of a batch, such as the examples
+    /// with an episode that has just ended. If the branch `yes` is expensive, vmap runs it only for
+    /// the examples with a true predicate: they are gathered in blocks, and the blocks run one
+    /// after the other. The results are the same; a predicate that is mostly true makes it slower.
+    /// Cheap branches run for all examples, as with [`both`](Self::both).
     pub fn rarely(self) -> Batching {
         Batching(self, UnderVmap::Rarely)
     }
 }
 
-/// Runs `yes` where `p`, a bool scalar, is true, else `no`. Both return the same types.
+/// Runs `yes` where `p`, a bool scalar, is true, otherwise `no`. Both return the same types.
 ///
-/// Under a vmap that batches `p` both run and the results are selected; that is a warning unless `p.both()` says it is
-/// meant. With [`p.rarely()`](Tensor::rarely) the branch `yes` runs for few examples.
-/// `jax.lax.cond`.
+/// Under a vmap that batches `p`, both branches run and the results are selected. This records a
+/// warning, unless [`p.both()`](Tensor::both) declares that it is intended. With
+/// [`p.rarely()`](Tensor::rarely) the branch `yes` runs for few examples. `jax.lax.cond`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -107,11 +109,12 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
     finish("cond", p, vec![("false", no), ("true", yes)], rarely, loc)
 }
 
-/// The results of `launched` in a program for a platform where each kernel is launched and that takes longer than its work does, as on a GPU,
-/// else those of `otherwise`: two ways to the same results, of few large ops and of many small ones. Only the one that is taken is in the
-/// compiled program. `jax.lax.platform_dependent`.
+/// Chooses between two ways to the same results: `launched`, with few large ops, and `otherwise`,
+/// with many small ops. `launched` is for platforms that launch each kernel, if a launch takes
+/// longer than the kernel's work, as on a GPU. The compiled program contains only the chosen way.
+/// `jax.lax.platform_dependent`.
 ///
-/// Which it is says `program.launches`. The reference semantics take `otherwise`.
+/// The setting `program.launches` chooses. The reference semantics take `otherwise`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -131,8 +134,8 @@ pub fn if_launched<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
     cond(emit1(Launched {}, &[], TensorType::scalar(DType::Bool)), launched, otherwise)
 }
 
-/// Runs the branch with the number `index`, an i32 scalar, which is brought into `0..branches` first. `f(i)` is called
-/// once for each branch while tracing; all branches return the same types:
+/// Runs the branch with the number `index`, an i32 scalar, which is clamped to `0..branches`.
+/// `f(i)` is called once for each branch while tracing; all branches return the same types:
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -244,8 +247,8 @@ fn finish<Y: Tree>(
     bodies.swap_remove(0).1.tree.with_leaves(results)
 }
 
-/// A branch with the logs of all branches among its results: its own at `at`, and zeros for the others, in which
-/// nothing happened.
+/// Returns a branch with the log of every branch among its results: its own log at `at`, and zeros
+/// for the logs of the branches that did not run.
 fn with_log_of_all(func: &Func, count: usize, types: &[TensorType], at: usize) -> Func {
     if types.is_empty() {
         return func.clone();

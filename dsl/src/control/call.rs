@@ -5,9 +5,9 @@ use crate::tree::IntoTree;
 use podracer_compiler::OpRef;
 use podracer_compiler::ops::Call;
 
-/// Runs `f` on `arguments` as a function of its own: calls of the same code with the same types are emitted once, which
-/// keeps large programs small and quick to compile. The result is the same as that of `f(arguments)`.
-/// An inner `jax.jit`.
+/// Runs `f` on `arguments` as a separate function. Calls of the same code with the same types are
+/// emitted once, which keeps large programs small and quick to compile. The result equals
+/// `f(arguments)`. An inner `jax.jit`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;

@@ -32,9 +32,10 @@ pub fn fori_loop<R: Over<Item = Tensor>, C: IntoTree>(
     run("fori_loop", carry.into_tree(), range, false, |carry, i| (f(i, carry), ())).0
 }
 
-/// Runs `f(carry) -> carry` as long as `condition(carry)`, a bool scalar, holds. The number of rounds is known only
-/// when the program runs: so there is a forward derivative ([`jvp`](crate::jvp)) and no reverse one.
-/// `jax.lax.while_loop`. Under `vmap` each example ends when its own condition does.
+/// Runs `f(carry) -> carry` as long as `condition(carry)`, a bool scalar, holds. The number of
+/// rounds is known only when the program runs, so the loop has a forward derivative
+/// ([`jvp`](crate::jvp)) and no reverse derivative. `jax.lax.while_loop`. Under `vmap` each example
+/// ends when its own condition is false.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -94,8 +95,8 @@ pub fn while_loop<C: IntoTree>(
     carry.with_leaves(results)
 }
 
-/// The condition and the body with the body's log in the carry, and the values that this log begins with. A loop of
-/// unknown length cannot stack what it logs: the first failure is kept, and the last print.
+/// The condition and the body with the body's log in the carry, and the initial values of this log.
+/// A loop of unknown length cannot stack its log: it keeps the first failure and the last print.
 #[track_caller]
 fn carry_log<C: Tree>(condition: Func, step: &Body<C>) -> (Func, Func, Vec<Tensor>) {
     let count = step.results.len();
@@ -107,7 +108,7 @@ fn carry_log<C: Tree>(condition: Func, step: &Body<C>) -> (Func, Func, Vec<Tenso
     if types.is_empty() {
         return (condition, step.func.clone(), begin);
     }
-    // carry ++ log ++ captures -> the same with what was logged.
+    // carry ++ log ++ captures -> the same, with the log updated.
     let inlined = |func: &Func, arguments: &[Tensor], captures: usize| {
         let carried = &arguments[..count];
         let captured = &arguments[arguments.len() - captures..];

@@ -15,14 +15,13 @@ use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{Loc, OpRef, TensorType};
 use std::sync::Arc;
 
-/// Runs `f` for each item of `xs` in turn: `(carry, x) -> (carry, y)`. Gives the last carry, and all `y` stacked along
-/// a new leading axis.
+/// Runs `f` for each item of `xs` in turn: `(carry, x) -> (carry, y)`. Returns the last carry, and
+/// all `y` stacked along a new leading axis.
 ///
 /// `xs` is a tree (its leaves' leading axes run together), a range `0..n`, [`Keys`](crate::Keys), `axis(tree, 1)`, or a
 /// tuple of these; `rev(xs)` begins with the last. Numbers in the carry are f32, i32 or bool tensors.
 ///
-/// Errors: a carry that comes out with another type than it went in, items of different counts.
-/// `jax.lax.scan`.
+/// Errors: a carry that changes its type in a round, items of different counts. `jax.lax.scan`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -77,8 +76,8 @@ pub fn map<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree
     run("map", (), xs, false, |(), x| ((), f(x))).1
 }
 
-/// [`map`] in batches: runs `batch` items at once and the remaining ones after that. Between `map` and `vmap` in memory
-/// and in time. `jax.lax.map(f, xs, batch_size=batch)`.
+/// [`map`] in batches: runs `batch` items at once, and the remaining items after the last full
+/// batch. Its memory and time lie between `map` and `vmap`. `jax.lax.map(f, xs, batch_size=batch)`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -202,8 +201,8 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
     (carry.with_leaves(carry_results), body.tree.1.with_leaves(y_results))
 }
 
-/// True if a loop's carry has the same structure and types after a round. If not, an error is recorded at the place
-/// that made it differ. The carry's leaves are the first of the body's results.
+/// True if a loop's carry has the same structure and types after a round. If not, an error is
+/// recorded at the line that changed it. The carry's leaves are the first of the body's results.
 pub(super) fn check_carry<C: Tree, Y: Tree>(
     op: &str,
     (carry, before): (&C, &[(Path, TensorType)]),

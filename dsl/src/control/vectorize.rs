@@ -10,8 +10,9 @@ use podracer_compiler::{DType, Func, Loc, TensorType};
 
 /// Runs `f` for every item of `xs` at once; every leaf of the result gets a new leading axis.
 ///
-/// `xs` is a tree (its leaves' leading axes run together), `axis(tree, 1)` for another axis, `whole(tree)` for what is
-/// the same in every example (capturing does the same), a range, [`Keys`](crate::Keys), or a tuple of these.
+/// `xs` is a tree (its leaves' leading axes run together), a range, [`Keys`](crate::Keys), or a
+/// tuple of these. `axis(tree, 1)` chooses another axis. `whole(tree)` passes the same value to
+/// every example, as capturing does.
 ///
 /// Errors: axes of different extent, leaves without an axis, nothing to go over.
 /// `jax.vmap`; [`out_axis`](crate::tree::out_axis) is its `out_axes`.
@@ -32,7 +33,7 @@ pub fn vmap<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tre
 /// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`. It hides an outer axis of the
 /// same name. `jax.vmap(.., axis_name=name)`.
 ///
-/// Errors: those of [`vmap`]; the name of the replicas' axis.
+/// Errors: all errors of [`vmap`]; the name of the replicas' axis.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -55,12 +56,13 @@ pub fn vmap_named<X: Over, Y: IntoTree>(
     vectorize(Some(name), xs, f)
 }
 
-/// True if `holds`, bool `[]`, is true in any example of all the batches around, one value for all of them; without a
-/// [`vmap`] around, `holds` itself.
+/// True if `holds`, bool `[]`, is true in any example of any enclosing batch: one value for all
+/// examples. Without an enclosing [`vmap`] it is `holds` itself.
 ///
-/// It is for the condition of a [`while_loop`](crate::while_loop) with a large carry, which under `vmap` would be selected
-/// whole in each round: with `any_example(going)` the loop goes on until the last example has ended, and selects nothing. The
-/// body must then leave an example alone that has ended; otherwise results depend on which examples share a batch.
+/// Use it for the condition of a [`while_loop`](crate::while_loop) with a large carry. Under `vmap`
+/// such a loop selects the whole carry in each round. With `any_example(going)` the loop runs until
+/// the last example has ended, and selects nothing. The body must then leave ended examples
+/// unchanged; otherwise results depend on which examples share a batch.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -108,8 +110,8 @@ fn vectorize<X: Over, Y: IntoTree>(
     body.tree.with_leaves(results)
 }
 
-/// The compiler's vmap over the first `explicit` parameters, with all results batched; its warnings go to the trace, unless
-/// [`Tensor::both`](crate::Tensor::both) was said at their line.
+/// The compiler's vmap over the first `explicit` parameters, with all results batched. Its warnings
+/// go to the trace, unless [`Tensor::both`](crate::Tensor::both) was called at their line.
 pub(crate) fn vmap_func(func: &Func, cx: &VmapContext, explicit: usize) -> Func {
     let batched: Vec<bool> = (0..func.params.len()).map(|i| i < explicit).collect();
     let (mapped, _) = transform::vmap(func, cx, &batched, &vec![true; func.results.len()]);

@@ -1,4 +1,4 @@
-//! Rematerialization: values that the pass back computes again rather than keeps.
+//! Rematerialization: the backward pass computes values again instead of keeping them.
 
 use crate::control::body::run_once;
 use crate::tensor::emit_as;
@@ -6,11 +6,12 @@ use crate::tree::{IntoTree, Tree};
 use podracer_compiler::OpRef;
 use podracer_compiler::ops::{Checkpoint, Named, Save};
 
-/// Runs `f` on `arguments`; its pass back keeps only what `save` says and computes the rest of what it needs again,
-/// from the arguments and what `f` captures. The values and gradients are those of `f(arguments)`. `jax.checkpoint`,
-/// also called `jax.remat`.
+/// Runs `f` on `arguments`. Its backward pass keeps only the values that `save` selects, and
+/// computes the other values it needs again, from the arguments and the captures of `f`. Values and
+/// gradients equal those without the checkpoint. `jax.checkpoint`, also called `jax.remat`.
 ///
-/// It pays in the body of a `scan`, whose every step would otherwise keep all it computed: memory for time.
+/// It is useful in the body of a `scan`, which would otherwise keep the intermediate values of
+/// every step: memory for time.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -23,7 +24,7 @@ use podracer_compiler::ops::{Checkpoint, Named, Save};
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
-/// A loop in `f` is kept or done again as a whole: to keep something of each of its steps, checkpoint the step.
+/// A loop in `f` is kept or repeated as a whole: to keep a part of each step, checkpoint the step.
 #[doc(alias = "remat")]
 #[track_caller]
 pub fn checkpoint<A: IntoTree, Y: IntoTree>(

@@ -1,4 +1,4 @@
-//! Functions whose derivative is the user's.
+//! Functions with a user-defined derivative.
 
 use super::zeros_of;
 use crate::control::body::{Leaf, Param, emit_at, share_captures, trace_body, trace_once};
@@ -9,8 +9,8 @@ use crate::tree::{IntoTree, Path, Tree, typed_paths};
 use podracer_compiler::ops::{CustomJvp, CustomVjp};
 use podracer_compiler::{Loc, OpRef, TensorType, Var};
 
-/// Runs `f` on `arguments` and says what its derivative is: `rule(arguments, tangents)` gives the value and its
-/// tangent, linear in the tangents. It serves forward and reverse mode. `jax.custom_jvp`.
+/// Runs `f` on `arguments` and defines its derivative: `rule(arguments, tangents)` gives the value
+/// and its tangent, linear in the tangents. It serves forward and reverse mode. `jax.custom_jvp`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -25,11 +25,13 @@ use podracer_compiler::{Loc, OpRef, TensorType, Var};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Captured tensors are constants. Leaves that are no floats have tangents of zero, and what the rule gives for them is
-/// not read.
+/// Captured tensors are constants. Leaves that are no floats have tangents of zero, and the
+/// tangents that the rule gives for them are ignored.
 ///
-/// Errors: a value or tangent that is not like the result of `f`; a rule that is not linear in the tangents; a captured
-/// tensor that is differentiated after all (pass it among the arguments).
+/// Errors:
+/// - a value or tangent with another structure or type than the result of `f`;
+/// - a rule that is not linear in the tangents;
+/// - a captured tensor that is differentiated after all (pass it among the arguments).
 #[track_caller]
 pub fn custom_jvp<A: IntoTree, Y: IntoTree, V, D>(
     arguments: A,
@@ -44,7 +46,7 @@ where
     let loc = Loc::caller();
     let arguments = arguments.into_tree();
     let leaves = arguments.leaves();
-    // Only one of the two runs: a captured key may be used in both.
+    // Only one of the two runs: both may use a captured key.
     let before = state::with(|trace| trace.consumed()).unwrap_or_default();
     let body = trace_once("f", OP, &arguments, f).without_log();
     let by_f = state::with(|trace| trace.restore_consumed(before)).unwrap_or_default();
@@ -78,9 +80,10 @@ where
     body.tree.with_leaves(&results)
 }
 
-/// Runs `forward` on `arguments`, which gives the value and residuals, and says how to go back: `backward(residuals,
-/// cotangent)` gives the cotangent of the arguments. For reverse mode only. `jax.custom_vjp`, whose `f` is `forward`
-/// without the residuals: where nothing is differentiated they are not computed.
+/// Runs `forward` on `arguments`, which gives the value and residuals, and defines the backward
+/// pass: `backward(residuals, cotangent)` gives the cotangent of the arguments. For reverse mode
+/// only. `jax.custom_vjp`, with `f` as `forward` without the residuals: a program that does not
+/// differentiate does not compute them.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -94,11 +97,12 @@ where
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Captured tensors are constants. Leaves that are no floats have cotangents of zero, and what `backward` gives for
-/// them is not read. Under `vmap` the cotangent of an argument that is the same in every example is summed over them.
+/// Captured tensors are constants. Leaves that are no floats have cotangents of zero, and the
+/// cotangents that `backward` gives for them are ignored. Under `vmap` the cotangent of an argument
+/// that is the same in every example is summed over the examples.
 ///
-/// Errors: a cotangent that is not like the arguments; a captured tensor that is differentiated after all (pass it
-/// among the arguments); forward mode.
+/// Errors: a cotangent with another structure or type than the arguments; a captured tensor that is
+/// differentiated after all (pass it among the arguments); forward mode.
 #[track_caller]
 pub fn custom_vjp<A: IntoTree, Y: IntoTree, R: IntoTree, C>(
     arguments: A,
@@ -174,7 +178,8 @@ fn with_floats<T: Tree>(tree: &T, floats: &[Tensor]) -> T {
     tree.with_leaves(&leaves)
 }
 
-/// The results without those that are no floats from `first` on; `types` are the types of the results from there.
+/// The results, without non-float results at position `first` or later; `types` are the types of
+/// the results from `first`.
 fn float_results(results: &[Var], types: &[TensorType], first: usize) -> Vec<Var> {
     let is_float = |i: usize| i < first || types[i - first].dtype.is_float();
     (0..results.len()).filter(|&i| is_float(i)).map(|i| results[i]).collect()

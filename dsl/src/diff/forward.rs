@@ -1,4 +1,4 @@
-//! Forward mode: a derivative in one direction, beside the value.
+//! Forward mode: the value and a derivative in one direction.
 
 use super::{check_alike, derived, wrt, zeros_of};
 use crate::control::body::{Body, chain, inline_at, trace_once};
@@ -7,9 +7,9 @@ use crate::tree::{IntoTree, Tree, typed_paths};
 use podracer_compiler::transform;
 use podracer_compiler::{Loc, TensorType};
 
-/// The value of `f` at `primals`, and its derivative in the direction `tangents`, which is like `primals`. Leaves that
-/// are no floats have tangents that are not read, or zero.
-/// `jax.jvp`.
+/// The value of `f` at `primals`, and its derivative in the direction `tangents`, which has the
+/// structure and types of `primals`. Tangents of leaves that are no floats are ignored in the input
+/// and zero in the result. `jax.jvp`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -46,9 +46,9 @@ pub fn jvp<P: IntoTree, Y: IntoTree>(
     (body.tree.with_leaves(&values), body.tree.with_leaves(&slopes))
 }
 
-/// The value of `f` at `primals`, and its derivative there as a function of the direction. The function may be called
-/// several times, and under `vmap`; what it needs of the values is computed once.
-/// `jax.linearize`.
+/// The value of `f` at `primals`, and its derivative at `primals` as a function of the direction.
+/// The function may be called several times, and under `vmap`; the values that it needs are
+/// computed once. `jax.linearize`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;

@@ -1,4 +1,4 @@
-//! Whole matrices of derivatives, by a vmap over directions.
+//! Full matrices of derivatives, by a vmap over directions.
 
 use super::auxiliary::{linearize_with_aux, vjp_with_aux};
 use super::check_floats;
@@ -10,18 +10,18 @@ use podracer_compiler::Loc;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// The kind of leaves that are derivatives by a tree `P`: each leaf is a tree like `P`, whose leaves have the shape of
-/// the value's leaf followed by their own.
+/// The kind of leaves that are derivatives by a tree `P`. Each leaf is a tree like `P`; its leaves
+/// have the shape of the value's leaf followed by their own shape.
 #[derive(Debug)]
 pub struct By<P>(PhantomData<P>);
 
 /// The type of the Jacobian of a value `Y` by `X`: a tree like `Y` of trees like `X`; a tensor if both are tensors.
 pub type Jacobian<Y, X> = <<Y as IntoTree>::Tree as Tree>::Of<By<<X as IntoTree>::Tree>>;
 
-/// The derivatives of the leaves of `Y` by those of `P`: a tree like `Y` of trees like `P`. It derefs to it, so that
-/// `hessian.weight.bias` is what it says.
+/// The derivatives of the leaves of `Y` by the leaves of `P`: a tree like `Y` of trees like `P`. It
+/// derefs to this tree, so that `hessian.weight.bias` is the block of `weight` by `bias`.
 ///
-/// Where a closure returns it, it becomes a list: the derivatives of each leaf of `Y`, in order.
+/// If a closure returns it, it becomes a list: the derivatives of each leaf of `Y`, in order.
 pub struct Derivatives<Y: Tree, P: Tree> {
     of: Y::Of<By<P>>,
 }
@@ -57,8 +57,8 @@ impl<Y: Tree, P: Tree> IntoTree for Derivatives<Y, P> {
     }
 }
 
-/// All directions of a tree, stacked: leaves `[n] ++ shape`, `n` the number of all elements, with one 1 in each
-/// direction.
+/// All directions of a tree, stacked: leaves `[n] ++ shape`, with a single 1 in each direction; `n`
+/// is the number of elements of the whole tree.
 #[track_caller]
 fn basis<T: Tree>(tree: &T) -> T {
     let leaves = tree.leaves();
@@ -84,8 +84,9 @@ fn part(x: Tensor, axis: usize, offset: usize, count: usize) -> Tensor {
     x.slice_axis(axis as isize, offset as isize..(offset + count) as isize)
 }
 
-/// The Jacobian of `f` at `x`, by forward mode: one pass for each element of `x`, all at once. A tree like the value of
-/// `f` of trees like `x`, whose leaves have the shapes `y ++ x`; of a tensor by a tensor it is a tensor. `jax.jacfwd`.
+/// The Jacobian of `f` at `x`, by forward mode: one forward pass for each element of `x`, all at
+/// once. It is a tree like the value of `f`, of trees like `x`; the leaves have the shapes
+/// `y ++ x`. For a tensor by a tensor it is a tensor. `jax.jacfwd`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -135,9 +136,9 @@ fn forward<X: Tree, Y: IntoTree, A: IntoTree>(
     (jacobian, aux)
 }
 
-/// The Jacobian of `f` at `x`, by reverse mode: one pass for each element of the value, all at once. A tree like the
-/// value of `f` of trees like `x`, whose leaves have the shapes `y ++ x`; of a tensor by a tensor it is a tensor.
-/// `jax.jacrev`.
+/// The Jacobian of `f` at `x`, by reverse mode: one backward pass for each element of the value,
+/// all at once. It is a tree like the value of `f`, of trees like `x`; the leaves have the shapes
+/// `y ++ x`. For a tensor by a tensor it is a tensor. `jax.jacrev`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -175,8 +176,8 @@ pub fn jacrev_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
     (jacobian, aux)
 }
 
-/// The Hessian of a scalar function at `x`, forward over reverse: a tree like `x` of trees like `x`, whose leaves
-/// have the shapes of both. Of a tensor it is a tensor. `jax.hessian`.
+/// The Hessian of a scalar function at `x`, forward over reverse: a tree like `x` of trees like
+/// `x`. The leaves have the shapes of both. For a tensor it is a tensor. `jax.hessian`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;

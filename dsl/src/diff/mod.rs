@@ -1,4 +1,5 @@
-//! Derivatives: reverse mode, forward mode, and what is built of both. They nest in any order.
+//! Derivatives: reverse mode, forward mode, and transformations built from both. They nest in any
+//! order.
 
 mod auxiliary;
 mod checkpoint;
@@ -24,12 +25,13 @@ use crate::tree::{Path, Tree, difference};
 use podracer_compiler::transform::TransformError;
 use podracer_compiler::{Loc, TensorType};
 
-/// True for each parameter of a traced function that is differentiated by: the explicit ones, not the captures.
+/// True for each parameter that a traced function is differentiated with respect to: the explicit
+/// parameters, not the captures.
 fn wrt<Y: Tree>(body: &Body<Y>, explicit: usize) -> Vec<bool> {
     (0..body.func.params.len()).map(|i| i < explicit).collect()
 }
 
-/// Reports an op without the rule that was asked for: at the user's call, naming the op's line.
+/// Reports an op without the requested rule: at the user's call, with the op's line.
 fn refuse(op: &str, error: &TransformError, loc: Loc) {
     let message = format!("`{}` cannot be differentiated so: {}", error.op, error.reason);
     state::with(|trace| {
@@ -37,7 +39,7 @@ fn refuse(op: &str, error: &TransformError, loc: Loc) {
     });
 }
 
-/// The function that `derive` makes where all was `fine` so far; `None`, with an error, where an op refuses.
+/// The function that `derive` makes, if `fine` holds. `None`, with an error, if an op has no rule.
 fn derived<T>(
     op: &str,
     loc: Loc,
@@ -50,7 +52,8 @@ fn derived<T>(
     derive().map_err(|error| refuse(op, &error, loc)).ok()
 }
 
-/// True if a tree of `what` ("tangent") has the structure and types `expected` of the `of` ("argument"); else reports it.
+/// True if a tree (`what`, such as "tangent") has the structure and types `expected`, which belong
+/// to `of` (such as "argument"). Otherwise it reports an error.
 fn check_alike(
     op: &str,
     (what, of): (&str, &str),
@@ -66,7 +69,7 @@ fn check_alike(
     false
 }
 
-/// Reports a leaf that is no float where only floats will do.
+/// Reports a non-float leaf where floats are required.
 fn check_floats(op: &str, leaves: &[(Path, TensorType)], tensors: &[Tensor], loc: Loc) -> bool {
     let mut fine = true;
     for ((path, ty), &tensor) in leaves.iter().zip(tensors) {

@@ -1,4 +1,4 @@
-//! Reverse mode: one pass back gives the derivative by everything.
+//! Reverse mode: one backward pass gives the derivatives by all parameters.
 
 use super::{check_alike, check_floats, derived, wrt, zeros_of};
 use crate::control::body::{chain, emit_at, inline_at, trace_once};
@@ -49,7 +49,7 @@ pub fn grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> P:
     differentiate("grad", Loc::caller(), params.into_tree(), f).1
 }
 
-/// The result of `f` at `params`, and the gradient of its loss there:
+/// The result of `f` at `params`, and the gradient of its loss at `params`:
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -61,8 +61,8 @@ pub fn grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> P:
 /// # (loss, y, grads) }).unwrap();
 /// ```
 ///
-/// Captured tensors count as constants. Errors: a loss that is no float scalar, leaves of `params` that are no floats,
-/// ops that do not run backward.
+/// Captured tensors count as constants. Errors: a loss that is no float scalar, leaves of `params`
+/// that are no floats, ops without a reverse rule.
 #[track_caller]
 pub fn value_and_grad<P: IntoTree, V: Loss>(
     params: P,
@@ -81,7 +81,8 @@ pub(super) fn differentiate<P: Tree, V: Loss>(
     let before = typed_paths(&params);
     let leaves = params.leaves();
     let mut fine = check_floats(op, &before, &leaves, loc);
-    // What stands beside the loss sends no gradient: saying so here keeps the pass back small.
+    // The auxiliary result sends no gradient: stopping its gradient here keeps the backward pass
+    // small.
     let body = trace_once("differentiated", op, &params, |params| {
         let value = f(params);
         let mut first = true;
@@ -121,9 +122,9 @@ pub(super) fn differentiate<P: Tree, V: Loss>(
     (body.tree.with_leaves(&values), params.with_leaves(&grads))
 }
 
-/// The value of `f` at `primals`, and the pullback: the function from cotangents of its results to cotangents of
-/// `primals`. It may be called several times, and under `vmap`. Results and primals that are no floats have cotangents
-/// that are not read, or zero. `jax.vjp`.
+/// The value of `f` at `primals`, and the pullback: the function from cotangents of its results to
+/// cotangents of `primals`. The pullback may be called several times, and under `vmap`. Cotangents
+/// of non-float results are ignored, and cotangents of non-float primals are zero. `jax.vjp`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -186,8 +187,7 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
     (value, apply)
 }
 
-/// Stops the gradient: the same values, of which all derivatives are zero.
-/// `jax.lax.stop_gradient`.
+/// Stops the gradient: the same values, with all derivatives zero. `jax.lax.stop_gradient`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;

@@ -27,7 +27,7 @@ impl Key {
         self.positions(logits, draws.into_shape(), -1)
     }
 
-    /// Positions along `axis` of `draws ++ logits`, by the greatest of the logits with noise.
+    /// Positions along `axis` of `draws ++ logits`: the arg max of the logits plus noise.
     #[track_caller]
     fn positions(self, logits: Tensor, draws: Vec<usize>, axis: isize) -> Tensor {
         let _call = called_opaquely("categorical");
@@ -68,8 +68,8 @@ impl Key {
         }
     }
 
-    /// Slices of `items` along the leading axis, drawn independently with these probabilities (which need not add up to
-    /// 1): float `[n]`.
+    /// Slices of `items` along the leading axis, drawn independently with the probabilities
+    /// `weights`: float `[n]`. The probabilities need not add up to 1.
     #[track_caller]
     pub fn choice_weighted(self, items: Tensor, weights: Tensor, shape: impl Shape) -> Tensor {
         let _call = called("choice_weighted");
@@ -86,13 +86,14 @@ impl Key {
         }
         let cumulative = weights.cumsum(0);
         let point = cumulative.index(-1) * (1.0 - self.uniform_of(weight_ty.dtype, &shape));
-        // The first position whose cumulative weight is not below the point.
+        // The first position with a cumulative weight of at least the point.
         let below = cumulative.lt(point.expand_dims(-1));
         let position = below.astype(DType::I32).sum_axis(-1);
         items.take(position, 0)
     }
 
-    /// `count` different slices of `items` along the leading axis, drawn one after another with these probabilities.
+    /// `count` different slices of `items` along the leading axis, drawn one after another with the
+    /// probabilities `weights`.
     #[track_caller]
     pub fn choice_weighted_distinct(self, items: Tensor, weights: Tensor, count: usize) -> Tensor {
         let _call = called("choice_weighted_distinct");

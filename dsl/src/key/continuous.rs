@@ -51,8 +51,9 @@ impl Key {
     /// Draws from the uniform distribution over `[low, high)`, in f32; the bounds are numbers or tensors that broadcast
     /// to the shape. `low` if the range is empty.
     ///
-    /// Numbers in the range may be few: there are 16 f32 numbers in `[1e6, 1e6 + 1)`. A draw that rounds up to `high`
-    /// gives `low` instead: half as many draws round to each bound as to a number between them.
+    /// The range may contain few numbers: `[1e6, 1e6 + 1)` contains 16 f32 numbers. A draw that
+    /// rounds up to `high` gives `low` instead: half as many draws round to each bound as to a
+    /// number between them.
     #[track_caller]
     pub fn uniform_range(
         self,
@@ -146,12 +147,13 @@ impl Key {
     #[track_caller]
     pub fn cauchy(self, shape: impl Shape) -> Tensor {
         let _call = called_opaquely("cauchy");
-        // As jax, whose uniform draw ends at the distance from 1 to the next number, and not at the least number.
+        // As in jax, the uniform draw starts at the distance from 1 to the next number, and not at
+        // the smallest positive number.
         let uniform = self.between(shape, f64::from(f32::EPSILON), 1.0);
         (std::f64::consts::PI * (uniform - 0.5)).tan()
     }
 
-    /// Uniform f32 in `(0, 1)`, of which the logarithm is finite.
+    /// Uniform f32 in `(0, 1)`, with a finite logarithm.
     #[track_caller]
     fn above_zero(self, shape: impl Shape) -> Tensor {
         let _call = called_opaquely("uniform");
@@ -167,7 +169,7 @@ fn unit(a: Tensor, b: Tensor, dtype: DType, shape: &[usize]) -> Tensor {
         let message = format!("expected a float type, got {dtype}");
         return fail("uniform", message, &[a], TensorType::new(dtype, shape));
     };
-    // jax draws only as many bits as bf16 has use for.
+    // jax draws only as many bits as bf16 needs.
     let drawn = if format.fraction < 8 { DType::U8 } else { format.word };
     let bits = bits_of((a, b), drawn, shape).astype(format.word);
     let one = create::constant_of(&Array::single(format.word, Scalar::Int(format.one)));

@@ -7,7 +7,8 @@ use crate::trace::{called, called_opaquely};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 use std::ops::Range;
 
-/// The number of an element in row-major order, as the high and the low half of 64 bits; `None` where it is 0.
+/// The index of each element in row-major order, as the high and the low half of 64 bits; `None`
+/// for a half that is 0.
 #[track_caller]
 pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
     let elements: usize = shape.iter().product();
@@ -21,7 +22,8 @@ pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
     (Some((flat >> 32).astype(DType::U32)), Some(flat.astype(DType::U32)))
 }
 
-/// Bits from a key that is consumed already or used for several draws that belong together.
+/// Bits from a key that is already consumed, or that is used for several draws that belong
+/// together.
 #[track_caller]
 pub(super) fn bits_of((a, b): (Tensor, Tensor), dtype: DType, shape: &[usize]) -> Tensor {
     let _call = called_opaquely("bits");
@@ -51,15 +53,16 @@ impl Key {
         bits_of(self.consume(), dtype, &shape.into_shape())
     }
 
-    /// Draws uniform integers of a range, in i32. Where the range's extent is no power of two, some values are likelier
-    /// than others by less than extent / 2^64 (2^32 for extents above 2^16). An empty range gives its start.
+    /// Draws uniform integers from a range, in i32. If the range's extent is not a power of two,
+    /// some values are more likely than others, by less than extent / 2^64 (2^32 for extents above
+    /// 2^16). An empty range gives its start.
     #[track_caller]
     pub fn randint<I: Bound>(self, shape: impl Shape, range: Range<I>) -> Tensor {
         self.randint_of(DType::I32, shape, range)
     }
 
-    /// [`Key::randint`] in another integer type. A bound outside of it is moved to its end, but the end of the range
-    /// may be one past the greatest value.
+    /// [`Key::randint`] in another integer type. A bound outside of this type's range is clamped to
+    /// it, but the end of the range may be one past the greatest value.
     #[track_caller]
     pub fn randint_of<I: Bound>(self, dtype: DType, shape: impl Shape, range: Range<I>) -> Tensor {
         let _call = called("randint");
@@ -77,7 +80,7 @@ impl Key {
         // Narrow types are drawn with 32 bits, as jax does.
         let bits = dtype.bits().max(32);
         let modulus = 1i128 << bits;
-        // The extent, modulo 2^bits: 0 is all values there are.
+        // The extent, modulo 2^bits: 0 stands for all values of the type.
         let span = if high <= low { 1 } else { (high - low + i128::from(past)) % modulus };
         let unsigned = unsigned_of(dtype);
         let [first, second] = halves_split(halves);
@@ -98,8 +101,8 @@ impl Key {
         offset.astype(dtype) + literal(dtype, low)
     }
 
-    /// Draws uniform integers between computed bounds, `low` included, `high` not. The bounds are scalars, or of the
-    /// draw's shape, of one integer type, which is the result's.
+    /// Draws uniform integers between computed bounds: `low` is included, `high` is excluded. The
+    /// bounds are scalars, or have the draw's shape. Both have the integer type of the result.
     #[track_caller]
     pub fn randint_between(self, shape: impl Shape, low: Tensor, high: Tensor) -> Tensor {
         let _call = called("randint");
@@ -150,14 +153,14 @@ fn literal(dtype: DType, value: i128) -> Tensor {
     create::constant_of(&Array::single(dtype, Scalar::Int(value)))
 }
 
-/// The words that integers of a type are drawn from.
+/// The unsigned type of the random words for an integer type.
 fn unsigned_of(dtype: DType) -> DType {
     if dtype.size() == 8 { DType::U64 } else { DType::U32 }
 }
 
 /// A bound of a range of integers that is known while tracing.
 pub trait Bound {
-    /// The bound in a type that is wide enough for all.
+    /// The bound in an integer type that holds every bound.
     fn wide(&self) -> i128;
 }
 

@@ -4,15 +4,16 @@ use crate::control::while_loop;
 use crate::tensor::{Tensor, select};
 use podracer_derive::Tree;
 
-/// The derivative of a draw by `alpha` with its quantile held: `-(dP/da) / p` at `x`, of the distribution `P` and its
-/// density `p`, f32 scalars. 0 at 0, NaN where `alpha` is not positive. `jax.lax.random_gamma_grad`.
+/// The derivative of a draw by `alpha` at a fixed quantile: `-(dP/da) / p` at `x`, for the
+/// distribution function `P` and its density `p`; f32 scalars. 0 at 0, NaN if `alpha` is not
+/// positive. `jax.lax.random_gamma_grad`.
 ///
 /// Figurnov, Mohamed and Mnih 2018, "Implicit Reparameterization Gradients", equation 5; the derivatives of `P` by its
 /// series and of `1 - P` by its continued fraction (Moore 1982, "Algorithm AS 187").
 #[track_caller]
 pub(super) fn gamma_slope(alpha: Tensor, x: Tensor) -> Tensor {
     let by_fraction = x.gt(1.0) & x.gt(alpha);
-    // Each method gets what it ends for.
+    // Each method gets only values in its region of convergence.
     let fraction = of_fraction(select(by_fraction, alpha, 1.0), select(by_fraction, x, 2.0));
     let series = of_series(select(by_fraction, 1.0, alpha), select(by_fraction, 1.0, x));
     let slope = select(by_fraction, fraction, series);
@@ -40,14 +41,16 @@ fn of_series(a: Tensor, x: Tensor) -> Tensor {
     -x * (sum_slope + sum * (x.log() - (a + 1.0).digamma())) / a
 }
 
-/// The divisor, the term and the sum, the derivatives of both, and whether a term still counts.
+/// The divisor, the term and the sum, the derivatives of the term and the sum, and whether a term
+/// still counts.
 type SeriesState = (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor);
 
 /// `1 - P(a, x) = x^a e^-x / Gamma(a) f`, where `x` is above 1 and `a`; `f` is the limit of the quotients of two
 /// sequences with `p(n) = p(n - 1) (x + 2n + 1 - a) - p(n - 2) n (n - a)`.
 #[track_caller]
 fn of_fraction(a: Tensor, x: Tensor) -> Tensor {
-    // Numerator and denominator, this one and the one before, each with its derivative by `a`.
+    // The current numerator and denominator, then the previous pair, each with its derivative by
+    // `a`.
     let begin = Fraction {
         n: a.zeros_like(),
         last: [a.zeros_like(), a.zeros_like(), a.ones_like(), a.zeros_like()],
@@ -68,7 +71,7 @@ fn of_fraction(a: Tensor, x: Tensor) -> Tensor {
                 q * z - q2 * y,
                 dq * z - q - dq2 * y - q2 * y_slope,
             ];
-            // The sequences grow without bound, their quotient does not.
+            // The sequences grow without bound, but their quotient does not.
             let large = next[2].abs().gt(1e6);
             let scaled = |terms: [Tensor; 4]| terms.map(|term| select(large, term * 1e-6, term));
             let ((old, old_slope), (new, new_slope)) = (quotient(state.this), quotient(next));

@@ -1,10 +1,11 @@
-//! Random numbers: keys that split, and draws that are pure functions of them: those of `jax.random` (threefry, partitionable
-//! mode). [`Key`] says which are equal to the bit.
+//! Random numbers: keys that split, and draws that are pure functions of keys. They follow
+//! `jax.random` (threefry, partitionable mode); [`Key`] lists which draws are bit-identical.
 //!
 //! # Invariants
-//! - A key is used once: it is not `Copy`, and its methods take `self`. What rustc cannot see (a clone, a key captured
-//!   by a body that repeats) is found while tracing.
-//! - Words come from threefry2x32, unrolled and elementwise where they are used: XLA fuses that into what reads them.
+//! - A key is used once: it is not `Copy`, and its methods take `self`. Reuse that rustc cannot see
+//!   (a clone, a key captured by a body that repeats) is found while tracing.
+//! - Words come from threefry2x32, unrolled and elementwise at the place of use: XLA fuses them
+//!   into the ops that read them.
 
 mod choice;
 mod continuous;
@@ -22,16 +23,18 @@ use threefry::{halves_split, threefry2x32};
 
 /// A random key: two words, u32 `[2]`.
 ///
-/// Use it once. [`Key::split`] makes two of one; [`Key::split_n`] makes many, to go over in `scan` or `vmap`;
-/// [`Key::fold_in`] makes one for an index.
+/// Use it once. [`Key::split`] makes two keys, [`Key::split_n`] makes `n` keys to go over in `scan`
+/// or `vmap`, and [`Key::fold_in`] makes the key of an index.
 ///
 /// # How near draws are to those of `jax.random`
 ///
-/// Keys and words are equal to the bit, and so is what is made of words by integer arithmetic, comparisons and one addition.
-/// What goes through a logarithm or another approximation is as near as XLA and the reference semantics
-/// ([`Traced::eval`](crate::prelude::Traced::eval)) are to jaxlib's XLA. The formulas are the same. The greatest distances that
-/// were seen, in units in the last place of the draw, between 928 draws of 32 keys in three shapes on CPUs with and without AVX-512
-/// and those of jax 0.10.2 on a CPU with it:
+/// Keys and words are bit-identical. So are draws that need only integer arithmetic, comparisons
+/// and one addition. Draws that need a logarithm or another approximation depend on its
+/// implementation: XLA's here, or the reference semantics'
+/// ([`Traced::eval`](crate::prelude::Traced::eval)), against jaxlib's XLA. The formulas are the
+/// same. The table shows the greatest distances, in units in the last place of the draw. It
+/// compares 928 draws, of 32 keys in three shapes, on CPUs with and without AVX-512, with jax
+/// 0.10.2 on a CPU with AVX-512.
 ///
 /// | draw | compiled by XLA | reference semantics |
 /// |---|---|---|
@@ -51,15 +54,17 @@ use threefry::{halves_split, threefry2x32};
 /// | `beta` | 7 | 9 |
 /// | `dirichlet` | 23 | 35 |
 ///
-/// The great distances are of draws near 0, where digits cancel: there the absolute error is that of a draw near 1.
-/// `categorical`, `bernoulli` and `poisson` compare floats, and may differ where the two are equal but for the last place.
-/// [`Key::feistel_permutation`] has no counterpart in jax.
+/// Great distances belong to draws near 0, which lose digits by cancellation: their absolute error
+/// is as large as for a draw near 1. `categorical`, `bernoulli` and `poisson` compare floats, and
+/// may differ if the two sides differ only in the last place. [`Key::feistel_permutation`] has no
+/// counterpart in jax.
 #[derive(Clone, Debug)]
 #[must_use = "a key that is not used draws nothing"]
 pub struct Key {
     words: Tensor,
-    /// The two words, where they were computed one by one. Taking them out of `words` again would leave a concatenation
-    /// and slices in every loop that splits keys, and XLA fuses neither with what computes the words.
+    /// The two words, if they were computed one by one. Taking them out of `words` again would
+    /// leave a concatenation and slices in every loop that splits keys. XLA does not fuse these
+    /// with the computation of the words.
     halves: Option<(Tensor, Tensor)>,
 }
 
@@ -75,7 +80,7 @@ pub struct Keys {
     words: Tensor,
 }
 
-/// A seed: a number of the host, or an integer scalar of the program.
+/// A seed: a number on the host, or an integer scalar of the program.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a seed",
     label = "expected u64, u32, i32 or an integer scalar `Tensor`"
@@ -124,7 +129,7 @@ impl Seed for Tensor {
 }
 
 impl Key {
-    /// Makes the key of a seed: that of `jax.random.key(seed)`.
+    /// Makes the key of a seed, as `jax.random.key(seed)` does.
     #[track_caller]
     pub fn new(seed: impl Seed) -> Key {
         let (high, low) = seed.words();
@@ -136,7 +141,7 @@ impl Key {
         Key { words: stack(&[high, low], 0), halves: Some((high, low)) }
     }
 
-    /// A key of words that are one tensor already.
+    /// A key from words that are already one tensor.
     fn of_words(words: Tensor) -> Key {
         Key { words, halves: None }
     }
@@ -157,7 +162,7 @@ impl Key {
         self.words
     }
 
-    /// The words, for a use that draws; a second one is an error.
+    /// The words, for a draw; a second use is an error.
     #[track_caller]
     fn consume(self) -> (Tensor, Tensor) {
         let loc = Loc::caller();
@@ -219,8 +224,8 @@ impl Key {
         Keys { words: stack(&[high, low], 1) }
     }
 
-    /// The key of an index, such as an environment's number or a step: different indices give different keys. `self` is
-    /// kept, and should be used for nothing else.
+    /// The key of an index, such as an environment's number or a step: different indices give
+    /// different keys. `self` is kept, and should not be used for anything else.
     #[track_caller]
     pub fn fold_in(&self, data: impl IntoTensor) -> Key {
         let _call = called("fold_in");
@@ -276,5 +281,6 @@ impl Over for Keys {
     }
 }
 
-// A stack of keys, as `vmap` over a function that returns a key gives it, goes over its leading axis.
+// A stack of keys, such as the result of `vmap` over a function that returns a key, goes over its
+// leading axis.
 leaf_tree!(Key, Key::words, Key::of_words);

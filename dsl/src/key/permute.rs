@@ -7,7 +7,8 @@ use crate::tensor::{Tensor, create, fail, resolve_axis, sort_together};
 use crate::trace::called_opaquely;
 use podracer_compiler::{DType, TensorType};
 
-/// Rounds of sorting by random words until ties have no weight, as jax counts them.
+/// The number of rounds of sorting by random words after which ties are negligible, as jax computes
+/// it.
 fn rounds(elements: usize) -> usize {
     (3.0 * (elements.max(1) as f64).ln() / f64::from(u32::MAX).ln()).ceil() as usize
 }
@@ -97,7 +98,7 @@ impl Key {
     }
 }
 
-/// A word that depends on all bits of both: the finalizer of MurmurHash3.
+/// A word that depends on all bits of `x` and `key`: the finalizer of MurmurHash3.
 #[track_caller]
 fn mix(x: Tensor, key: Tensor) -> Tensor {
     let mut h = x ^ key;

@@ -1,5 +1,5 @@
-//! Draws by rejection: loops that end when a proposal is accepted. They equal jax's as far as the floats in them do: a
-//! proposal on the very edge may be judged otherwise.
+//! Draws by rejection: loops that end when a proposal is accepted. They equal jax's draws as far as
+//! their floats do: a proposal on the very edge may be judged differently.
 
 use super::Key;
 use super::gamma_slope::gamma_slope;
@@ -14,9 +14,10 @@ impl Key {
     /// Draws from the gamma distribution with shape parameter `alpha` and scale 1, in f32; `alpha` is a number or
     /// broadcasts to the shape. `jax.random.gamma`.
     ///
-    /// Marsaglia and Tsang 2000, "A simple method for generating gamma variables". The derivative by `alpha` is that of
-    /// implicit reparameterization (Figurnov et al. 2018): how a draw moves while its quantile stays. So are those of
-    /// [`Key::loggamma`], [`Key::beta`] and [`Key::dirichlet`].
+    /// Marsaglia and Tsang 2000, "A simple method for generating gamma variables". The derivative
+    /// by `alpha` is implicit reparameterization (Figurnov et al. 2018): how a draw moves at a
+    /// fixed quantile. [`Key::loggamma`], [`Key::beta`] and [`Key::dirichlet`] differentiate in the
+    /// same way.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -61,7 +62,7 @@ impl Key {
             };
             custom_jvp(alpha, draw, |alpha, slope| {
                 let log = draw(alpha);
-                // What is too small for a float still has a slope.
+                // A draw that is too small for a float still has a slope.
                 let sample = maximum(log.exp(), f64::from(f32::MIN_POSITIVE));
                 (log, slope * gamma_slope(alpha, sample) / sample)
             })
@@ -90,8 +91,8 @@ impl Key {
         a / (a + b)
     }
 
-    /// Draws from the Dirichlet distribution with concentrations `alpha`, in f32: for each element of the shape a
-    /// vector along a new last axis that adds up to 1. `jax.random.dirichlet`.
+    /// Draws from the Dirichlet distribution with concentrations `alpha`, in f32. Each element of
+    /// the shape is a vector along a new last axis that adds up to 1. `jax.random.dirichlet`.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -116,7 +117,7 @@ impl Key {
     /// Draws from the Poisson distribution, in i32; `rate` is a number or broadcasts to the shape.
     /// `jax.random.poisson`.
     ///
-    /// Below 10 by Knuth's products, above by transformed rejection (Hörmann 1993).
+    /// Rates below 10 use Knuth's products, rates above use transformed rejection (Hörmann 1993).
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -132,7 +133,7 @@ impl Key {
         let rate = parameter("poisson", rate).broadcast_to(&shape);
         let (few, many) = (self.again(), self);
         let is_small = rate.lt(10.0) | rate.ne(rate);
-        // Each method gets rates that it ends for.
+        // Each method gets only rates that let it end.
         let small = few.products(select(is_small, rate, 0.0));
         let large = many.transformed(select(is_small, 1e5, rate));
         select(rate.eq(0.0), 0, select(is_small, small, large))
@@ -220,8 +221,8 @@ fn squeeze(alpha: Tensor, big: Tensor) -> (Tensor, Tensor) {
     (d, 1.0 / 3.0 / d.sqrt())
 }
 
-/// `(alpha >= 1, v^3, key)`: the accepted proposal, and a key for the factor that makes up for raising an `alpha` below
-/// 1.
+/// `(alpha >= 1, v^3, key)`: the accepted proposal, and a key for the factor that compensates for
+/// raising an `alpha` below 1.
 #[track_caller]
 fn volume(key: Key, alpha: Tensor) -> (Tensor, Tensor, Key) {
     let big = alpha.ge(1.0);
@@ -249,7 +250,7 @@ fn volume(key: Key, alpha: Tensor) -> (Tensor, Tensor, Key) {
     (big, volume, boost)
 }
 
-/// log(k!) for k of 0 and above, by Lanczos' approximation with g = 7, as XLA has it.
+/// log(k!) for k of 0 and above, by Lanczos' approximation with g = 7, as XLA computes it.
 #[track_caller]
 fn log_factorial(k: Tensor) -> Tensor {
     const COEFFICIENTS: [f64; 8] = [

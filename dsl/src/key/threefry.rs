@@ -30,8 +30,9 @@ pub(super) fn threefry2x32(
     (x, y)
 }
 
-/// Splits a key into `N`: the encrypted counters `0..N`, two words each. They are computed one by one, so that the use of
-/// a key computes that key where it stands; slices of a vector of keys would keep XLA from fusing.
+/// Splits a key into `N`: the encrypted counters `0..N`, two words each. They are computed one by
+/// one, so that each key is computed where it is used; slices of a vector of keys would keep XLA
+/// from fusing.
 #[track_caller]
 pub(super) fn halves_split<const N: usize>((a, b): (Tensor, Tensor)) -> [(Tensor, Tensor); N] {
     let mut keys = Vec::with_capacity(N);

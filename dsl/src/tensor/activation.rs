@@ -33,12 +33,14 @@ impl Tensor {
     #[track_caller]
     pub fn elu(self) -> Tensor {
         let positive = self.gt(0);
-        // The exponential gets 0 where it is not taken: it must not overflow there, or the gradient is NaN.
+        // The exponential gets 0 in the branch that is not taken: an overflow would make the
+        // gradient NaN.
         select(positive, self, select(positive, self.zeros_like(), self).expm1())
     }
 
-    /// The Gaussian error linear unit: x times the normal distribution function of x, which is erfc(-x / sqrt 2) / 2 and
-    /// has all its digits where it is small. Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+    /// The Gaussian error linear unit: x times the normal distribution function of x. That function
+    /// is erfc(-x / sqrt 2) / 2, which keeps all its digits where it is small. Hendrycks and
+    /// Gimpel, "Gaussian Error Linear Units", 2016.
     #[track_caller]
     pub fn gelu(self) -> Tensor {
         0.5 * self * (-self * std::f64::consts::FRAC_1_SQRT_2).erfc()
@@ -81,13 +83,14 @@ impl Tensor {
     #[track_caller]
     pub fn celu(self, alpha: f64) -> Tensor {
         let positive = self.gt(0);
-        // The exponential gets 0 where it is not taken, as in `elu`.
+        // The exponential gets 0 in the branch that is not taken, as in `elu`.
         let negative = select(positive, self.zeros_like(), self);
         select(positive, self, alpha * (negative / alpha).expm1())
     }
 
-    /// The scaled exponential linear unit, which keeps mean and variance of its input: 1.0507 x where positive, 1.7581 (e^x -
-    /// 1) elsewhere. Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    /// The scaled exponential linear unit, which preserves the mean and variance of its input:
+    /// 1.0507 x where positive, 1.7581 (e^x - 1) elsewhere. Klambauer et al., "Self-Normalizing
+    /// Neural Networks", 2017.
     #[track_caller]
     pub fn selu(self) -> Tensor {
         let (scale, alpha) = (1.050_700_987_355_480_5, 1.673_263_242_354_377_2);

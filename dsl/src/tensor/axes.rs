@@ -41,13 +41,14 @@ impl Shape for usize {
     }
 }
 
-/// Axes of a tensor: one number, or an array, slice or `Vec` of them; negative ones count from the back.
+/// Axes of a tensor: one number, or an array, slice or `Vec` of numbers. Negative numbers count
+/// from the back.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name axes",
     label = "expected an integer or an array of integers"
 )]
 pub trait Axes {
-    /// The axes, negative ones as they were written.
+    /// The axes; negative numbers are kept as written.
     fn into_axes(self) -> Vec<isize>;
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn broadcast_pair(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Cla
     Ok(shape)
 }
 
-/// Broadcasts `x` to `shape`, which it must fit. `x` itself if it has the shape already.
+/// Broadcasts `x` to the compatible shape `shape`. Returns `x` itself if it already has the shape.
 #[track_caller]
 pub(crate) fn broadcast_to(x: Tensor, shape: &[usize]) -> Tensor {
     let ty = x.ty();
@@ -141,7 +142,7 @@ pub(crate) fn broadcast_to(x: Tensor, shape: &[usize]) -> Tensor {
         return x;
     }
     let offset = shape.len() - ty.rank();
-    // Axes of extent 1 are dropped first: fewer ops read better and transpose to plain sums.
+    // Axes of extent 1 are dropped first: fewer ops are more readable and transpose to plain sums.
     let kept: Vec<usize> =
         (0..ty.rank()).filter(|&axis| ty.shape[axis] == shape[axis + offset]).collect();
     let x = if kept.len() == ty.rank() {

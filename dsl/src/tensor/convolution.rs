@@ -1,4 +1,5 @@
-//! Kernels and windows that move over images: convolutions and pooling. Images have their features last, as flax's.
+//! Kernels and windows that move over images: convolutions and pooling. The features of images are
+//! the last axis, as in flax.
 
 use super::{Shape, Tensor, emit1, fail};
 use podracer_compiler::Op;
@@ -7,17 +8,19 @@ use podracer_compiler::ops::{Convolution, ReduceWindowMax, ReduceWindowSum, Wind
 /// The padding around an image before a window moves over it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Padding {
-    /// No padding: the window stays inside of the image.
+    /// No padding: the window stays inside the image.
     #[default]
     Valid,
-    /// As much padding as makes `ceil(extent / stride)` places; if it is odd, one more behind than in front.
+    /// Padding for `ceil(extent / stride)` window positions; if the amount is odd, one more behind
+    /// than in front.
     Same,
     /// `(front, behind)` for each spatial axis.
     Explicit(Vec<(usize, usize)>),
 }
 
 impl Padding {
-    /// The amounts in front and behind for spatial axes of these extents, under a window that moves by `strides`.
+    /// The amounts in front and behind for spatial axes of these extents, under a window that moves
+    /// by `strides`.
     fn amounts(
         &self,
         extents: &[usize],
@@ -32,7 +35,7 @@ impl Padding {
                 let total = covered.saturating_sub(extents[axis]);
                 (total / 2, total - total / 2)
             }
-            // A list of another length makes attributes of that length, which the op refuses.
+            // A list of another length makes attributes of that length, which the op rejects.
             Padding::Explicit(amounts) => amounts[axis],
         };
         let axes = match self {
@@ -84,9 +87,10 @@ pub fn conv1d(x: Tensor, kernel: Tensor, stride: usize, padding: Padding) -> Ten
     slide("conv1d", x, kernel, &[stride], |image, window| padding.amounts(image, window, &[stride]))
 }
 
-/// The transposed convolution, which enlarges: images `[.., spatial axes.., in]` with `stride - 1` zeros between their
-/// places, under a kernel `[spatial axes.., in, out]` that moves by 1. `strides` has an entry for each spatial axis.
-/// `Same` gives `stride` times the extent; `Explicit` pads the image with its zeros. `jax.lax.conv_transpose` with
+/// The transposed convolution, which enlarges images. Images `[.., spatial axes.., in]` get
+/// `stride - 1` zeros between their elements, and a kernel `[spatial axes.., in, out]` moves over
+/// them by 1. `strides` has an entry for each spatial axis. `Same` gives `stride` times the extent;
+/// `Explicit` pads the image with its zeros. `jax.lax.conv_transpose` with
 /// `transpose_kernel=False`, flax's `ConvTranspose`.
 ///
 /// # Errors
@@ -134,7 +138,8 @@ fn slide(
     convolved(name, x, kernel, convolution, amounts)
 }
 
-/// A convolution over any number of batch axes, with the padding that the extents of image and kernel ask for.
+/// A convolution over any number of batch axes, with the padding that the extents of image and
+/// kernel require.
 #[track_caller]
 fn convolved(
     name: &str,
@@ -162,8 +167,9 @@ fn convolved(
     y.reshape([batch, &y.shape()[1..]].concat())
 }
 
-/// Max pooling: the greatest element under a window that moves over images `[.., spatial axes.., feature]`; the window
-/// and the strides have an entry for each spatial axis. Padding does not count. flax's `max_pool`.
+/// Max pooling: the greatest element under a window that moves over images
+/// `[.., spatial axes.., feature]`; the window and the strides have an entry for each spatial axis.
+/// Padding is ignored. flax's `max_pool`.
 ///
 /// # Errors
 /// A window with another number of axes than the image has spatial axes; more padding than extent.
@@ -176,7 +182,7 @@ pub fn max_pool(x: Tensor, window: impl Shape, strides: impl Shape, padding: Pad
 /// zeros if `count_include_pad`, which is flax's default, and not at all otherwise. flax's `avg_pool`.
 ///
 /// # Errors
-/// Those of [`max_pool`].
+/// All errors of [`max_pool`].
 #[track_caller]
 pub fn avg_pool(
     x: Tensor,

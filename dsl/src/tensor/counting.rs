@@ -1,4 +1,5 @@
-//! Sums and counts over groups, and positions of what is not zero. Their extents are given: shapes are static.
+//! Sums and counts over groups, and positions of nonzero elements. Their extents are given: shapes
+//! are static.
 
 use super::create::{arange, full, zeros};
 use super::order::Side;
@@ -6,8 +7,9 @@ use super::{Tensor, fail, select};
 use crate::trace::scope;
 use podracer_compiler::DType;
 
-/// The sums of the slices of `data` `[n, ..]` with the same id: `[segments, ..]`. `ids` is of integers, `[n]`; slices
-/// whose id is outside of 0 to `segments - 1` are left out. `jax.ops.segment_sum`.
+/// The sums of the slices of `data` `[n, ..]` with the same id: `[segments, ..]`. `ids` holds
+/// integers, `[n]`. Slices with an id outside of 0 to `segments - 1` are dropped.
+/// `jax.ops.segment_sum`.
 #[track_caller]
 pub fn segment_sum(data: Tensor, ids: Tensor, segments: usize) -> Tensor {
     let (ty, ids_ty) = (data.ty(), ids.ty());
@@ -24,8 +26,9 @@ pub fn segment_sum(data: Tensor, ids: Tensor, segments: usize) -> Tensor {
 
 /// Counts and positions.
 impl Tensor {
-    /// The count of each number from 0 to `length - 1` among these integers: i32 `[length]`. Greater ones are left out,
-    /// negative ones count as 0. NumPy's `bincount`; with weights it is [`segment_sum`].
+    /// The count of each number from 0 to `length - 1` in this integer tensor: i32 `[length]`.
+    /// Greater numbers are dropped, negative numbers count as 0. NumPy's `bincount`; with weights
+    /// it is [`segment_sum`].
     #[track_caller]
     pub fn bincount(self, length: usize) -> Tensor {
         let ty = self.ty();
@@ -38,8 +41,9 @@ impl Tensor {
         segment_sum(full([ty.elements()], 1), flat, length)
     }
 
-    /// The positions of the first `size` elements that are not 0 (or false), in row-major order: one i32 `[size]` for
-    /// each axis. Where there are fewer, `fill` stands for the rest. `jnp.nonzero(x, size=size, fill_value=fill)`.
+    /// The positions of the first `size` elements that are not 0 (or false), in row-major order:
+    /// one i32 `[size]` for each axis. If there are fewer, the rest is `fill`.
+    /// `jnp.nonzero(x, size=size, fill_value=fill)`.
     #[track_caller]
     pub fn nonzero(self, size: usize, fill: i32) -> Vec<Tensor> {
         let _scope = scope("nonzero");

@@ -1,4 +1,4 @@
-//! Tensors out of nothing: constants, ranges, patterns.
+//! New tensors: constants, ranges, patterns.
 
 use super::{IntoTensor, Shape, Tensor, broadcast_to, emit1, materialize};
 use crate::tensor::literal::constant_array;
@@ -21,25 +21,26 @@ pub fn scalar(value: impl IntoTensor) -> Tensor {
     materialize(value.operand())
 }
 
-/// A constant with the values of a host array. They become part of the program: pass large ones as arguments instead.
+/// A constant with the values of a host array. The values become part of the program: pass large
+/// arrays as arguments instead.
 #[track_caller]
 pub fn constant_of(value: &Array) -> Tensor {
     constant_array(value.clone())
 }
 
-/// A tensor of zeros; of false for bool.
+/// A tensor filled with 0; with false for bool.
 #[track_caller]
 pub fn zeros(dtype: DType, shape: impl Shape) -> Tensor {
     filled(dtype, shape.into_shape(), Scalar::zero(dtype))
 }
 
-/// A tensor of ones; of true for bool.
+/// A tensor filled with 1; with true for bool.
 #[track_caller]
 pub fn ones(dtype: DType, shape: impl Shape) -> Tensor {
     filled(dtype, shape.into_shape(), Scalar::number(dtype, 1))
 }
 
-/// A tensor with one value everywhere, which decides the dtype.
+/// A tensor filled with one value, which decides the dtype.
 #[track_caller]
 pub fn full(shape: impl Shape, value: impl IntoTensor) -> Tensor {
     materialize(value.operand()).broadcast_to(shape)
@@ -58,7 +59,7 @@ fn filled(dtype: DType, shape: Vec<usize>, value: Scalar) -> Tensor {
     broadcast_to(scalar, &shape)
 }
 
-/// A tensor of this shape whose elements are their positions along `axis`.
+/// A tensor with each element's position along `axis`.
 #[track_caller]
 pub fn iota(dtype: DType, shape: impl Shape, axis: isize) -> Tensor {
     let shape = shape.into_shape();
@@ -112,7 +113,7 @@ pub fn arange(numbers: impl Progression) -> Tensor {
     if start == 0.0 { steps } else { steps + start as i32 }
 }
 
-/// The numbers of an [`arange`]: `n`, `start..stop` or `(start, stop, step)`.
+/// The bounds of an [`arange`]: `n`, `start..stop` or `(start, stop, step)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say numbers to count through",
     label = "expected `n`, `start..stop`, or `(start, stop, step)` of integers or of floats"
@@ -183,21 +184,21 @@ pub fn one_hot(index: Tensor, classes: usize) -> Tensor {
 
 /// Tensors of the type of another.
 impl Tensor {
-    /// A tensor of zeros of this tensor's type.
+    /// A tensor filled with 0, with this tensor's type.
     #[track_caller]
     pub fn zeros_like(self) -> Tensor {
         let ty = self.ty();
         zeros(ty.dtype, ty.shape)
     }
 
-    /// A tensor of ones of this tensor's type.
+    /// A tensor filled with 1, with this tensor's type.
     #[track_caller]
     pub fn ones_like(self) -> Tensor {
         let ty = self.ty();
         ones(ty.dtype, ty.shape)
     }
 
-    /// A tensor of this tensor's type with one value everywhere.
+    /// A tensor filled with one value, with this tensor's type.
     #[track_caller]
     pub fn full_like(self, value: impl IntoTensor) -> Tensor {
         let ty = self.ty();
@@ -220,7 +221,7 @@ impl Tensor {
         self.triangle("tril", |row, column| (row + diagonal).ge(column))
     }
 
-    /// The upper triangle of the last two axes, with the diagonals from `diagonal` on; zeros below.
+    /// The upper triangle of the last two axes, from the diagonal `diagonal` upward; zeros below.
     #[track_caller]
     pub fn triu(self, diagonal: i32) -> Tensor {
         self.triangle("triu", |row, column| (row + diagonal).le(column))

@@ -6,8 +6,9 @@ use podracer_compiler::DType;
 
 /// Diagonals of matrices.
 impl Tensor {
-    /// The diagonal `offset` of each matrix in the last two axes: 0 is the main one, positive ones lie above it.
-    /// `[.., m, n]` gives `[.., d]`. Empty where the matrix has no such diagonal.
+    /// The diagonal `offset` of each matrix in the last two axes: 0 is the main diagonal, positive
+    /// offsets lie above it. `[.., m, n]` gives `[.., d]`. Empty if the matrix has no such
+    /// diagonal.
     #[track_caller]
     pub fn diagonal(self, offset: i32) -> Tensor {
         let ty = self.ty();
@@ -29,8 +30,8 @@ impl Tensor {
         flat.slice_strided(&bounds, &steps)
     }
 
-    /// A matrix with this vector as its diagonal `offset` and zeros elsewhere; of a matrix, its diagonal. NumPy's
-    /// `diag`.
+    /// A matrix with this vector as its diagonal `offset` and zeros elsewhere; for a matrix, its
+    /// diagonal. NumPy's `diag`.
     ///
     /// # Errors
     /// Other ranks: [`Tensor::diagonal`] takes batches of matrices, and [`vmap`](crate::vmap) batches of vectors.
@@ -60,8 +61,8 @@ impl Tensor {
         self.diagonal(0).sum_axis(-1)
     }
 
-    /// The Kronecker product: every element of `self` times the whole of `right`, in blocks. Ranks that differ are filled
-    /// up with axes of extent 1 in front.
+    /// The Kronecker product: every element of `self` times the whole `right`, in blocks. If the
+    /// ranks differ, the smaller shape gets leading axes of extent 1.
     #[track_caller]
     pub fn kron(self, right: Tensor) -> Tensor {
         let (a, b) = (self.shape(), right.shape());

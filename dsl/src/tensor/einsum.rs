@@ -3,11 +3,12 @@
 use super::{Tensor, dot_general, fail};
 use podracer_compiler::{DType, TensorType};
 
-/// Products summed over axes, by letters: `einsum("bij,bjk->bik", &[x, y])`. Each operand's axes are named by letters.
-/// Axes of one letter run together; those that the result does not name are summed over. Without `->` the result has
-/// the letters that stand once, in alphabetical order. `jax.numpy.einsum`, without dots for axes that have no name.
+/// Products summed over axes, by letters: `einsum("bij,bjk->bik", &[x, y])`. Each operand's axes
+/// are named by letters. Axes with the same letter run together; letters that the result does not
+/// name are summed over. Without `->` the result has the letters that occur once, in alphabetical
+/// order. `jax.numpy.einsum`, without the dots for unnamed axes.
 ///
-/// Several operands are multiplied from the left to the right, two at a time.
+/// Several operands are multiplied from left to right, two at a time.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -16,8 +17,9 @@ use podracer_compiler::{DType, TensorType};
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
-/// Errors: an operand with another number of letters than axes; one letter for axes of different extents; a result that
-/// names a letter twice, or one that no operand has; operands of different dtypes.
+/// Errors: an operand with a different number of letters than axes; one letter for axes of
+/// different extents; operands of different dtypes. Also a result that names a letter twice, or a
+/// letter that no operand has.
 #[track_caller]
 pub fn einsum(subscripts: &str, operands: &[Tensor]) -> Tensor {
     let (letters, result) = match parse(subscripts, operands) {
@@ -27,8 +29,8 @@ pub fn einsum(subscripts: &str, operands: &[Tensor]) -> Tensor {
             return fail("einsum", message, operands, guess);
         }
     };
-    // There is a first operand, as there are letters. A loop, not closures: an operation knows the line that it was called
-    // from.
+    // There is a first operand, because there are letters. This is a loop and not closures: an
+    // operation records the line that called it.
     let mut product = diagonal(operands[0], letters[0].clone());
     for position in 1..operands.len() {
         let next = diagonal(operands[position], letters[position].clone());
@@ -41,10 +43,10 @@ pub fn einsum(subscripts: &str, operands: &[Tensor]) -> Tensor {
     product.permute(result.iter().filter_map(place).collect::<Vec<usize>>())
 }
 
-/// A tensor and the letters of its axes, no letter twice.
+/// A tensor and the letters of its axes; no letter occurs twice.
 type Term = (Tensor, Vec<char>);
 
-/// The letters of each operand, and those of the result.
+/// The letters of each operand, and the letters of the result.
 fn parse(subscripts: &str, operands: &[Tensor]) -> Result<(Vec<Vec<char>>, Vec<char>), String> {
     let text: String = subscripts.split_whitespace().collect();
     let (left, right) = match text.split_once("->") {
@@ -112,7 +114,7 @@ fn parse(subscripts: &str, operands: &[Tensor]) -> Result<(Vec<Vec<char>>, Vec<c
     Ok((letters, result))
 }
 
-/// Takes the diagonal of each pair of axes with one letter, so that every letter stands once.
+/// Takes the diagonal of each pair of axes with the same letter, so that every letter occurs once.
 #[track_caller]
 fn diagonal(mut x: Tensor, mut names: Vec<char>) -> Term {
     let again = |names: &[char]| {
@@ -123,7 +125,8 @@ fn diagonal(mut x: Tensor, mut names: Vec<char>) -> Term {
     while let Some((a, b)) = again(&names) {
         let name = names.remove(b);
         names.remove(a);
-        // Both axes first, as one of n^2 places of which every (n + 1)-th is on the diagonal.
+        // Both axes first, merged into one axis of n^2 positions; every (n + 1)-th of them is on
+        // the diagonal.
         let moved = x.move_axis(b as isize, 0).move_axis(a as isize + 1, 0);
         let shape = moved.shape();
         let (n, rest) = (shape[0], &shape[2..]);
@@ -134,7 +137,7 @@ fn diagonal(mut x: Tensor, mut names: Vec<char>) -> Term {
     (x, names)
 }
 
-/// Sums over the axes that are not wanted.
+/// Sums over the axes that are not `wanted`.
 #[track_caller]
 fn sum_out((x, names): Term, wanted: impl Fn(&char) -> bool) -> Term {
     let axes: Vec<isize> = (names.iter().enumerate())
@@ -148,10 +151,10 @@ fn sum_out((x, names): Term, wanted: impl Fn(&char) -> bool) -> Term {
     (x.sum_axis(&axes[..]), kept)
 }
 
-/// The product of two terms, summed over the letters that are not wanted.
+/// The product of two terms, summed over the letters that are not `wanted`.
 #[track_caller]
 fn multiply(left: Term, right: Term, wanted: impl Fn(&char) -> bool) -> Term {
-    // What only one of them has and nobody wants need not be multiplied.
+    // An axis of only one term that is not wanted need not be multiplied.
     let (l, l_names) = sum_out(left.clone(), |name| wanted(name) || right.1.contains(name));
     let (r, r_names) = sum_out(right, |name| wanted(name) || left.1.contains(name));
     let mut batch = (Vec::new(), Vec::new());

@@ -19,8 +19,9 @@ pub(crate) fn binary(op: impl Op, x: impl IntoTensor, y: impl IntoTensor) -> Ten
     emit1(op, &xy, ty)
 }
 
-/// `p ? a : b`, element by element. `p` is a bool; all three broadcast. Both sides are computed; a gradient flows into
-/// each only where it was taken, but beware of NaN in the side not taken: keep its input in range instead.
+/// `p ? a : b`, element by element. `p` is a bool; all three broadcast. Both sides are computed,
+/// and a gradient flows into each side only where it was selected. But a NaN in the other side
+/// makes the gradient NaN: keep its input in range instead.
 #[track_caller]
 pub fn select(p: impl IntoTensor, a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
     let p = p.into_tensor();
@@ -69,8 +70,8 @@ pub fn atan2(y: impl IntoTensor, x: impl IntoTensor) -> Tensor {
     binary(ops::Atan2 {}, y, x)
 }
 
-/// The length of the vector (x, y), `sqrt(x^2 + y^2)`, without overflow. Infinite where one of the two is, even beside
-/// NaN. Its derivative where both are 0 is 0.
+/// The length of the vector (x, y), `sqrt(x^2 + y^2)`, without overflow. Infinite if either is
+/// infinite, even if the other is NaN. The derivative is 0 if both are 0.
 #[track_caller]
 pub fn hypot(x: impl IntoTensor, y: impl IntoTensor) -> Tensor {
     let [x, y] = align("hypot", vec![x.operand(), y.operand()])[..] else {
@@ -80,7 +81,7 @@ pub fn hypot(x: impl IntoTensor, y: impl IntoTensor) -> Tensor {
     let (x, y) = (x.abs(), y.abs());
     let (greater, less) = (maximum(x, y), minimum(x, y));
     let none = greater.eq(0);
-    // What is not taken must be finite, or the gradient is NaN.
+    // The side that is not selected must be finite, or the gradient is NaN.
     let ratio = select(infinite | none, 0, less / select(none | infinite, 1, greater));
     let length = greater * (1 + ratio.square()).sqrt();
     select(infinite, f64::INFINITY, select(none, 0, length))
@@ -96,8 +97,8 @@ fn greatest_finite(dtype: DType) -> f64 {
     }
 }
 
-/// True where a quotient rounded toward zero is one more than the quotient rounded down: the remainder is not zero and
-/// has another sign than the divisor.
+/// True if a quotient rounded toward zero is one more than the quotient rounded down: the remainder
+/// is not zero, and its sign differs from the divisor's.
 fn off_by_one(remainder: Tensor, divisor: Tensor) -> Tensor {
     let signs_differ = remainder.lt(0) ^ divisor.lt(0);
     remainder.ne(0) & signs_differ
@@ -155,11 +156,11 @@ unaries! {
     cos: Cosine;
     /// The tangent of radians.
     tan: Tan;
-    /// The angle in [-pi/2, pi/2] whose sine is x; NaN outside of [-1, 1].
+    /// The angle in [-pi/2, pi/2] with the sine x; NaN outside of [-1, 1].
     asin: Asin;
-    /// The angle in [0, pi] whose cosine is x; NaN outside of [-1, 1].
+    /// The angle in [0, pi] with the cosine x; NaN outside of [-1, 1].
     acos: Acos;
-    /// The angle in [-pi/2, pi/2] whose tangent is x.
+    /// The angle in [-pi/2, pi/2] with the tangent x.
     atan: Atan;
     /// The hyperbolic sine.
     sinh: Sinh;
@@ -169,7 +170,7 @@ unaries! {
     tanh: Tanh;
     /// The inverse of the hyperbolic sine.
     asinh: Asinh;
-    /// The inverse of the hyperbolic cosine that is not negative; NaN below 1.
+    /// The nonnegative inverse of the hyperbolic cosine; NaN below 1.
     acosh: Acosh;
     /// The inverse of the hyperbolic tangent: infinite at -1 and 1, NaN outside.
     atanh: Atanh;
@@ -199,7 +200,8 @@ unaries! {
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $method:ident: $direction:ident;)*) => {
-        /// Comparisons. They give bool tensors: `==` and `<` of Rust would have to know the values.
+        /// Comparisons. They return bool tensors: Rust's `==` and `<` would have to know the
+        /// values.
         #[allow(clippy::should_implement_trait, reason = "Rust's comparison traits return bool")]
         impl Tensor {
             $($(#[$doc])*
@@ -218,13 +220,13 @@ comparisons! {
     eq: Eq;
     /// True where not equal; NaN differs from everything.
     ne: Ne;
-    /// True where less: `self < other`. False beside NaN.
+    /// True if less: `self < other`. False if either is NaN.
     lt: Lt;
-    /// True where less or equal: `self <= other`. False beside NaN.
+    /// True if less or equal: `self <= other`. False if either is NaN.
     le: Le;
-    /// True where greater: `self > other`. False beside NaN.
+    /// True if greater: `self > other`. False if either is NaN.
     gt: Gt;
-    /// True where greater or equal: `self >= other`. False beside NaN.
+    /// True if greater or equal: `self >= other`. False if either is NaN.
     ge: Ge;
 }
 
@@ -290,13 +292,14 @@ impl Tensor {
         select(self, a, b)
     }
 
-    /// Remainder with the sign of `self`, as `%` of Rust and C.
+    /// The remainder with the sign of `self`, as `%` in Rust and C.
     #[track_caller]
     pub fn rem(self, other: impl IntoTensor) -> Tensor {
         binary(ops::Remainder {}, self, other)
     }
 
-    /// Remainder with the sign of `other`, as `%` of Python: `(-1).modulo(5)` is 4. Of integers by zero it is 0.
+    /// The remainder with the sign of `other`, as `%` in Python: `(-1).modulo(5)` is 4. For
+    /// integers, the remainder by zero is 0.
     #[track_caller]
     pub fn modulo(self, other: impl IntoTensor) -> Tensor {
         let [x, y] = align("modulo", vec![Operand::Tensor(self), other.operand()])[..] else {
@@ -310,9 +313,9 @@ impl Tensor {
         select(off_by_one(remainder, y), remainder + y, remainder)
     }
 
-    /// Quotient rounded toward negative infinity, as `//` of Python. Of floats it fits [`Tensor::modulo`]: `1.0` by
-    /// `0.1` is 9, since `0.1` is a little more than a tenth, though the quotient rounds to 10. By zero it is the
-    /// quotient.
+    /// The quotient rounded toward negative infinity, as `//` in Python. For floats it is
+    /// consistent with [`Tensor::modulo`]: `1.0` by `0.1` is 9, because `0.1` is slightly more than
+    /// a tenth, although the quotient rounds to 10. By zero it is the quotient.
     #[track_caller]
     pub fn floor_div(self, other: impl IntoTensor) -> Tensor {
         let [x, y] = align("floor_div", vec![Operand::Tensor(self), other.operand()])[..] else {
@@ -332,7 +335,8 @@ impl Tensor {
         select(off & y.ne(0), quotient - 1, quotient)
     }
 
-    /// Rotates the bits of integers up by `by` places: bits that leave at the top come in at the bottom.
+    /// Rotates the bits of integers up by `by` places: bits that leave at the top come in at the
+    /// bottom.
     #[track_caller]
     pub fn rotate_left(self, by: u32) -> Tensor {
         let width = self.dtype().bits();
@@ -350,27 +354,27 @@ impl Tensor {
         self.rotate_left(width - by % width)
     }
 
-    /// True where a float is neither infinite nor NaN.
+    /// True for a float that is neither infinite nor NaN.
     #[track_caller]
     pub fn is_finite(self) -> Tensor {
         let ty = self.ty().with_dtype(DType::Bool);
         emit1(ops::IsFinite {}, &[self], ty)
     }
 
-    /// True where a float is NaN.
+    /// True for a float that is NaN.
     #[track_caller]
     pub fn is_nan(self) -> Tensor {
         self.ne(self)
     }
 
-    /// True where a float is infinite.
+    /// True for a float that is infinite.
     #[track_caller]
     pub fn is_inf(self) -> Tensor {
         self.abs().eq(f64::INFINITY)
     }
 
-    /// The tensor with 0 in place of NaN, and the greatest and least finite number in place of the infinities. Other
-    /// values are set with [`select`] and [`Tensor::is_nan`].
+    /// The tensor with 0 in place of NaN, and the greatest and least finite numbers in place of the
+    /// infinities. Use [`select`] and [`Tensor::is_nan`] for other replacements.
     #[track_caller]
     pub fn nan_to_num(self) -> Tensor {
         let ty = self.ty();
@@ -399,7 +403,7 @@ impl Tensor {
         pow(self.full_like(2), self)
     }
 
-    /// The whole number next to x toward zero.
+    /// The nearest whole number toward zero.
     #[track_caller]
     pub fn trunc(self) -> Tensor {
         select(self.lt(0), self.ceil(), self.floor())
@@ -428,7 +432,7 @@ impl Tensor {
         emit1(ops::BitcastConvert { dtype }, &[self], ty.with_dtype(dtype))
     }
 
-    /// Shifts right with zeros, whatever the sign.
+    /// Shifts right and fills with zeros, regardless of the sign.
     #[track_caller]
     pub fn shift_right_logical(self, bits: impl IntoTensor) -> Tensor {
         binary(ops::ShiftRightLogical {}, self, bits)

@@ -4,10 +4,11 @@ use podracer_compiler::Loc;
 
 /// A tensor of the program being traced. `Copy`: it is a name for a value that will exist when the program runs.
 ///
-/// It has neither `PartialEq` nor `PartialOrd`: `x == y` and `if x < y` cannot know the values, and fail to compile.
-/// Use [`Tensor::eq`], [`select`](super::select) and [`cond`](crate::cond).
+/// It has neither `PartialEq` nor `PartialOrd`: `x == y` and `if x < y` cannot know the values, and
+/// fail to compile. Use [`Tensor::eq`], [`select`](super::select) and [`cond`](crate::cond).
 ///
-/// A handle belongs to the trace that made it. Used elsewhere it is an error that says where it was made.
+/// A handle belongs to the trace that made it. Using it in another trace is an error that names the
+/// line that made it.
 #[derive(Clone, Copy)]
 #[must_use = "a tensor that is not used computes nothing"]
 pub struct Tensor {
@@ -21,7 +22,7 @@ impl Tensor {
         Tensor { trace, slot, made }
     }
 
-    /// A handle made outside of any trace: using it in one is an error that names this place.
+    /// A handle made outside of any trace: using it in a trace is an error that names this place.
     pub(crate) fn dead(made: Loc) -> Tensor {
         Tensor { trace: 0, slot: 0, made }
     }

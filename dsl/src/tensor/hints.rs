@@ -1,6 +1,8 @@
-//! Names that other libraries use: calling one is an error that names the method of this library.
+//! Names from other libraries: calling such a name is an error that names the method of this
+//! library.
 //!
-//! Each method asks its receiver for a trait that nothing implements, and rustc prints the message of that trait.
+//! Each method requires a trait of its receiver that nothing implements, and rustc prints the
+//! message of that trait.
 
 use super::Tensor;
 

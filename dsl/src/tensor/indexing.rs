@@ -9,7 +9,7 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 /// A range of one axis: `1..3`, `1..`, `..3`, `..`, or one position, which keeps the axis with extent 1. Negative
 /// bounds count from the back.
 pub trait SliceRange {
-    /// Start and limit for an axis of this extent, negative ones as they were written.
+    /// Start and limit for an axis of this extent; negative bounds are kept as written.
     fn bounds(&self, extent: usize) -> (isize, isize);
 }
 
@@ -45,7 +45,7 @@ impl SliceRange for RangeFull {
     }
 }
 
-/// Ranges for the first axes of a tensor: one, or a tuple of them.
+/// Ranges for the first axes of a tensor: a single range, or a tuple of ranges.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say a part of a tensor",
     label = "expected ranges such as `1..3` or `(.., 2..)`"
@@ -76,7 +76,7 @@ impl<R: SliceRange> SliceRanges for R {
     }
 }
 
-/// A position that is known while tracing; negative ones count from the back.
+/// A position that is known while tracing; a negative position counts from the back.
 pub trait Position {
     /// The position, negative if it counts from the back.
     fn signed(self) -> isize;
@@ -93,7 +93,7 @@ macro_rules! positions {
 }
 positions!(i32, isize, usize);
 
-/// Slices at places that are known while tracing.
+/// Slices at positions that are known while tracing.
 impl Tensor {
     /// The slice of the first axes by ranges: `x.slice(1..3)`, `x.slice((.., 2..))`. The other axes stay whole.
     #[track_caller]
@@ -120,7 +120,8 @@ impl Tensor {
         self.slice_strided(&bounds, &vec![1; axis + 1])
     }
 
-    /// The slice of the first axes with strides: start and limit for each, negative ones from the back, and its step.
+    /// The slice of the first axes with strides: the start, the limit and the step of each axis.
+    /// Negative bounds count from the back.
     #[track_caller]
     pub fn slice_strided(self, bounds: &[(isize, isize)], steps: &[usize]) -> Tensor {
         let ty = self.ty();
@@ -145,7 +146,8 @@ impl Tensor {
         emit1(ops::Slice { start, limit, strides }, &[self], ty.with_shape(shape))
     }
 
-    /// The slice at a known position of the leading axis, which disappears; negative ones count from the back.
+    /// The slice at a known position of the leading axis, which disappears; a negative position
+    /// counts from the back.
     #[track_caller]
     pub fn index(self, position: impl Position) -> Tensor {
         self.index_axis(0, position)
@@ -181,8 +183,9 @@ impl Tensor {
     }
 }
 
-/// Slices and updates at computed positions. Reading brings an index out of range to the nearest one in range. So do
-/// updates at one position; updates at several positions leave out those that are out of range.
+/// Slices and updates at computed positions. A read clamps an index to the nearest index in range.
+/// So does an update at one position; an update at several positions drops the indices that are out
+/// of range.
 impl Tensor {
     /// The slice at a computed position of the leading axis, which disappears. An index with axes gives a slice for
     /// each element.
@@ -282,8 +285,8 @@ impl Tensor {
         dynamic_update_slice(self, value, &starts)
     }
 
-    /// A copy with `value` added to the slice at a position of the leading axis, or to one for each element of an index
-    /// with axes; where indices repeat, all are added.
+    /// A copy with `value` added to the slice at a position of the leading axis. An index with axes
+    /// adds one slice for each of its elements; repeated indices add all their slices.
     #[track_caller]
     pub fn add_at(self, index: impl IntoTensor, value: impl IntoTensor) -> Tensor {
         self.update_at("add_at", index.into_tensor(), value.operand(), Combiner::Add)
@@ -330,7 +333,7 @@ impl Tensor {
         if let Some(error) = bad_index(&index_ty) {
             return fail(op, error, &[index], ty);
         }
-        // One index is brought into range as by `set`; among many, those out of range are dropped.
+        // One index is clamped as by `set`; among several, those out of range are dropped.
         let index =
             if index_ty.rank() == 0 { index.clamp(0, extent.max(1) as i32 - 1) } else { index };
         let shape = [&index_ty.shape[..], &ty.shape[1..]].concat();
@@ -358,8 +361,8 @@ impl Tensor {
     }
 }
 
-/// The slice of shape `sizes` that starts at `starts`, one integer scalar for each axis. The starts are brought into
-/// range so that the slice lies inside.
+/// The slice of shape `sizes` that starts at `starts`, one integer scalar for each axis. The starts
+/// are clamped so that the slice lies inside the tensor.
 #[track_caller]
 pub fn dynamic_slice(x: Tensor, starts: &[Tensor], sizes: &[usize]) -> Tensor {
     let mut inputs = vec![x];
@@ -367,7 +370,7 @@ pub fn dynamic_slice(x: Tensor, starts: &[Tensor], sizes: &[usize]) -> Tensor {
     emit1(ops::DynamicSlice { sizes: sizes.to_vec() }, &inputs, x.ty().with_shape(sizes))
 }
 
-/// A copy of `x` with the slice at `starts` replaced by `update`. The starts are brought into range as those of
+/// A copy of `x` with the slice at `starts` replaced by `update`. The starts are clamped as in
 /// [`dynamic_slice`].
 #[track_caller]
 pub fn dynamic_update_slice(x: Tensor, update: Tensor, starts: &[Tensor]) -> Tensor {

@@ -33,20 +33,21 @@ pub fn triangular_solve(a: Tensor, b: Tensor, system: TriangularSolve) -> Tensor
 
 /// Factorizations of matrices.
 impl Tensor {
-    /// The Cholesky factor of each matrix in the last two axes: the lower triangular `L` with a positive diagonal for
-    /// which `L L^T` is the matrix. Only lower triangles are read; of a matrix that is not positive definite some
-    /// entries are NaN.
+    /// The Cholesky factor of each matrix in the last two axes: the lower triangular `L` with a
+    /// positive diagonal and `L L^T` equal to the matrix. Only lower triangles are read. If a
+    /// matrix is not positive definite, some entries are NaN.
     #[track_caller]
     pub fn cholesky(self) -> Tensor {
         emit1(Cholesky {}, &[self], self.ty())
     }
 
-    /// The QR factorization `(q, r)` of a matrix `[m, n]`: `q` `[m, k]` has orthonormal columns, `r` `[k, n]` is upper
-    /// triangular, their product is the matrix, and `k` is the lesser of `m` and `n`. Signs are LAPACK's. The
-    /// derivative is finite where the first `k` columns are linearly independent.
+    /// The QR factorization `(q, r)` of a matrix `[m, n]`, with `k` the lesser of `m` and `n`. `q`
+    /// `[m, k]` has orthonormal columns, `r` `[k, n]` is upper triangular, and their product is the
+    /// matrix. Signs are LAPACK's. The derivative is finite if the first `k` columns are linearly
+    /// independent.
     ///
-    /// The method is Householder's ("Unitary triangularization of a nonsymmetric matrix", 1958), as two loops over the
-    /// columns: no LAPACK, which not every device has.
+    /// The method is Householder's ("Unitary triangularization of a nonsymmetric matrix", 1958), as
+    /// two loops over the columns. It needs no LAPACK, which some devices lack.
     #[track_caller]
     pub fn qr(self) -> (Tensor, Tensor) {
         let _scope = scope("qr");
@@ -65,8 +66,9 @@ impl Tensor {
     }
 }
 
-/// The upper triangle of a matrix `[m, n]`, with what rounding left below it, and the reflections that lead to it: vectors
-/// `[k, m]` and scales `[k]`, of which a vector of zeros does nothing.
+/// The upper triangle of a matrix `[m, n]`, with rounding errors below it, and the reflections that
+/// lead to it. The reflections are vectors `[k, m]` and scales `[k]`; a vector of zeros has no
+/// effect.
 #[track_caller]
 pub(super) fn householder(x: Tensor) -> (Tensor, (Tensor, Tensor)) {
     let shape = x.shape();
@@ -76,8 +78,9 @@ pub(super) fn householder(x: Tensor) -> (Tensor, (Tensor, Tensor)) {
     })
 }
 
-/// The vector `v` and the scale `s` for which `1 - s v v^T` leaves the elements before `i` of a column alone and makes
-/// those after it zero. Zeros already are left as they are.
+/// The vector `v` and the scale `s` of a reflection `1 - s v v^T`. It keeps the elements before `i`
+/// of a column, and makes the elements after `i` zero. A column that already has zeros after `i` is
+/// unchanged.
 #[track_caller]
 fn reflector(column: Tensor, i: Tensor) -> (Tensor, Tensor) {
     let place = iota(DType::I32, column.shape(), 0);
@@ -85,7 +88,7 @@ fn reflector(column: Tensor, i: Tensor) -> (Tensor, Tensor) {
     let head = select(place.eq(i), column, zero);
     let tail = select(place.gt(i), column, zero);
     let rest = tail.square().sum();
-    // What is not taken must not divide by zero, or the gradient is NaN.
+    // The side that is not selected must not divide by zero, or the gradient is NaN.
     let done = rest.eq(0);
     let length = select(done, 1, head.square().sum() + rest).sqrt();
     let sign = select(head.sum().ge(0), length.ones_like(), -length.ones_like());

@@ -1,6 +1,6 @@
-//! Literals, which may stand beside a tensor: numbers, bools, arrays of them. A literal has no dtype of its own until
-//! it meets a tensor and takes that one's; literals alone give f32, i32 or bool, so that no weak type exists in a
-//! program.
+//! Literals as operands next to tensors: numbers, bools, and arrays of them. A literal has no dtype
+//! until it is combined with a tensor, and then takes the tensor's dtype. Literals alone become
+//! f32, i32 or bool, so a program contains no weak types.
 
 use super::{Tensor, broadcast_to, emit1, fail, poison, report};
 use podracer_compiler::ops::{BroadcastInDim, Constant};
@@ -16,21 +16,22 @@ pub struct Literal {
     data: Vec<Scalar>,
 }
 
-/// A tensor, or a literal that is still to become one.
+/// A tensor, or a literal that will become a tensor.
 #[derive(Clone, Debug)]
 pub enum Operand {
     /// A tensor, which has its dtype.
     Tensor(Tensor),
-    /// A literal, which takes the dtype of the tensor beside it.
+    /// A literal, which takes the dtype of the other operand's tensor.
     Literal(Literal),
 }
 
 /// A value that becomes a tensor, as `jax.typing.ArrayLike` does: [`Tensor`], `&Tensor`, numbers, bools, nested arrays
 /// of numbers.
 ///
-/// Beside a tensor a literal takes that tensor's dtype: an integer may become a float, but never a float an integer or
-/// a number a bool. Alone, `1.5` is f32, `2` is i32, `true` is bool; a typed number (`2u32`, `1.0f32`) keeps its type,
-/// but f64 becomes f32 and usize becomes i32.
+/// Next to a tensor, a literal takes the tensor's dtype: an integer may become a float, but a float
+/// never becomes an integer, and a number never becomes a bool. Alone, `1.5` is f32, `2` is i32,
+/// `true` is bool; a typed number (`2u32`, `1.0f32`) keeps its type, but f64 becomes f32 and usize
+/// becomes i32.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is neither a tensor nor a number",
     label = "expected `Tensor`, a number, a bool or an array of numbers",
@@ -220,15 +221,16 @@ pub(crate) fn constant_array(array: Array) -> Tensor {
     }
 }
 
-/// Gives operands one dtype: that of the first tensor among them, or the strongest of the literals. A literal that
-/// cannot take it is an error of `op`. Tensors keep theirs: whether they fit is the op's to say.
+/// Gives operands one dtype: the dtype of the first tensor among them, or the strongest dtype of
+/// the literals. A literal that cannot take this dtype is an error of `op`. Tensors keep their
+/// dtypes: the op decides whether they are compatible.
 #[track_caller]
 pub(crate) fn same_dtype(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
     let of_tensor = operands.iter().find_map(|operand| match operand {
         Operand::Tensor(tensor) => Some(tensor.dtype()),
         Operand::Literal(_) => None,
     });
-    // Beside an integer, a float among literals wins: `select(p, 1, 0.5)` is f32.
+    // Next to an integer literal, a float literal decides: `select(p, 1, 0.5)` is f32.
     let of_literals = || {
         let own = operands.iter().filter_map(|operand| match operand {
             Operand::Literal(literal) => Some(literal.own),
@@ -263,13 +265,14 @@ pub(crate) fn align(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
     }
     let mut tensors = same_dtype(op, operands);
     let Some((i, clash)) = error else {
-        // In a closure the caller's line would be lost.
+        // A closure would lose the caller's line.
         for tensor in &mut tensors {
             *tensor = broadcast_to(*tensor, &shape);
         }
         return tensors;
     };
-    // Name the pair that clashes: the operand and the first one before it that it does not fit.
+    // Name the pair that clashes: the operand, and the first operand before it that is not
+    // compatible with it.
     let other = (0..i)
         .find(|&j| super::broadcast_pair(&tensors[j].shape(), &tensors[i].shape()).is_err())
         .unwrap_or(0);

@@ -4,8 +4,9 @@ use super::{Tensor, broadcast_pair, broadcast_to, emit1, fail};
 use podracer_compiler::TensorType;
 use podracer_compiler::ops::DotGeneral;
 
-/// Contracts axes of two tensors, with batch axes that run together: StableHLO's `dot_general`. The result has the
-/// batch axes, the left one's other axes, the right one's.
+/// Contracts axes of two tensors, with batch axes that run together: StableHLO's `dot_general`. The
+/// result has the batch axes, then the other axes of the left operand, then the other axes of the
+/// right operand.
 #[track_caller]
 pub fn dot_general(
     left: Tensor,
@@ -33,8 +34,8 @@ pub fn dot_general(
     emit1(op, &[left, right], l.with_shape(shape))
 }
 
-/// The matrix product by NumPy's rules: vectors count as a row on the left and as a column on the right, and axes
-/// before the last two are batch axes that broadcast.
+/// The matrix product by NumPy's rules. A vector counts as a row on the left and as a column on the
+/// right. Axes before the last two are batch axes that broadcast.
 #[track_caller]
 pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
     let (l, r) = (left.ty(), right.ty());
@@ -77,8 +78,8 @@ pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
     dot_general(left, right, (&[n + inner - l_batch], &[n]), (&axes, &axes))
 }
 
-/// NumPy's `dot`: the inner product of vectors, the product of matrices, and for more axes the last of the left with
-/// the second to last of the right, without batching.
+/// NumPy's `dot`: the inner product of vectors, or the product of matrices. With more axes, it
+/// contracts the last axis of `left` with the second to last axis of `right`, without batching.
 #[track_caller]
 pub fn dot(left: Tensor, right: Tensor) -> Tensor {
     let (l, r) = (left.ty(), right.ty());

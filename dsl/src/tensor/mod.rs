@@ -1,9 +1,10 @@
-//! The tensor: a handle into the current trace. Everything that can be done with one tensor is a method of it; the
-//! files of this folder hold the methods by family.
+//! The tensor: a handle into the current trace. Every operation on one tensor is a method; the
+//! files of this folder group the methods by family.
 //!
 //! # Invariants
 //! - A handle holds no value. dtype and shape are known as soon as it exists.
-//! - No method panics on a mistake: it records an error at the caller's line and gives a poisoned handle.
+//! - No method panics on a mistake: it records an error at the caller's line and returns a poisoned
+//!   handle.
 
 mod activation;
 mod axes;
@@ -80,7 +81,8 @@ impl Tensor {
         self.ty().elements()
     }
 
-    /// The extent of one axis; negative ones count from the back. 1, with an error, where there is no such axis.
+    /// The extent of one axis; a negative axis counts from the back. 1, with an error, if the axis
+    /// does not exist.
     #[track_caller]
     pub fn dim(self, axis: isize) -> usize {
         let shape = self.shape();
@@ -98,8 +100,8 @@ impl Tensor {
     }
 }
 
-/// The type and the line that made the tensor: `f32[3,4] made at src/lib.rs:7:13`. A tensor of another trace, or after the
-/// end of its own, has no type any more.
+/// The type and the line that made the tensor: `f32[3,4] made at src/lib.rs:7:13`. The type is
+/// missing if the tensor belongs to another trace or its trace has ended.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match state::type_of(*self) {
@@ -109,15 +111,15 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Emits an op of the compiler that has no method here. On a type error it gives as many poisoned results as `results`
-/// says.
+/// Emits an op of the compiler that has no method here. On a type error it returns `results`
+/// poisoned tensors.
 #[track_caller]
 pub fn emit(op: impl Op, inputs: &[Tensor], results: usize) -> Vec<Tensor> {
     let guess = inputs.first().map_or(TensorType::scalar(DType::F32), |input| input.ty());
     emit_as(op, inputs, &vec![guess; results])
 }
 
-/// [`emit`] with the types that the results would have if the op took its operands.
+/// [`emit`] with the types that the results would have if the op accepted its operands.
 #[track_caller]
 pub(crate) fn emit_as(op: impl Op, inputs: &[Tensor], guess: &[TensorType]) -> Vec<Tensor> {
     let loc = Loc::caller();
@@ -133,14 +135,15 @@ pub(crate) fn emit1(op: impl Op, inputs: &[Tensor], guess: TensorType) -> Tensor
     results.first().copied().unwrap_or(Tensor::dead(Loc::caller()))
 }
 
-/// Records an error at the caller's line, unless one of the tensors it is about is poisoned already.
+/// Records an error at the caller's line, unless one of the tensors `about` is already poisoned.
 #[track_caller]
 pub(crate) fn report(op: &str, message: impl Into<String>, about: &[Tensor]) {
     report_at(Loc::caller(), op, message, about);
 }
 
-/// Records an error at a given line, unless one of the tensors it is about is poisoned already: for mistakes of the caller of
-/// a trait's method, through which `#[track_caller]` does not reach.
+/// Records an error at a given line, unless one of the tensors `about` is already poisoned. It is
+/// for mistakes of the caller of a trait's method, because `#[track_caller]` does not reach through
+/// a trait.
 pub fn report_at(loc: Loc, op: &str, message: impl Into<String>, about: &[Tensor]) {
     let error = TraceError::new(op, message, loc);
     state::with(|trace: &mut Trace| {
@@ -157,8 +160,9 @@ pub(crate) fn poison(ty: TensorType) -> Tensor {
     state::with(|trace| trace.poison(ty, loc)).unwrap_or(Tensor::dead(loc))
 }
 
-/// Records an error at the caller's line and gives a stand-in of type `guess`, from which nothing else follows. For
-/// libraries that check what they are given. If one of the tensors `about` is poisoned already, nothing is recorded.
+/// Records an error at the caller's line and returns a stand-in of type `guess`, which causes no
+/// further errors. For libraries that check their arguments. If one of the tensors `about` is
+/// already poisoned, nothing is recorded.
 ///
 /// ```
 /// use podracer_dsl::{fail, prelude::*};

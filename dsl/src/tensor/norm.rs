@@ -6,7 +6,7 @@ use super::{ReducedAxes, Tensor, fail};
 /// A norm of matrices, for [`Tensor::matrix_norm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixNorm {
-    /// The root of the sum of all squares.
+    /// The square root of the sum of the squared elements.
     Frobenius,
     /// The greatest sum of magnitudes in a column.
     One,
@@ -14,8 +14,9 @@ pub enum MatrixNorm {
     Infinity,
 }
 
-/// Norms. Their derivative where all elements are 0 is NaN for Euclid's and 0 or 1 for others, as in NumPy's formulas:
-/// add a small number to the elements, or choose with [`select`](super::select) before the norm.
+/// Norms. If all elements are 0, the derivative of the Euclidean norm is NaN, and the derivative of
+/// the other norms is 0 or 1, as in NumPy's formulas. To avoid it, add a small number to the
+/// elements, or choose with [`select`](super::select) before the norm.
 impl Tensor {
     /// The Euclidean norm over all axes.
     #[track_caller]
@@ -23,9 +24,10 @@ impl Tensor {
         self.accumulator().square().sum().sqrt().astype(self.dtype())
     }
 
-    /// The norm of order `order` over some axes, which disappear unless in [`keepdims`](super::keepdims):
-    /// `(sum |x|^order)^(1/order)`. 2 is Euclid's, infinity the greatest magnitude, minus infinity the least, and 0 counts
-    /// what is not 0. `jnp.linalg.vector_norm`.
+    /// The norm of order `order` over some axes, which disappear unless in
+    /// [`keepdims`](super::keepdims): `(sum |x|^order)^(1/order)`. 2 is the Euclidean norm,
+    /// infinity the greatest magnitude, minus infinity the least magnitude, and 0 counts the
+    /// nonzero elements. `jnp.linalg.vector_norm`.
     #[track_caller]
     pub fn vector_norm(self, order: f64, axes: impl ReducedAxes) -> Tensor {
         let ty = self.ty();
@@ -46,8 +48,8 @@ impl Tensor {
         restored(norm, self, &axes, stay).astype(ty.dtype)
     }
 
-    /// The norm of each matrix in the last two axes. The spectral and nuclear norms need singular values, which are not
-    /// there. `jnp.linalg.matrix_norm`.
+    /// The norm of each matrix in the last two axes. The spectral and nuclear norms need singular
+    /// values, which are not implemented. `jnp.linalg.matrix_norm`.
     #[track_caller]
     pub fn matrix_norm(self, norm: MatrixNorm) -> Tensor {
         let ty = self.ty();

@@ -1,14 +1,16 @@
-//! Rust's operators. The left operand is a tensor, or a literal `f64` or `i32`: more types there would leave
-//! `(2 * x).sum()` ambiguous to rustc.
+//! Rust's operators. The left operand is a tensor, or a literal `f64` or `i32`: with more types,
+//! `(2 * x).sum()` would be ambiguous to rustc.
 //!
-//! Two tensors have one dtype, or it is an error that says to cast. jnp would promote them (i32 and f32 to f32, i32 and
-//! i64 to i64); here a dtype changes only where it is written, since a carry, a parameter or a reward that becomes
-//! wider by itself is found late. Literals are weak, as Python's numbers are in jnp.
+//! Two tensors must have the same dtype; otherwise an error asks for a cast. jnp would promote them
+//! (i32 and f32 to f32, i32 and i64 to i64). Here a dtype changes only by an explicit cast, because
+//! a carry, a parameter or a reward that silently becomes wider is found late. Literals are weak,
+//! as Python's numbers are in jnp.
 //!
-//! Integers are jnp's on every platform. They wrap modulo 2^width. `/` rounds toward zero, `%` has the sign of the
-//! dividend ([`Tensor::floor_div`] and [`Tensor::modulo`] are Python's `//` and `%`). Division by zero gives -1, all
-//! bits set; the remainder is the dividend, and `modulo` 0. The least integer by -1 is itself, remainder 0. A shift by
-//! the width or more gives 0, or -1 for a negative number shifted right.
+//! Integers behave as in jnp on every platform. They wrap modulo 2^width. `/` rounds toward zero,
+//! `%` has the sign of the dividend ([`Tensor::floor_div`] and [`Tensor::modulo`] are Python's `//`
+//! and `%`). Division by zero gives -1, all bits set; the remainder is the dividend, and `modulo`
+//! 0. The least integer divided by -1 is itself, with remainder 0. A shift by the width or more
+//! gives 0, or -1 for a negative number shifted right.
 
 use super::{IntoTensor, Tensor, binary, unary};
 use podracer_compiler::ops;
@@ -67,7 +69,7 @@ operators!(@right BitOr, bitor, ops::Or {}, "Or of bools, or of the bits of inte
 operators!(@right BitXor, bitxor, ops::Xor {}, "Exclusive or of bools, or of the bits of integers.");
 operators!(@right Shl, shl, ops::ShiftLeft {}, "Shifts integers left; 0 if by their width or more.");
 
-/// Shifts integers right: with the sign for signed ones, with zeros for unsigned ones.
+/// Shifts integers right: signed integers keep the sign, unsigned integers are filled with zeros.
 impl<R: IntoTensor> Shr<R> for Tensor {
     type Output = Tensor;
     #[track_caller]
@@ -80,7 +82,7 @@ impl<R: IntoTensor> Shr<R> for Tensor {
     }
 }
 
-/// The negative; of unsigned integers modulo 2^width.
+/// The negation; unsigned integers wrap modulo 2^width.
 impl Neg for Tensor {
     type Output = Tensor;
     #[track_caller]
@@ -89,7 +91,7 @@ impl Neg for Tensor {
     }
 }
 
-/// Logical not of bools; of integers the complement of all bits.
+/// The logical not of bools; the bitwise complement of integers.
 impl Not for Tensor {
     type Output = Tensor;
     #[track_caller]
@@ -117,7 +119,7 @@ assign_operators! {
     DivAssign, div_assign, /;
 }
 
-/// The sum of tensors; the zero of f32 if there are none.
+/// The sum of tensors; an f32 zero if there are none.
 impl std::iter::Sum for Tensor {
     #[track_caller]
     fn sum<I: Iterator<Item = Tensor>>(tensors: I) -> Tensor {

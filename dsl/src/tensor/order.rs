@@ -1,4 +1,4 @@
-//! Positions in sorted vectors, and what follows from them: interpolation and quantiles.
+//! Positions in sorted vectors, and functions built on them: interpolation and quantiles.
 
 use super::create::{arange, full, zeros};
 use super::{IntoTensor, Tensor, fail, poison, resolve_axis, select};
@@ -6,23 +6,24 @@ use crate::control::fori_loop;
 use crate::trace::scope;
 use podracer_compiler::DType;
 
-/// Which position [`Tensor::searchsorted`] gives among elements that equal the value.
+/// The position that [`Tensor::searchsorted`] gives among elements that equal the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Before all that are equal: the number of elements that are less.
+    /// Before all equal elements: the number of elements that are less.
     Left,
-    /// Behind all that are equal: the number of elements that are less or equal.
+    /// Behind all equal elements: the number of elements that are less or equal.
     Right,
 }
 
-/// Greatest length of a vector in which quantiles are found by counting, for each element, those before it. XLA's
-/// sort of 128 errors took 7 % of a gradient step of DQN on CartPole, on a CPU.
+/// The greatest length of vectors for finding quantiles by counting: for each element, the elements
+/// before it. XLA's sort of 128 errors took 7 % of a gradient step of DQN on CartPole, on a CPU.
 const COUNTED: i32 = 256;
 
 /// Sorted vectors and quantiles.
 impl Tensor {
-    /// The positions, in i32, at which `values` go into this sorted vector `[n]` so that it stays sorted: 0 to n, of the
-    /// shape of `values`. NaN counts as greatest, as in [`Tensor::sort`]. A binary search.
+    /// The positions, in i32, that keep this sorted vector `[n]` sorted when `values` are inserted:
+    /// 0 to n, with the shape of `values`. NaN counts as greatest, as in [`Tensor::sort`]. A binary
+    /// search.
     #[track_caller]
     pub fn searchsorted(self, values: impl IntoTensor, side: Side) -> Tensor {
         let _scope = scope("searchsorted");
@@ -45,7 +46,7 @@ impl Tensor {
         let less = |a: Tensor, b: Tensor| {
             if ty.dtype.is_float() { a.lt(b) | (b.is_nan() & !a.is_nan()) } else { a.lt(b) }
         };
-        // Each step halves the positions that are left, n + 1 at first.
+        // Each step halves the positions that remain, n + 1 at first.
         let steps = usize::BITS - n.leading_zeros();
         let ends = (positions, full(values_ty.shape, n as i32));
         let (low, _) = fori_loop(0..steps as usize, ends, |_, (low, high)| {
@@ -61,8 +62,9 @@ impl Tensor {
         low
     }
 
-    /// Linear interpolation at `self` between the points `(points, values)`, both `[n]`, with `points` rising; the first
-    /// and the last value beyond them, and NaN at NaN. The shape of `self`. NumPy's `interp`.
+    /// Linear interpolation at `self` between the points `(points, values)`, both `[n]`, with
+    /// `points` rising. Beyond the points it gives the first or the last value, and NaN at NaN. The
+    /// result has the shape of `self`. NumPy's `interp`.
     #[track_caller]
     pub fn interp(self, points: impl IntoTensor, values: impl IntoTensor) -> Tensor {
         let _scope = scope("interp");
@@ -96,8 +98,8 @@ impl Tensor {
         select(self.is_nan(), self, inside)
     }
 
-    /// The quantiles `q`, in [0, 1], of all elements, with linear interpolation between the two nearest. The shape of
-    /// `q`. NaN where an element is NaN.
+    /// The quantiles `q`, in [0, 1], of the whole tensor, with linear interpolation between the two
+    /// nearest elements. The result has the shape of `q`, and is NaN if an element is NaN.
     #[track_caller]
     pub fn quantile(self, q: impl IntoTensor) -> Tensor {
         self.flatten().quantile_axis(q, 0)
@@ -117,12 +119,12 @@ impl Tensor {
             let message = format!("expected floats, at least one along axis {axis}, got {ty}");
             return fail("quantile", message, &[self], ty);
         }
-        // In f16 the place would be exact below 2048 only.
+        // In f16 the position would be exact only below 2048.
         let (values, q) = (self.move_axis(axis as isize, 0).accumulator(), q.accumulator());
         let last = ty.shape[axis] as i32 - 1;
         let place = q * last;
         let (low, high) = (place.floor(), place.ceil());
-        // One number for each quantile, beside the axes that stay.
+        // One number for each quantile, with the axes that stay.
         let ones = vec![1; ty.rank() - 1];
         let share = (place - low).reshape([&q.shape()[..], &ones].concat());
         let smallest = |place: Tensor| place.clamp(0, last).astype(DType::I32);
@@ -138,12 +140,13 @@ impl Tensor {
             let at = |place| sorted.take(smallest(place), 0);
             (at(low), at(high))
         };
-        // For a whole place, an infinite neighbour times 0 would be NaN.
+        // At a whole position, an infinite neighbour times 0 would be NaN.
         let value = select(share.eq(0), below, below * (1 - share) + above * share);
         select(values.is_nan().any_axis(0), f64::NAN, value).astype(ty.dtype)
     }
 
-    /// The place of each element of a vector `[n]` in ascending order, from 0. Equal elements are in their order. i32 `[n]`
+    /// The position of each element of a vector `[n]` in ascending order, from 0. Equal elements
+    /// keep their order. i32 `[n]`
     fn ranks(self) -> Tensor {
         let index = arange(self.elements());
         let earlier = index.lt(index.expand_dims(1));
@@ -151,7 +154,7 @@ impl Tensor {
         before.astype(DType::I32).sum_axis(1)
     }
 
-    /// The median of all elements; see [`Tensor::quantile`].
+    /// The median over all elements; see [`Tensor::quantile`].
     #[track_caller]
     pub fn median(self) -> Tensor {
         self.quantile(0.5)
@@ -163,7 +166,8 @@ impl Tensor {
         self.quantile_axis(0.5, axis)
     }
 
-    /// The differences of neighbours along an axis: one element fewer there. Of bools, whether they differ.
+    /// The differences of neighbours along an axis, which becomes shorter by 1. For bools, whether
+    /// they differ.
     #[track_caller]
     pub fn diff(self, axis: isize) -> Tensor {
         let extent = self.dim(axis);

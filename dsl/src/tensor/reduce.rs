@@ -1,5 +1,5 @@
-//! Reductions and scans along axes. Without `_axis` they reduce all axes to a scalar; `_axis` takes axes, which
-//! disappear, or `keepdims(axes)`, which stay with extent 1.
+//! Reductions and scans along axes. Without `_axis` they reduce all axes to a scalar. `_axis` takes
+//! axes, which disappear, or `keepdims(axes)`, which stay with extent 1.
 //!
 //! Sums, products and statistics of f16 and bf16 are computed in f32 and rounded once, as in `jax.numpy`. Running
 //! reductions are computed in the tensor's own type.
@@ -23,7 +23,7 @@ pub fn keepdims<A: Axes>(axes: A) -> Keepdims<A> {
     label = "expected an integer, an array of integers, or `keepdims(..)` of these"
 )]
 pub trait ReducedAxes {
-    /// The axes, negative ones as they were written, and whether they stay.
+    /// The axes, with negative numbers as written, and whether the axes stay.
     fn into_reduced(self) -> (Vec<isize>, bool);
 }
 
@@ -124,7 +124,8 @@ reductions! {
 
 macro_rules! cumulative {
     ($($(#[$doc:meta])* $method:ident: $op:ident;)*) => {
-        /// Running reductions: for each element, the reduction of all up to it along an axis.
+        /// Running reductions: each element of the result reduces all elements up to its position
+        /// along an axis.
         impl Tensor {
             $($(#[$doc])*
             #[track_caller]
@@ -153,7 +154,7 @@ cumulative! {
 
 /// Statistics and positions.
 impl Tensor {
-    /// This tensor in the type of its sums: f32 for f16 and bf16, else its own type, unchanged.
+    /// This tensor in the type of its sums: f32 for f16 and bf16, otherwise unchanged.
     #[doc(hidden)]
     #[track_caller]
     pub fn accumulator(self) -> Tensor {
@@ -278,14 +279,14 @@ fn position<O: Op>(name: &str, x: Tensor, axis: isize, op: fn(usize, DType) -> O
     }
 }
 
-/// A reduced tensor with the axes that disappeared back in place with extent 1, to stand beside `x`.
+/// A reduced tensor with the removed axes restored with extent 1, for use next to `x`.
 #[track_caller]
 fn keep_axes(reduced: Tensor, x: Tensor, axes: &[isize]) -> Tensor {
     let rank = x.rank() as isize;
     let mut shape = x.shape();
     for &axis in axes {
         let axis = if axis < 0 { axis + rank } else { axis };
-        // Out of range was reported by the reduction, whose result is then a poisoned scalar.
+        // The reduction reported an axis out of range; its result is then a poisoned scalar.
         match usize::try_from(axis).ok().and_then(|axis| shape.get_mut(axis)) {
             Some(extent) => *extent = 1,
             None => return reduced,

@@ -152,7 +152,8 @@ impl Tensor {
         }
     }
 
-    /// Shifts the elements along an axis by `shift` places toward the back; those that leave come in at the front.
+    /// Shifts the elements along an axis by `shift` places toward the back; elements that leave at
+    /// the back come in at the front.
     #[track_caller]
     pub fn roll(self, shift: isize, axis: isize) -> Tensor {
         let ty = self.ty();
@@ -248,7 +249,7 @@ impl Tensor {
         self.copies("tile", count, axis, 0)
     }
 
-    /// Copies along a new axis, which stands `behind` places after `axis` and becomes one with it.
+    /// Copies along a new axis, which is inserted `behind` places after `axis` and merged with it.
     #[track_caller]
     fn copies(self, op: &str, count: usize, axis: isize, behind: usize) -> Tensor {
         let ty = self.ty();
@@ -263,7 +264,8 @@ impl Tensor {
     }
 }
 
-/// Joins tensors along an existing axis. Their other extents and their dtypes are the same; at least one is given.
+/// Joins tensors along an existing axis. At least one is required. Their other extents and their
+/// dtypes are the same.
 #[track_caller]
 pub fn concatenate(tensors: &[Tensor], axis: isize) -> Tensor {
     let Some(&first) = tensors.first() else {

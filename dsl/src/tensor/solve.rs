@@ -1,7 +1,8 @@
 //! Systems of linear equations, inverses and determinants, by the QR factorization.
 //!
-//! Householder's method is backward stable without pivoting, and every step of it has a derivative. Its loop has a step
-//! for each column, which is for matrices of tens of rows, such as those of a filter or a Gaussian.
+//! Householder's method is backward stable without pivoting, and each of its steps has a
+//! derivative. Its loop has a step for each column, so it suits matrices of tens of rows, such as
+//! in a filter or a Gaussian.
 
 use super::create::{self, eye};
 use super::linalg::householder;
@@ -11,11 +12,13 @@ use crate::trace::scope;
 use podracer_compiler::TensorType;
 use podracer_compiler::ops::TriangularSolve;
 
-/// Square matrices in the last two axes; axes before are a batch.
+/// Square matrices in the last two axes; leading axes are a batch.
 ///
-/// Values are those of LAPACK to `1e-6` times the condition number, relative, in f32, and derivatives to that times the
-/// condition number once more. Of a singular matrix the inverse is not finite or meaningless, and so are derivatives of
-/// all, unless the first `n - 1` columns are linearly independent and only the determinant is asked for.
+/// In f32, values agree with LAPACK within a relative error of `1e-6` times the condition number,
+/// and derivatives within that error times the condition number once more. The inverse of a
+/// singular matrix is not finite or meaningless. So is every derivative at a singular matrix, with
+/// one exception: the derivative of the determinant alone, if the first `n - 1` columns are
+/// linearly independent.
 impl Tensor {
     /// The solution `x` of `self x = b`. `self` is `[.., n, n]`; `b` is `[.., n, m]` with the same batch, or a vector
     /// `[n]` for one matrix.
@@ -52,7 +55,8 @@ impl Tensor {
         x.reshape(b_ty.shape)
     }
 
-    /// The inverse of each matrix. To multiply by it, [`Tensor::solve`] is quicker and more exact.
+    /// The inverse of each matrix. [`Tensor::solve`] is faster and more accurate than multiplying
+    /// by the inverse.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -67,7 +71,7 @@ impl Tensor {
         }
     }
 
-    /// The determinant of each matrix; 1 of an empty matrix `[0, 0]`.
+    /// The determinant of each matrix; 1 for an empty matrix `[0, 0]`.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -85,8 +89,8 @@ impl Tensor {
         }
     }
 
-    /// The sign of each matrix's determinant, -1, 0 or 1, and the logarithm of its magnitude, which does not overflow:
-    /// -inf where the determinant is 0.
+    /// The sign of each matrix's determinant, -1, 0 or 1, and the logarithm of its magnitude, which
+    /// does not overflow: -inf if the determinant is 0.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -122,7 +126,7 @@ fn scalars(ty: &TensorType) -> TensorType {
     ty.with_shape(&ty.shape[..ty.rank().saturating_sub(2)])
 }
 
-/// The determinant of `q`, and the diagonal of `r`: each reflection turns the sign.
+/// The determinant of `q`, and the diagonal of `r`: each reflection flips the sign.
 #[track_caller]
 fn triangle(x: Tensor) -> (Tensor, Tensor) {
     let ty = x.ty();

@@ -5,8 +5,8 @@ use super::{Tensor, emit_as, fail, poison, resolve_axis};
 use podracer_compiler::ops::{Sort, TopK};
 use podracer_compiler::{DType, Loc, TensorType};
 
-/// Sorts tensors of one shape together along an axis: by the first tensor, among equals by the next, up to `num_keys`
-/// of them; the other tensors are carried along.
+/// Sorts tensors of one shape together along an axis. The order is by the first tensor, ties by the
+/// next, up to `num_keys` of them; the other tensors are permuted along.
 #[track_caller]
 pub fn sort_together(tensors: &[Tensor], num_keys: usize, axis: isize) -> Vec<Tensor> {
     let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
@@ -25,7 +25,8 @@ impl Tensor {
         first(&sort_together(&[self], 1, axis))
     }
 
-    /// The positions of the elements along an axis in rising order, in i32; equal ones keep their order.
+    /// The positions of the elements along an axis in rising order, in i32; equal elements keep
+    /// their order.
     #[track_caller]
     pub fn argsort(self, axis: isize) -> Tensor {
         let ty = self.ty();
@@ -36,8 +37,8 @@ impl Tensor {
         sort_together(&[self, positions], 1, axis)[1]
     }
 
-    /// The `k` greatest elements along the last axis, in falling order, and their positions in i32; of equal ones the
-    /// first comes first, and NaN counts as greatest.
+    /// The `k` greatest elements along the last axis, in falling order, and their positions in i32.
+    /// Among equal elements the first comes first, and NaN counts as greatest.
     #[track_caller]
     pub fn top_k(self, k: usize) -> (Tensor, Tensor) {
         let ty = self.ty();

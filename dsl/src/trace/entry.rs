@@ -1,4 +1,5 @@
-//! The log of a frame, which it keeps until its closure has ended. [`debug`](crate::debug) writes and reads it.
+//! The log of a frame, kept until its closure has ended. [`debug`](crate::debug) writes and reads
+//! it.
 
 use crate::tensor::handle::Tensor;
 use podracer_compiler::Loc;
@@ -9,10 +10,11 @@ use podracer_derive::Tree;
 pub(crate) struct Entry {
     #[tree(fixed)]
     pub site: Site,
-    /// The number of times that a check failed, or that something was printed. i32 `[]`; a print has further axes, one
-    /// for each loop and batch around it
+    /// The number of times that a check failed, or that something was printed. i32 `[]`; a print
+    /// has one further axis for each enclosing loop and batch
     pub count: Tensor,
-    /// The rounds in which a check failed first, in the loops and batches around, the outermost first. i32 `[]` each
+    /// The rounds of the first failure of a check, in the enclosing loops and batches, the
+    /// outermost first. i32 `[]` each
     pub at: Vec<Tensor>,
     /// The values that its message shows.
     pub values: Vec<Tensor>,

@@ -6,13 +6,14 @@ use std::fmt;
 /// A mistake in a traced function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// The op or combinator that found it, such as `add` or `scan`; empty where there is none.
+    /// The op or combinator that found it, such as `add` or `scan`; empty if there is none.
     pub op: String,
-    /// The message: what was expected and what came, with the path of the leaf if it is about one.
+    /// The message: the expected and the actual value, with the path of the leaf if it is about a
+    /// leaf.
     pub message: String,
     /// The place in the user's source.
     pub loc: Loc,
-    /// The role of the place if the error names several, such as `body`; else empty.
+    /// The role of the place if the error names several, such as `body`; otherwise empty.
     pub label: &'static str,
     /// Further places, such as `carry began at src/my_env.rs:55:9`.
     pub notes: Vec<Note>,
@@ -83,7 +84,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// All mistakes of one trace, in the order in which they were found.
+/// All mistakes in one trace, in the order of their discovery.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TraceErrors {
     /// The mistakes; at least one.
@@ -108,7 +109,7 @@ impl fmt::Debug for TraceErrors {
 
 impl std::error::Error for TraceErrors {}
 
-/// A warning: a program that works but is likely not what was meant.
+/// A warning: the program works but is probably not intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The combinator that the warning is about.
@@ -117,7 +118,7 @@ pub struct Warning {
     pub message: String,
     /// The place in the user's source.
     pub loc: Loc,
-    /// Further places, such as the scopes around.
+    /// Further places, such as the enclosing scopes.
     pub notes: Vec<Note>,
 }
 

@@ -1,4 +1,4 @@
-//! Tracing: a Rust function of tensors runs once and leaves a program.
+//! Tracing: a Rust function of tensors runs once and produces a program.
 
 pub(crate) mod entry;
 mod error;

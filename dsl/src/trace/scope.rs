@@ -24,14 +24,16 @@ pub struct Scope {
 /// }
 /// ```
 ///
-/// A scope with the name of a function (`gae`) is a [`called`] function, which the readable text of a program shows as one line; one with the
-/// name of a method (`Ppo::loss`) is not, and its equations stay visible.
+/// A scope with the name of a function (`gae`) is a [`called`] function, which the readable text of
+/// a program shows as one line. A scope with the name of a method (`Ppo::loss`) is not, and its
+/// equations stay visible.
 #[track_caller]
 pub fn scope(name: &str) -> Scope {
     called_from(name, Loc::caller())
 }
 
-/// [`scope`] with the caller's line given: for the inside of a closure, which `#[track_caller]` does not reach.
+/// [`scope`] with the caller's line given: for use inside a closure, which `#[track_caller]` does
+/// not reach.
 pub fn called_from(name: &str, loc: Loc) -> Scope {
     let depth = state::with(|trace| trace.push_scope(name, loc));
     Scope { depth, _called: (!name.contains("::")).then(|| called(name)) }
@@ -40,7 +42,7 @@ pub fn called_from(name: &str, loc: Loc) -> Scope {
 impl Drop for Scope {
     fn drop(&mut self) {
         if let Some(depth) = self.depth {
-            // A panic may drop this after its trace is gone.
+            // A panic may drop this after its trace has ended.
             let _ = state::with(|trace| trace.pop_scope(depth));
         }
     }
@@ -53,8 +55,9 @@ pub struct Part {
     around: Option<Option<&'static str>>,
 }
 
-/// Names the part of a program that is traced until the guard is dropped, such as `the environment's step`. What is said about an
-/// equation of it, such as where a NaN came from, says the name with the line.
+/// Names the part of a program that is traced until the guard is dropped, such as
+/// `the environment's step`. Messages about an equation of the part, such as the origin of a NaN,
+/// include the name with the line.
 pub fn part(name: &'static str) -> Part {
     Part { around: state::with(|trace| trace.set_part(Some(name))) }
 }
@@ -74,13 +77,13 @@ pub struct Helper {
     around: Option<Option<Loc>>,
 }
 
-/// Gives the equations that are traced until the guard is dropped the line of the helper's caller. It is for helpers that are
-/// `#[track_caller]` and call closures, which the attribute does not reach: `podracer profile` and reports of NaN name the line that asked for the
-/// work.
+/// Gives the equations that are traced until the guard is dropped the line of the helper's caller.
+/// Use it for `#[track_caller]` helpers that call closures, because the attribute does not reach
+/// closures. `podracer profile` and reports of NaN then name the line that called the helper.
 #[track_caller]
 pub fn helper() -> Helper {
     let caller = Loc::caller();
-    // Of helpers inside of one another, the caller of the outermost one has asked.
+    // If helpers are nested, the caller of the outermost helper counts.
     let around = state::with(|trace| {
         let around = trace.set_line(None);
         trace.set_line(around.or(Some(caller)));
@@ -104,8 +107,9 @@ pub struct Called {
     around: Option<Option<Call>>,
 }
 
-/// Marks the equations that are traced until the guard is dropped as one call of a library function, such as `softmax`: the readable text of a
-/// program shows one line in their place. Of calls inside of one another, the outermost is shown.
+/// Marks the equations that are traced until the guard is dropped as one call of a library
+/// function, such as `softmax`. The readable text of a program shows one line in their place. If
+/// calls are nested, it shows the outermost call.
 pub fn called(name: &str) -> Called {
     let around = state::with(|trace| {
         let call = trace.call().or_else(|| Call::new(name));
@@ -114,7 +118,8 @@ pub fn called(name: &str) -> Called {
     Called { around }
 }
 
-/// [`called`] for a function with constants that say nothing to a caller, such as the rotations of a cipher: the line does not list them.
+/// [`called`] for a function with constants that mean nothing to a caller, such as the rotations of
+/// a cipher: the line does not list them.
 pub(crate) fn called_opaquely(name: &str) -> Called {
     let called = called(name);
     let _ = state::with(|trace| {

@@ -1,9 +1,10 @@
 //! The trace of the current thread: a stack of frames, each a function under construction.
 //!
 //! # Invariants
-//! - A [`Tensor`] is an index into the slots of one trace. A slot belongs to one frame and means a variable there.
-//! - A frame that uses a slot of an outer frame gets a parameter for it, once; the operand is found when the frame
-//!   closes. So closures capture freely and region ops capture nothing.
+//! - A [`Tensor`] is an index into the slots of one trace. A slot belongs to one frame, and is a
+//!   variable of that frame.
+//! - A frame that uses a slot of an outer frame gets one parameter for it; the operand is resolved
+//!   when the frame closes. So closures capture freely and region ops capture nothing.
 //! - No borrow of the thread's state is held while the user's code runs.
 
 use super::entry::Entry;
@@ -20,7 +21,8 @@ thread_local! {
     static TRACES: RefCell<Vec<Trace>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Numbers traces over all threads, so that a handle that wanders is never taken for another's. Zero is no trace.
+/// Numbers traces over all threads, so that a handle from another thread is never taken for a
+/// handle of this trace. Zero is no trace.
 static NEXT_TRACE: AtomicU32 = AtomicU32::new(1);
 
 /// The role of a frame's closure. Rules about captured keys differ between them.
@@ -28,7 +30,7 @@ static NEXT_TRACE: AtomicU32 = AtomicU32::new(1);
 pub(crate) enum FrameKind {
     /// The traced function itself.
     Root,
-    /// Runs once where it stands: a branch, the function under `grad`.
+    /// Runs once in place: a branch, the function under `grad`.
     Once(&'static str),
     /// A body that runs several times: draws from a captured key repeat.
     Repeats(&'static str),
@@ -43,7 +45,7 @@ pub(crate) struct Frame {
     by_slot: BTreeMap<u32, Var>,
     /// The log of this frame so far.
     log: Vec<Entry>,
-    /// The named axis that this frame's vmap gives, or the program's replicas, with its extent.
+    /// The named axis that this frame's vmap adds, or the program's replicas, with its extent.
     axis: Option<(String, usize)>,
 }
 
@@ -60,7 +62,7 @@ pub(crate) struct Closed {
     pub captures: Vec<Tensor>,
 }
 
-/// A trace that is being made.
+/// A trace in progress.
 pub(crate) struct Trace {
     id: u32,
     slots: Vec<Slot>,
@@ -69,7 +71,7 @@ pub(crate) struct Trace {
     errors: Vec<TraceError>,
     warnings: Vec<Warning>,
     scopes: Vec<Note>,
-    /// The part of the program that is being traced, where it has a name.
+    /// The part of the program that is being traced, if it has a name.
     part: Option<&'static str>,
     /// The line of the equations that are being traced, in place of their own.
     line: Option<Loc>,
@@ -77,9 +79,9 @@ pub(crate) struct Trace {
     call: Option<Call>,
     /// Keys that were drawn from or split, with the place.
     consumed: BTreeMap<u32, Loc>,
-    /// Places of `cond`s whose user knows that both branches run.
+    /// Places of `cond`s that may run both branches without a warning.
     both: BTreeSet<Loc>,
-    /// The number of `collect`s around.
+    /// The number of enclosing `collect`s.
     collecting: usize,
 }
 
@@ -88,8 +90,8 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> Option<R> {
     TRACES.with(|traces| traces.borrow_mut().last_mut().map(f))
 }
 
-/// The type of a tensor of the current trace, for showing it: nothing is recorded, and `None` if it is of another trace or
-/// the trace is at work.
+/// The type of a tensor of the current trace, for display. Nothing is recorded. `None` if the
+/// tensor belongs to another trace or the trace is borrowed.
 pub(crate) fn type_of(tensor: Tensor) -> Option<TensorType> {
     TRACES.with(|traces| {
         let traces = traces.try_borrow().ok()?;
@@ -98,7 +100,7 @@ pub(crate) fn type_of(tensor: Tensor) -> Option<TensorType> {
     })
 }
 
-/// Begins a trace on this thread; an unfinished one waits below it. Gives the new depth.
+/// Begins a trace on this thread; an unfinished trace waits below it. Returns the new depth.
 pub(crate) fn push(replicas: Option<usize>) -> usize {
     TRACES.with(|traces| {
         let mut traces = traces.borrow_mut();
@@ -107,7 +109,7 @@ pub(crate) fn push(replicas: Option<usize>) -> usize {
     })
 }
 
-/// Ends the trace at `depth`, and those above it that a panic left.
+/// Ends the trace at `depth`, and the traces above it that a panic left.
 pub(crate) fn pop(depth: usize) -> Option<Trace> {
     TRACES.with(|traces| {
         let mut traces = traces.borrow_mut();
@@ -211,7 +213,8 @@ impl Trace {
         None
     }
 
-    /// The variable that a handle means in the current frame, capturing it where needed, and whether it is poisoned.
+    /// The variable that a handle means in the current frame, capturing it if needed, and whether
+    /// it is poisoned.
     pub fn read(&mut self, tensor: Tensor) -> (Var, bool) {
         let Some(slot) = self.slot(tensor) else {
             let var = self.builder().param(TensorType::scalar(DType::F32));
@@ -232,7 +235,7 @@ impl Trace {
         (var, *poison)
     }
 
-    /// The type of a handle; a scalar of f32 for one of elsewhere, with an error.
+    /// The type of a handle; an f32 scalar for a foreign handle, with an error.
     pub fn ty(&mut self, tensor: Tensor) -> TensorType {
         match self.slot(tensor) {
             Some(slot) => self.slots[slot].ty.clone(),
@@ -245,8 +248,8 @@ impl Trace {
         tensor.trace_id() != self.id || self.slots[tensor.slot() as usize].poison
     }
 
-    /// Emits an op. If it does not take its operands that is an error at `loc`, unless an operand is poisoned already,
-    /// and the results are poisoned stand-ins of the types `guess`.
+    /// Emits an op. If the op rejects its operands, this records an error at `loc`, unless an
+    /// operand is already poisoned. The results are then poisoned stand-ins of the types `guess`.
     pub fn emit(
         &mut self,
         loc: Loc,
@@ -281,7 +284,7 @@ impl Trace {
         results.into_iter().map(|var| self.handle(var, poisoned, loc)).collect()
     }
 
-    /// Records an error, with the scopes it is in. The same mistake is told once.
+    /// Records an error, with its enclosing scopes. The same mistake is recorded once.
     pub fn error(&mut self, mut error: TraceError) {
         error.notes.extend(self.scopes.iter().rev().cloned());
         if !self.errors.contains(&error) {
@@ -308,7 +311,7 @@ impl Trace {
         (self.errors, self.warnings)
     }
 
-    /// Enters a named scope; gives the depth to go back to.
+    /// Enters a named scope; returns the depth for [`Trace::pop_scope`].
     pub fn push_scope(&mut self, name: &str, loc: Loc) -> usize {
         self.scopes.push(Note { text: format!("in `{name}` called at"), loc });
         self.scopes.len() - 1
@@ -319,12 +322,13 @@ impl Trace {
         self.scopes.truncate(depth);
     }
 
-    /// Sets the line of the equations that follow, and gives the line before.
+    /// Sets the line of the following equations, and returns the previous line.
     pub fn set_line(&mut self, line: Option<Loc>) -> Option<Loc> {
         std::mem::replace(&mut self.line, line)
     }
 
-    /// Gives the equations that follow to the invocation of a library function, and gives the one before.
+    /// Assigns the following equations to the invocation of a library function, and returns the
+    /// previous invocation.
     pub fn set_call(&mut self, call: Option<Call>) -> Option<Call> {
         std::mem::replace(&mut self.call, call)
     }
@@ -334,12 +338,12 @@ impl Trace {
         self.call
     }
 
-    /// Names the part of the program that follows, and gives the name of the one before.
+    /// Names the following part of the program, and returns the previous name.
     pub fn set_part(&mut self, part: Option<&'static str>) -> Option<&'static str> {
         std::mem::replace(&mut self.part, part)
     }
 
-    /// The extent of a named axis of the vmaps around, the innermost of that name.
+    /// The extent of a named axis of the enclosing vmaps, the innermost of that name.
     pub fn axis_size(&self, name: &str) -> Option<usize> {
         self.frames
             .iter()
@@ -349,12 +353,13 @@ impl Trace {
             .map(|(_, size)| *size)
     }
 
-    /// The axes around that have a name, the innermost first.
+    /// The names of the enclosing axes, the innermost first.
     pub fn axis_names(&self) -> Vec<String> {
         self.frames.iter().rev().filter_map(|frame| Some(frame.axis.as_ref()?.0.clone())).collect()
     }
 
-    /// Notes that a key's numbers are taken: a second time, or in a body that repeats, is an error.
+    /// Records that a key's numbers are used: a second use, or a use in a body that repeats, is an
+    /// error.
     pub fn consume(&mut self, key: Tensor, loc: Loc) {
         if key.trace_id() != self.id || self.is_poison(key) {
             return;
@@ -362,7 +367,8 @@ impl Trace {
         let home = self.slots[key.slot() as usize].frame;
         if let Some(&first) = self.consumed.get(&key.slot()) {
             if first == loc {
-                // The same line twice is a Rust loop or a helper: the columns would not tell them apart.
+                // The same line twice is a Rust loop or a helper: the columns would not distinguish
+                // the uses.
                 self.error(TraceError::new("", "key used twice at the same place: split it", loc));
             } else {
                 self.error(TraceError::new(
@@ -393,7 +399,7 @@ impl Trace {
         self.consumed.clone()
     }
 
-    /// Replaces the consumed keys and gives the former ones.
+    /// Replaces the consumed keys and returns the previous keys.
     pub fn restore_consumed(&mut self, consumed: BTreeMap<u32, Loc>) -> BTreeMap<u32, Loc> {
         std::mem::replace(&mut self.consumed, consumed)
     }
@@ -403,7 +409,7 @@ impl Trace {
         self.consumed.extend(consumed);
     }
 
-    /// True inside of a `collect`: outside nothing is logged.
+    /// True inside a `collect`: outside, nothing is logged.
     pub fn is_collecting(&self) -> bool {
         self.collecting > 0
     }
@@ -413,7 +419,7 @@ impl Trace {
         self.top().log.extend(entries);
     }
 
-    /// Begins to collect the log; gives the argument of [`Trace::end_log`].
+    /// Begins to collect the log; returns the argument of [`Trace::end_log`].
     pub fn begin_log(&mut self) -> usize {
         self.collecting += 1;
         self.top().log.len()

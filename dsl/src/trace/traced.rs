@@ -1,4 +1,4 @@
-//! `trace`: runs a Rust function once and gives the program that it wrote.
+//! `trace`: runs a Rust function once and returns its program.
 
 use super::error::{TraceError, TraceErrors, Warning};
 use super::state::{self, Trace};
@@ -21,7 +21,7 @@ pub struct Traced<A: Tree, R: Tree> {
     warnings: Vec<Warning>,
 }
 
-/// Runs `f` once on tensors of the types that `spec` says, and gives the program that it wrote, or all mistakes.
+/// Runs `f` once on tensors of the types `spec`, and returns the traced program, or all mistakes.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -30,7 +30,8 @@ pub struct Traced<A: Tree, R: Tree> {
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
-/// A panic of `f` is caught: the mistakes recorded before it are the errors; if there are none, the panic is.
+/// A panic of `f` is caught. The mistakes recorded before it are the errors; if there are none, the
+/// panic is the error.
 #[track_caller]
 pub fn trace<S: ArgumentSpec, R: IntoTree>(
     spec: S,
@@ -39,8 +40,8 @@ pub fn trace<S: ArgumentSpec, R: IntoTree>(
     trace_with(None, spec, f)
 }
 
-/// [`trace`] of a program for a known number of replicas; the function says what one replica does. Needed only if the
-/// program depends on their number, as `all_gather` over `Replicas` does.
+/// [`trace`] for a program with a known number of replicas; the function describes one replica.
+/// Needed only if the program depends on their number, as `all_gather` over `Replicas` does.
 #[track_caller]
 pub fn trace_replicated<S: ArgumentSpec, R: IntoTree>(
     replicas: usize,
@@ -94,7 +95,8 @@ fn trace_with<S: ArgumentSpec, R: IntoTree>(
     }
 }
 
-/// The types that `f` would give for arguments of these types. Traces and throws the program away.
+/// The types that `f` would return for arguments of these types. Traces `f` and discards the
+/// program.
 #[track_caller]
 pub fn eval_shape<S: ArgumentSpec, R: IntoTree>(
     spec: S,
@@ -104,7 +106,8 @@ pub fn eval_shape<S: ArgumentSpec, R: IntoTree>(
 }
 
 impl<A: Tree, R: Tree> Traced<A, R> {
-    /// The program: the leaves of the arguments in, the leaves of the results out. Without dead code and repetitions.
+    /// The program: the leaves of the arguments in, the leaves of the results out. Dead code and
+    /// common subexpressions are removed.
     pub fn func(&self) -> &Func {
         &self.func
     }
@@ -129,7 +132,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
         self.results.leaves().into_iter().map(|(path, _)| path).collect()
     }
 
-    /// The text for people, in which parameters and results have the paths of the arguments and results.
+    /// The readable text. Parameters and results have the paths of the arguments and results.
     pub fn readable(&self) -> Readable<'_> {
         let arguments = self.arguments.leaves();
         let paths = arguments.iter().map(|(path, _)| path.or("argument"));
@@ -139,7 +142,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
             .results(self.result_paths().iter().map(|path| path.or("")))
     }
 
-    /// The warnings: what works but is likely not what was meant.
+    /// The warnings: code that works but is probably not intended.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -161,17 +164,17 @@ impl<A: Tree, R: Tree> Traced<A, R> {
         }
     }
 
-    /// Runs the program by the reference semantics: slow, exact, without a device. One array for each leaf of the
-    /// arguments; gives one for each leaf of the results.
+    /// Runs the program by the reference semantics: slow, exact, without a device. Takes one array
+    /// for each leaf of the arguments and returns one for each leaf of the results.
     pub fn eval(&self, arguments: &[Array]) -> Result<Vec<Array>, EvalError> {
         self.check_arguments(arguments)?;
         Ok(self.func.eval(arguments))
     }
 
-    /// Runs the program by the reference semantics and names the first op, by the user's line, that gives a NaN though
-    /// none is given to it. As `jax_debug_nans`, with nothing to compile: a step of a training loop on the state that
-    /// is saved before it goes wrong. A NaN that a later `select` leaves out is told too: its gradient is often the
-    /// mistake.
+    /// Runs the program by the reference semantics, and names the first op, with the user's line,
+    /// that produces a NaN from inputs without NaN. It is like `jax_debug_nans`, but compiles
+    /// nothing: run a step of a training loop on the state that was saved before the NaN. A NaN
+    /// that a later `select` discards is reported too: its gradient is often the mistake.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -232,7 +235,7 @@ impl<A: Tree, R: Tree> fmt::Debug for Traced<A, R> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// Another number of arrays than leaves.
+    /// The number of arrays differs from the number of leaves.
     #[error("the arguments have {expected} leaves, got {got} arrays")]
     Count {
         /// The number of leaves of the arguments.
@@ -240,7 +243,7 @@ pub enum EvalError {
         /// The number of arrays that were given.
         got: usize,
     },
-    /// An array of another type than its leaf.
+    /// The type of an array differs from its leaf's type.
     #[error("`{path}` is {expected}, got {got}")]
     Type {
         /// The path of the leaf.

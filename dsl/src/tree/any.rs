@@ -1,4 +1,4 @@
-//! [`AnyTree`]: a tree whose Rust type is known only while tracing.
+//! [`AnyTree`]: a tree with a Rust type that is known only while tracing.
 
 use super::structure::choices;
 use super::{Choice, IntoTree, Items, Kind, Over, Path, Sources, Tree, tree_item, tree_sources};
@@ -9,12 +9,13 @@ use std::any::{Any, TypeId, type_name};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-/// A tree of any type. Its leaves have the order and key paths of the concrete tree that it was made of, and a program
-/// that is traced through it is the same as with the concrete tree.
+/// A tree of any type, made from a concrete tree. Its leaves have the order and key paths of the
+/// concrete tree. A program that is traced through it equals the program of the concrete tree.
 ///
-/// rustc compiles code that is generic over a tree again for each tree. A trait whose methods take and return
-/// `AnyTree`s can be a trait object, and code that calls it is compiled once. Combinators take an `AnyTree` as they
-/// take every tree; one that changes its concrete type in a carry, or between branches, is an error.
+/// rustc compiles code that is generic over a tree once for each tree. A trait with methods that
+/// take and return `AnyTree`s can be a trait object, and code that calls it is compiled once.
+/// Combinators accept an `AnyTree` like any other tree. Changing its concrete type in a carry, or
+/// between branches, is an error.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -43,7 +44,7 @@ pub struct AnyTreeOf<K: Kind> {
     leaves: Vec<K::Leaf>,
 }
 
-/// The type and structure of the concrete tree, shared by all trees that come of it.
+/// The type and structure of the concrete tree, shared by all trees that are derived from it.
 struct Structure {
     /// The concrete tree. Only its structure is used: the leaves are replaced.
     tree: Box<dyn Any + Send + Sync>,
@@ -54,7 +55,8 @@ struct Structure {
 }
 
 impl AnyTree {
-    /// Forgets the type of a tree. Specs and host trees that come of it share its structure, between threads too.
+    /// Erases the type of a tree. Specs and host trees that are derived from it share its
+    /// structure, between threads too.
     pub fn new<T: Tree>(tree: T) -> AnyTree {
         let (leaves, paths, choices) = (tree.leaves(), tree.paths(), choices(&tree));
         let choice = Choice::Type(TypeId::of::<T>(), type_name::<T>());
@@ -64,16 +66,16 @@ impl AnyTree {
         }
     }
 
-    /// The tree as the type that it was made of; `None` if that is not `T`.
+    /// The tree with its original type; `None` if that is not `T`.
     pub fn downcast<T: Tree>(&self) -> Option<T> {
         self.structure.tree.downcast_ref::<T>().map(|tree| tree.with_leaves(&self.leaves))
     }
 
-    /// The tree as the type that it was made of. If `T` is another type the trace ends with an error at the caller's
-    /// line: there is no `T` to go on with.
+    /// The tree with its original type. If `T` is another type, the trace ends with an error at the
+    /// caller's line, because there is no `T` to return.
     ///
     /// # Panics
-    /// If it is called with another type outside of a trace.
+    /// If it is called with another type outside a trace.
     #[track_caller]
     pub fn get<T: Tree>(&self) -> T {
         self.downcast().unwrap_or_else(|| self.other_type(type_name::<T>(), Loc::caller()))
@@ -84,7 +86,7 @@ impl AnyTree {
             format!("the tree is of the type `{}`, not `{wanted}`", self.structure.choice);
         let error = TraceError::new("AnyTree::get", message.clone(), loc);
         match state::with(|trace| trace.error(error)) {
-            // `trace` catches it and tells the error that was just recorded.
+            // `trace` catches the panic and returns the error that was just recorded.
             Some(()) => resume_unwind(Box::new(message)),
             None => panic!("{message}"),
         }

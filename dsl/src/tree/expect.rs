@@ -1,13 +1,13 @@
-//! Checks of the trees that users' functions give to a library.
+//! Checks of the trees that a user's functions return to a library.
 
 use super::{Spec, Tree, Types, choice_difference, typed_paths};
 use crate::tensor::poison;
 use crate::trace::{TraceError, state};
 use podracer_compiler::Loc;
 
-/// Checks the types of a tree that a user's function gave. A leaf of another type is an error at the line that made the
-/// leaf, named by its path under `root`. The returned tree has the expected types in any case, so that no further
-/// errors follow.
+/// Checks the types of a tree that a user's function returned. A leaf of another type is an error
+/// at the line that made the leaf, named by its path under `root`. The returned tree always has the
+/// expected types, so that no further errors follow.
 ///
 /// ```
 /// use podracer_dsl::prelude::*;
@@ -42,7 +42,7 @@ pub fn expect_types<T: Tree>(root: &str, tree: T, expected: &Spec<T>) -> T {
             right.push(leaf);
             continue;
         }
-        // A leaf that is a mistake already has only a guessed type.
+        // A leaf that is already an error has only a guessed type.
         if state::with(|trace| trace.is_poison(leaf)) == Some(false) {
             let message = format!("`{}` must be {wanted}, got {got}", path.under(root));
             complain(message, leaf.made());

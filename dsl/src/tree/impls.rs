@@ -3,7 +3,8 @@
 use super::{Choice, IntoTree, Items, Kind, Over, Path, Sources, Step, Tree};
 use crate::tensor::{IntoTensor, Tensor};
 
-/// A tree that is one leaf: `$leaf` gives the tensor of a reference, `$of` makes the tree of one.
+/// A tree with one leaf: `$leaf` returns the tensor of a reference, `$of` makes the tree from a
+/// tensor.
 macro_rules! leaf_tree {
     ($tree:ty, $leaf:expr, $of:expr) => {
         impl Over for $tree {
@@ -79,7 +80,8 @@ macro_rules! literal_trees {
         }
     )*};
 }
-// One integer and one float type: with more, rustc could not tell the type of `0` in a carry before the closure is checked.
+// One integer and one float type: with more, rustc could not infer the type of `0` in a carry
+// before it checks the closure.
 literal_trees!(f64, i32, bool);
 
 macro_rules! tuple_trees {
@@ -151,8 +153,9 @@ tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5);
 tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-/// Arrays, `Vec` and `Option`: elements of one type, whose step is their index. `$each` gives the elements by reference
-/// and `$own` by value; `$back` makes the collection of what `map` gives.
+/// Arrays, `Vec` and `Option`: elements of one type, with their index as the path's step. `$each`
+/// gives the elements by reference and `$own` by value; `$back` makes the collection from the
+/// result of `map`.
 macro_rules! element_trees {
     ($whole:ident $(<_, $n:ident>)?, each: $each:ident $(, own: $own:ident)? $(, back: $back:ident)?, choice: $choice:expr) => {
         impl<T: Over $(, const $n: usize)?> Over for $whole<T $(, $n)?> {

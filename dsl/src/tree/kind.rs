@@ -2,8 +2,9 @@
 
 use super::Tree;
 
-/// A kind of tree: the place where its leaves live. A kind has a leaf type, and a newtype over `T::Of<Self>` that
-/// derefs to it, so that a field of a viewed struct is a view again (`&state.params` is a `&Device<Params>`):
+/// A kind of tree: the place where its leaves live. A kind has a leaf type, and a newtype over
+/// `T::Of<Self>` that derefs to it. A field of a viewed struct is therefore a view again
+/// (`&state.params` is a `&Device<Params>`):
 ///
 /// ```text
 /// struct Device<T: Tree>(T::Of<OnDevice>);

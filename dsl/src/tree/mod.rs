@@ -3,8 +3,8 @@
 //!
 //! # Invariants
 //! - Every method visits the leaves in the same order: fields as declared, elements by index.
-//! - A tree's structure (the lengths of its `Vec`s, the variants of its enums, its fixed fields) comes from a value of
-//!   it in some kind. Converting between kinds keeps it.
+//! - A tree's structure (the lengths of its `Vec`s, the variants of its enums, its fixed fields)
+//!   comes from a value of the tree in some kind. Converting between kinds keeps it.
 
 mod any;
 mod expect;
@@ -42,9 +42,10 @@ use structure::{check_count, check_structures};
 ///
 /// A field is a tree itself, or marked `#[tree(fixed)]`: then it is part of the structure, the same in all forms.
 ///
-/// The variant of an enum is structure too: known while tracing, and the same before and after a round of a loop and in
-/// all branches of a `cond`. For a choice that is known only when the program runs, use an integer tensor with `switch`
-/// or `select`. The variant is no step of a key path, its fields are:
+/// The variant of an enum is structure too: known while tracing, unchanged by a round of a loop,
+/// and the same in all branches of a `cond`. For a choice that is known only when the program runs,
+/// use an integer tensor with `switch` or `select`. The variant is no step of a key path, its
+/// fields are:
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -56,12 +57,14 @@ use structure::{check_count, check_structures};
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
-/// `Option<T>` is a tree: which variant it is belongs to the structure and is known while tracing, as the length of a
-/// `Vec` is. The leaves inside of `Some` have the key path `field[0]`, that of a `Vec` with one element, so that files
-/// which name parameters by their paths can still be read after a `Vec` that meant "one or none" became an `Option`.
+/// `Option<T>` is a tree. Like the length of a `Vec`, its variant is structure and known while
+/// tracing. The leaves inside `Some` have the key path `field[0]`, as in a `Vec` with one element.
+/// So a file that names parameters by their paths can still be read after a `Vec` that meant "one
+/// or none" became an `Option`.
 ///
-/// The derive also makes `StateOf<K>`, the struct or enum in the kind `K`, whose fields are `K::View<Tensor>` and so
-/// on. An enum that has no tree in any variant is the same in all kinds: there is no such type for it.
+/// The derive also makes `StateOf<K>`, the struct or enum in the kind `K`, with fields
+/// `K::View<Tensor>` and so on. An enum without a tree in any variant is the same in all kinds, and
+/// gets no such type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
     label = "expected `Tensor`, `Key`, a tuple, array, `Vec` or `Option` of trees, or a struct or enum with `#[derive(Tree)]`",
@@ -75,7 +78,7 @@ pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tre
     /// Visits the leaves with their paths, which begin with `path`.
     fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor));
 
-    /// Maps the leaves: a tree of the same structure with `f` of each leaf, in order.
+    /// Maps the leaves: a tree of the same structure with `f` applied to each leaf, in order.
     fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self;
 
     /// Visits the [`Choice`]s of the structure with their paths, which begin with `path`. The default visits none.
@@ -127,7 +130,8 @@ pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tre
         Spec(self.to_kind::<Types>(&mut |leaf| leaf.ty()))
     }
 
-    /// Replaces the leaves: one for each of [`Tree::leaves`], in order. Another number of them is an error.
+    /// Replaces the leaves, in the order of [`Tree::leaves`]. A different number of leaves is an
+    /// error.
     #[track_caller]
     fn with_leaves(&self, leaves: &[Tensor]) -> Self
     where
@@ -142,7 +146,8 @@ pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tre
         tree
     }
 
-    /// Combines the leaves of two trees of one structure pairwise. Another structure is an error that names the path.
+    /// Combines the leaves of two trees of one structure pairwise. Different structures are an
+    /// error that names the path.
     #[track_caller]
     fn zip_with(&self, other: &Self, mut f: impl FnMut(Tensor, Tensor) -> Tensor) -> Self
     where
@@ -151,8 +156,9 @@ pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tre
         zip("zip_with", self, &[other], |leaves| f(leaves[0], leaves[1]))
     }
 
-    /// Combines the leaves of several trees of one structure: `f` gets the leaves that stand at one path, first this
-    /// tree's and then those of `others` in order. Another structure is an error that names the path.
+    /// Combines the leaves of several trees of one structure. `f` gets the leaves at one path:
+    /// first this tree's leaf and then the leaves of `others`, in order. Different structures are
+    /// an error that names the path.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -176,7 +182,8 @@ pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tre
     }
 }
 
-/// The first tree's structure, with `f` of the leaves of all trees at each path.
+/// A tree with the first tree's structure; each leaf is `f` of the leaves at its path in every
+/// tree.
 #[track_caller]
 fn zip<T: Tree>(op: &str, first: &T, others: &[&T], mut f: impl FnMut(&[Tensor]) -> Tensor) -> T {
     if !check_structures(op, first, others) {
@@ -192,7 +199,8 @@ fn zip<T: Tree>(op: &str, first: &T, others: &[&T], mut f: impl FnMut(&[Tensor])
     })
 }
 
-/// A value that becomes a tree: a tree itself, or a number in the place of a tensor, such as the carry `(0.0, state)`.
+/// A value that becomes a tree: a tree itself, or a number in place of a tensor, as in the carry
+/// `(0.0, state)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
     label = "expected a tree, a number, or a tuple of them",
@@ -213,8 +221,8 @@ pub fn tree_map<T: Tree>(tree: &T, mut f: impl FnMut(Tensor) -> Tensor) -> T {
     tree.map(&mut f)
 }
 
-/// Selects leaf by leaf: the tree `a` where `p` is true, else `b`. `p` is a bool scalar, or broadcasts to every leaf.
-/// Another structure is an error that names the path.
+/// Selects leaf by leaf: the tree `a` where `p` is true, otherwise `b`. `p` is a bool scalar, or
+/// broadcasts to every leaf. Different structures are an error that names the path.
 #[track_caller]
 pub fn tree_select<T: Tree>(p: Tensor, a: &T, b: &T) -> T {
     let mut results = Vec::new();

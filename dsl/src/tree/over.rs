@@ -1,5 +1,5 @@
-//! `Over`: the values that `vmap`, `scan` and `map` go over. Trees along their leaves' leading axis, ranges, keys,
-//! other axes.
+//! `Over`: the values that `vmap`, `scan` and `map` go over: trees along their leaves' leading
+//! axis, ranges, keys, other axes.
 
 use super::{IntoTree, Path, Step, Tree};
 use crate::tensor::{Tensor, create};
@@ -71,7 +71,7 @@ impl Sources {
         self.found.iter().map(|(_, tensor)| *tensor).collect()
     }
 
-    /// The common extent of the leading axes, or a message that says what is wrong with them.
+    /// The common extent of the leading axes, or a message that describes the mismatch.
     pub(crate) fn length(&self) -> Result<usize, String> {
         let mut first: Option<(&Path, usize)> = None;
         for (path, tensor) in &self.found {
@@ -108,7 +108,8 @@ impl<'a> Items<'a> {
         Items(items.iter())
     }
 
-    /// The next item. A handle that no trace accepts if an `Over` takes more items than it named sources.
+    /// The next item. If an `Over` takes more items than it named sources, a handle that no trace
+    /// accepts.
     pub fn take(&mut self) -> Tensor {
         self.0.next().copied().unwrap_or(Tensor::dead(Loc::NONE))
     }
@@ -151,7 +152,7 @@ pub struct Axis<T> {
     axis: isize,
 }
 
-/// Goes over a tree along an axis of its leaves; negative ones count from the back.
+/// Goes over a tree along an axis of its leaves; a negative axis counts from the back.
 pub fn axis<T: Tree>(tree: T, axis: isize) -> Axis<T> {
     Axis { tree, axis }
 }
@@ -178,7 +179,8 @@ impl<T: Tree> Over for Axis<T> {
     }
 }
 
-/// The tree with the leading axis of every leaf moved to `axis`: `vmap`'s results along another axis. jax's `out_axes`.
+/// The tree with the leading axis of every leaf moved to `axis`: `vmap`'s results along another
+/// axis. jax's `out_axes`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -199,8 +201,9 @@ pub fn out_axis<T: Tree>(tree: T, axis: isize) -> T {
 #[derive(Clone, Copy, Debug)]
 pub struct Rev<X>(X);
 
-/// Lets a scan begin with the last item and end with the first. Stacked outputs keep their places: the one computed
-/// from item `i` stands at `i`. It reverses the whole scan: put it around all that is gone over.
+/// Lets a scan begin with the last item and end with the first. Stacked outputs keep their places:
+/// the output of item `i` is at `i`. It reverses the whole scan: wrap everything that is gone over
+/// in it.
 pub fn rev<X: Over>(xs: X) -> Rev<X> {
     Rev(xs)
 }
@@ -216,8 +219,8 @@ impl<X: Over> Over for Rev<X> {
     }
 }
 
-/// Goes over the numbers of the range, as i32 scalars. Ranges of `usize` only: with a second integer type rustc could
-/// not tell what `0..4` is before the closure is checked.
+/// Goes over the numbers of the range, as i32 scalars. Only ranges of `usize`: with a second
+/// integer type, rustc could not infer the type of `0..4` before it checks the closure.
 impl Over for Range<usize> {
     type Item = Tensor;
     #[track_caller]

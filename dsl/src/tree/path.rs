@@ -13,7 +13,8 @@ pub enum Step {
     Index(usize),
 }
 
-/// A key path: the steps from the root of a tree to a leaf. Prints as Rust would be written, without the leading dot.
+/// A key path: the steps from the root of a tree to a leaf. Prints as a Rust expression, without
+/// the leading dot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(pub Vec<Step>);
 
@@ -40,7 +41,7 @@ impl Path {
         result
     }
 
-    /// The path as text, or this name where it is the root's.
+    /// The path as text, or the name `root` if the path is empty.
     pub fn or(&self, root: &str) -> String {
         if self.0.is_empty() { root.to_owned() } else { self.to_string() }
     }

@@ -1,4 +1,4 @@
-//! Specs: trees whose leaves are types. They decide the types of a traced function's arguments.
+//! Specs: trees with types as leaves. They decide the types of a traced function's arguments.
 
 use super::structure::choices;
 use super::{Kind, Path, Tree};
@@ -27,8 +27,8 @@ impl Kind for Types {
     }
 }
 
-/// The types of a tree's leaves, in its structure: `Spec<State>` derefs to `StateOf<Types>`, whose leaves are
-/// [`TensorType`]s.
+/// The types of a tree's leaves, in its structure: `Spec<State>` derefs to `StateOf<Types>`, which
+/// has [`TensorType`]s as leaves.
 pub struct Spec<T: Tree>(pub T::Of<Types>);
 
 impl<T: Tree> Spec<T> {
@@ -46,17 +46,17 @@ impl<T: Tree> Spec<T> {
         self.leaves().into_iter().map(|(_, ty)| ty).collect()
     }
 
-    /// Builds the tree in another kind: `f` makes the leaves of their types, in order.
+    /// Builds the tree in another kind: `f` makes the leaves from their types, in order.
     pub fn build<K: Kind>(&self, f: &mut dyn FnMut(&TensorType) -> K::Leaf) -> K::View<T> {
         K::wrap::<T>(T::convert::<Types, K>(&self.0, f))
     }
 
-    /// A tree of this structure, whose leaves are no tensors of any trace.
+    /// A tree of this structure; its leaves belong to no trace.
     pub(super) fn skeleton(&self) -> T {
         T::from_kind::<Types>(&self.0, &mut |_| Tensor::dead(Loc::NONE))
     }
 
-    /// The tree of these types whose numbers are all zero.
+    /// The tree of these types with all numbers zero.
     #[track_caller]
     pub fn zeros(&self) -> T {
         T::from_kind::<Types>(&self.0, &mut |ty| zeros(ty.dtype, ty.shape.clone()))
@@ -67,7 +67,7 @@ impl<T: Tree> Spec<T> {
         Spec(T::convert::<Types, Types>(&self.0, &mut |ty| ty.stacked(size)))
     }
 
-    /// The spec without the leading axis of every leaf: that of each of some stacked trees.
+    /// The spec without the leading axis of every leaf: the spec of a single tree in a stack.
     pub fn unstacked(&self) -> Spec<T> {
         Spec(T::convert::<Types, Types>(&self.0, &mut |ty| {
             TensorType::new(ty.dtype, ty.shape.get(1..).unwrap_or_default())

@@ -1,4 +1,5 @@
-//! The structure of trees, compared: what two trees of one Rust type may differ in besides the values of their leaves.
+//! Comparison of tree structures: how two trees of one Rust type may differ, apart from the values
+//! of their leaves.
 
 use super::{Path, Tree};
 use crate::trace::{TraceError, state};
@@ -36,7 +37,7 @@ pub(crate) fn typed_paths<T: Tree>(tree: &T) -> Vec<(Path, TensorType)> {
     tree.paths().into_iter().zip(tree.leaves()).map(|(path, leaf)| (path, leaf.ty())).collect()
 }
 
-/// The first choice in which two trees differ: its path and both choices.
+/// The first choice that differs between two trees: its path and both choices.
 pub(crate) fn choice_difference<T: Tree>(a: &T, b: &T) -> Option<(Path, Choice, Choice)> {
     choices(a)
         .into_iter()
@@ -46,8 +47,8 @@ pub(crate) fn choice_difference<T: Tree>(a: &T, b: &T) -> Option<(Path, Choice, 
         .map(|((path, a), (_, b))| (path, a, b))
 }
 
-/// [`choice_difference`] of the trees that go into a closure and come out, in the form of [`difference`]; the number is
-/// that of no leaf.
+/// [`choice_difference`] of the trees that go into a closure and come out, in the form of
+/// [`difference`]; the number is `usize::MAX`, which is no leaf's number.
 pub(crate) fn changed_choice<T: Tree>(
     root: &str,
     before: &T,
@@ -59,8 +60,9 @@ pub(crate) fn changed_choice<T: Tree>(
     Some((usize::MAX, message))
 }
 
-/// The first leaf in which two trees differ in structure or type: its number, or one past the last leaf, and a message
-/// with its path under `root` and both types. `None` if the trees are alike.
+/// The first leaf that differs between two trees in structure or type: its number and a message.
+/// The number is one past the last leaf if the trees have different numbers of leaves. The message
+/// has the leaf's path under `root` and both types. `None` if the trees are alike.
 pub(crate) fn difference(
     root: &str,
     before: &[(Path, TensorType)],
@@ -98,8 +100,8 @@ pub(crate) fn difference(
     None
 }
 
-/// Records an error of `op` at the caller's line if one of `others` has another structure than `first`. Types may
-/// differ.
+/// Records an error of `op` at the caller's line if the structure of one of `others` differs from
+/// `first`. Types may differ.
 #[track_caller]
 pub(super) fn check_structures<T: Tree>(op: &str, first: &T, others: &[&T]) -> bool {
     let paths = first.paths();
@@ -134,8 +136,9 @@ pub(super) fn check_structures<T: Tree>(op: &str, first: &T, others: &[&T]) -> b
     false
 }
 
-/// Records an error of `with_leaves` at the caller's line if a tree of `expected` leaves was given `got`. In a trace
-/// with errors this is a consequence of one of them, and nothing is said.
+/// Records an error of `with_leaves` at the caller's line if a tree of `expected` leaves was given
+/// `got`. In a trace that already has errors, the mismatch is a consequence of one of them, and
+/// nothing is recorded.
 #[track_caller]
 pub(super) fn check_count(expected: usize, got: usize) {
     if expected != got {

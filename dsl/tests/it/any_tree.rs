@@ -99,7 +99,7 @@ fn a_program_through_any_tree_is_that_of_the_concrete_tree() {
 fn the_structure_is_kept() {
     let program = trace(f32([2]), |x| {
         let any = AnyTree::new(begin(x));
-        // Two trees that were made apart are of one structure.
+        // Two trees that were made separately have one structure.
         let (any, again) = scan(any, 0..2, |_, _| (AnyTree::new(begin(x)), AnyTree::new(())));
         let ball: Ball = any.get();
         assert!(ball.bounces && any.downcast::<Tensor>().is_none());
@@ -118,7 +118,7 @@ fn the_structure_is_kept() {
     assert_eq!(paths[2].to_string(), "0.state.walls[0].1");
     assert_eq!(paths[count - 1].to_string(), "0.key");
     assert_eq!(program.results().0.0.leaves(), program.results().0.1.leaves());
-    // A spec of it is a spec again, over threads too.
+    // A spec of it is a spec again, across threads too.
     let spec = program.results().0.0.clone();
     let leaves = spec.leaves();
     let elsewhere = std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! What `checkpoint` keeps for the pass back, and that nothing brings back what it does not keep.
+//! The values that `checkpoint` keeps for the backward pass, and checks that no pass restores
+//! values that it drops.
 
 use crate::helpers::{close, f32s};
 use podracer_compiler::Func;
@@ -6,7 +7,8 @@ use podracer_dsl::prelude::*;
 
 const STEPS: usize = 7;
 
-/// The gradient through a scan whose step has three values that its derivative reads, with or without `checkpoint`.
+/// The gradient through a scan, with or without `checkpoint`. The derivative of a step reads three
+/// values of the step.
 fn through_a_scan(save: Option<Save>) -> Traced<(Tensor, Tensor), (Tensor, Tensor)> {
     let step = |w: Tensor, h: Tensor| {
         let product = checkpoint_name("product", dot(w, h));
@@ -27,7 +29,7 @@ fn through_a_scan(save: Option<Save>) -> Traced<(Tensor, Tensor), (Tensor, Tenso
     traced.expect("no mistake")
 }
 
-/// The types of what the loops of a program stack.
+/// The types of the values that a program's loops stack.
 fn stacked(func: &Func) -> Vec<String> {
     let scans = func.eqns.iter().filter(|eqn| eqn.op.mnemonic() == "scan");
     let outputs = scans.flat_map(|eqn| &eqn.outputs).map(|&var| func.ty(var));
@@ -72,7 +74,8 @@ fn gradients_are_the_same_to_the_bit() {
     }
 }
 
-/// Without a loop both computations stand in one function, where equal ones are merged, by us or by XLA.
+/// Without a loop both computations are in one function, where equal computations are merged, by
+/// this compiler or by XLA.
 #[test]
 fn equal_subexpressions_are_not_merged_across_the_barrier() {
     let program = |save: Option<Save>| {
@@ -87,14 +90,14 @@ fn equal_subexpressions_are_not_merged_across_the_barrier() {
         (count(traced.func(), "exponential"), count(traced.func(), "optimization_barrier"))
     };
     assert_eq!(program(None), (1, 0));
-    // The value is not asked for, so that only the pass back computes it.
+    // The value is no result, so that only the backward pass computes it.
     assert_eq!(program(Some(Save::Nothing)), (1, 1));
     let both = trace(f32([3]), |x| {
         value_and_grad(x, |x| checkpoint(Save::Nothing, x, |x| x.sin().exp().tanh()).sum())
     });
     let both = both.expect("no mistake");
     assert_eq!(count(both.func(), "exponential"), 2, "{both}");
-    // The cotangent passes the barrier too: nothing is computed before the pass back is there.
+    // The cotangent passes the barrier too: nothing is computed before the backward pass arrives.
     let barrier = both.func().eqns.iter().find(|eqn| eqn.op.mnemonic() == "optimization_barrier");
     assert_eq!(barrier.map(|eqn| eqn.inputs.len()), Some(2), "{both}");
 }

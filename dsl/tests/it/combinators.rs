@@ -86,10 +86,11 @@ fn branches_share_what_they_capture() {
     );
 }
 
-/// A branch of much work runs for those examples of a batch that take it: values and derivatives are those of a branch for all.
+/// An expensive branch runs for the examples of a batch that take it: values and derivatives are
+/// the same as if it ran for every example.
 #[test]
 fn a_branch_that_few_take_is_that_of_all() {
-    // A loop of a thousand turns over four numbers.
+    // A loop of a thousand rounds over four numbers.
     let long = |x: Tensor, w: Tensor| fori_loop(0..1000, x, |_, x| (x * w).sin() + x * 0.5);
     let program = |rarely: bool| {
         trace((f32([2, 40, 4]), f32([])), move |(xs, w)| {
@@ -102,7 +103,7 @@ fn a_branch_that_few_take_is_that_of_all() {
             let inside = vmap(xs.index(0), move |x| grad(x, loss));
             let outside = grad(xs, move |xs| vmap(xs, move |xs| vmap(xs, loss)).sum());
             let forward = jvp(xs.index(1), xs.index(0), move |xs| vmap(xs, each).0);
-            // Without an axis of its own the predicate is a choice for all.
+            // If the predicate has no batch axis, it chooses for all examples.
             let one = vmap(xs.index(0), move |x| {
                 let takes = w.gt(0);
                 cond(if rarely { takes.rarely() } else { takes.both() }, || long(x, w), || x)
@@ -208,7 +209,8 @@ fn keys_go_through_loops() {
     assert_eq!(*results[3].ty(), TensorType::new(DType::U32, [2]));
 }
 
-/// jax wants every member to be a target under `vmap`; over devices who is none gets zeros, and so it is here in both.
+/// jax requires every member to be a target under `vmap`. Over devices, a member that is no target
+/// gets zeros; here it gets zeros in both cases.
 #[test]
 fn members_that_nobody_sends_to_get_zeros() {
     let results = run_on(f32([3]), &[f32s(&[3], &[1., 2., 4.])], |x| {
@@ -232,7 +234,7 @@ fn members_that_nobody_sends_to_get_zeros() {
     );
 }
 
-/// As in jax: the innermost axis of a name is meant.
+/// As in jax, the name refers to the innermost axis.
 #[test]
 fn an_axis_hides_another_of_its_name() {
     let results =

@@ -1,4 +1,4 @@
-//! `check`, `debug_print`, and where a NaN comes from.
+//! `check`, `debug_print`, and the origin of a NaN.
 
 use crate::helpers::{f32s, i32s};
 use podracer_compiler::{Source, Watcher};
@@ -6,7 +6,7 @@ use podracer_dsl::debug::Report;
 use podracer_dsl::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// The reports of a program that returns its log alone.
+/// The reports of a program that returns only its log.
 #[track_caller]
 fn reports<S: ArgumentSpec>(
     spec: S,
@@ -29,7 +29,7 @@ fn texts<S: ArgumentSpec>(
     reports.iter().map(text).collect()
 }
 
-/// Logs what it is given.
+/// Logs its input.
 fn noisy(x: Tensor) -> Tensor {
     check(x.lt(2.0), "{} is too much", x);
     debug_print("saw {}", x);
@@ -197,7 +197,7 @@ fn a_loop_carries_the_log_among_its_metrics() {
     });
     let traced = traced.expect("no mistake");
     let leaves = traced.eval(&[f32s(&[], &[0.0])]).expect("arguments fit");
-    // The log of each round by itself: what is stacked is read round by round.
+    // The log of each round by itself: stacked entries are read round by round.
     assert_eq!(leaves[1].to_f64(), [0.0, 0.0, 1.0, 1.0]);
     let reports = Log::read(&traced.results().1, &leaves[1..]);
     let texts: Vec<String> = reports.iter().map(ToString::to_string).collect();
@@ -223,7 +223,7 @@ fn the_first_nan_is_named_by_its_line() {
     let origin = traced.first_nan(&wrong).expect("arguments fit").expect("a NaN");
     assert_eq!((origin.op, &origin.index[..]), ("log", &[][..]));
     assert_eq!(origin.loc.parts().map(|(file, line, _)| (file, line)), Some((file!(), line)));
-    // What is given to the program is nobody's fault.
+    // No equation is the source of a NaN in the input.
     let given = [f32s(&[3], &[2.0, f64::NAN, 4.0]), f32s(&[], &[0.5])];
     assert_eq!(traced.first_nan(&given), Ok(None));
     assert!(traced.first_nan(&given[..1]).is_err());
@@ -241,7 +241,7 @@ fn a_nan_of_the_pass_back_is_named_by_the_line_that_is_differentiated() {
     assert!(origin.to_string().contains("gave NaN at [1]"), "{origin}");
 }
 
-/// The source of what is not finite in the first result of a program.
+/// The source of the nonfinite numbers in the first result of a program.
 #[track_caller]
 fn source<S: ArgumentSpec, R: IntoTree>(
     spec: S,
@@ -264,7 +264,7 @@ fn a_nan_that_reaches_the_result_is_found_and_one_that_is_left_out_is_not() {
     let line = line!() + 8;
     let program = |(x, masked): (Tensor, Tensor)| {
         scan(0.0, (x, masked), |sum: Tensor, (x, masked)| {
-            // The usual mask: what is not chosen may be anything.
+            // The usual mask: elements that are not chosen may be anything.
             let logarithm = masked.log();
             let kept = select(masked.gt(0), logarithm, 0.0);
             let far = select(masked.gt(0), logarithm - f64::INFINITY, 1.0);
@@ -283,12 +283,13 @@ fn a_nan_that_reaches_the_result_is_found_and_one_that_is_left_out_is_not() {
     let Source::Equation(equation) = found else { panic!("an equation") };
     assert_eq!(equation.operands[0].range, Some((-9.0, -9.0)));
     assert_eq!(equation.regions[0].0, "scan");
-    // One that is given is named as an argument.
+    // A NaN in an argument is reported as the argument's.
     let found = source(spec(), &[f32s(&[3], &[1.0, f64::NAN, -9.0]), masked], program);
     assert_eq!(found, Some(Source::Argument(0)));
 }
 
-/// Large numbers become infinite and then NaN: the line where they overflow is what is wrong, and a mask of -inf is not.
+/// Large numbers become infinite and then NaN: the line that overflows is reported, and a mask of
+/// -inf is not.
 #[test]
 fn the_infinity_behind_a_nan_is_found_with_its_line() {
     let (overflow, difference) = (line!() + 5, line!() + 6);
@@ -316,7 +317,7 @@ fn the_infinity_behind_a_nan_is_found_with_its_line() {
     assert!(infinity.to_string().contains("gave infinity at [1]"), "{infinity}");
 }
 
-/// An infinity that is the result itself, out of a loop, and one of an argument.
+/// An infinity that is the result itself, from a loop, and an infinity from an argument.
 #[test]
 fn an_infinity_in_the_result_is_found() {
     let line = line!() + 2;
@@ -345,7 +346,7 @@ fn an_evaluation_that_is_watched_can_be_stopped() {
     assert!(evaluation.join().expect("no panic"), "a loop without end was stopped");
 }
 
-/// The payload of a narrow float has room for small numbers only.
+/// The payload of a narrow float holds only small numbers.
 #[test]
 fn a_nan_of_a_narrow_float_is_followed_through_conversions() {
     for dtype in [F16, BF16] {

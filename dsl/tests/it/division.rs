@@ -42,7 +42,8 @@ fn division_and_remainder_are_those_of_jax() {
         });
         for i in 0..x.ty().elements() {
             let (got, mut expected) = (got[0].get(i), expected.get(i));
-            // By zero the quotient has all bits set; jnp takes one more away where the dividend is positive.
+            // By zero the quotient has all bits set; jnp subtracts 1 more if the dividend is
+            // positive.
             if (op, y.get(i)) == ("floor_div", Scalar::Int(0)) && expected == Scalar::Int(-2) {
                 expected = Scalar::Int(-1);
             }

@@ -26,7 +26,7 @@ fn mean_of_f16_overflowed_in_its_sum() {
     let row = TensorType::new(F16, [2, 400]);
     assert_eq!(of_equal(row.clone(), 300.0, |x| x.mean_axis(-1)), [300.0, 300.0]);
     assert_eq!(of_equal(row.clone(), 300.0, |x| x.var_axis(-1)), [0.0, 0.0]);
-    // 300 squared is more than f16 has, and the root of the sum is not.
+    // 300 squared exceeds f16's range, but the root of the sum does not.
     assert_eq!(of_equal(row.clone(), 300.0, |x| x.vector_norm(2.0, -1)), [6000.0, 6000.0]);
     assert_eq!(of_equal(row, 300.0, |x| x.flatten().norm()), [8488.0]);
     let image = TensorType::new(F16, [16, 32, 1]);

@@ -98,8 +98,8 @@ fn apply(record: &Value, x: &[Tensor]) -> Vec<Tensor> {
     vec![one]
 }
 
-/// The first difference between `got` and `expected`, relative to the greatest finite magnitude for what is solved for, else
-/// to each number's own.
+/// The first difference between `got` and `expected`. It is relative to the greatest finite
+/// magnitude if `solved`, otherwise to each number's own magnitude.
 fn difference(got: &Array, expected: &Array, tolerance: f64, solved: bool) -> Option<String> {
     if got.ty() != expected.ty() {
         return Some(format!("{} in place of {}", got.ty(), expected.ty()));
@@ -114,7 +114,7 @@ fn difference(got: &Array, expected: &Array, tolerance: f64, solved: bool) -> Op
     (!all).then(|| format!("{got:?}\n  jax has {expected:?}"))
 }
 
-/// Differences from jax on purpose: the beginning of a complaint, and why.
+/// Intended differences from jax: the beginning of a complaint, and the reason.
 const DIFFERENT: &[(&str, &str)] =
     &[("value of nonzero {\"fill\":-1,\"size\":3} null [\"i32[0]\"]", "jax forgets `fill_value`")];
 
@@ -122,7 +122,8 @@ const DIFFERENT: &[(&str, &str)] =
 fn functions_have_the_values_and_gradients_of_jax() {
     let mut complaints = Vec::new();
     for mut record in file("functions.json") {
-        // The order of keys depends on how the whole workspace is built; a complaint must not.
+        // The order of keys depends on how the whole workspace is built; a complaint must not
+        // depend on it.
         record["attrs"].sort_all_objects();
         let some = |field: &str| -> Vec<Option<Array>> {
             let list = record[field].as_array().expect("a list");
@@ -180,8 +181,8 @@ fn functions_have_the_values_and_gradients_of_jax() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// However badly conditioned a matrix is, what is solved for solves a system very near it: the residual is a few roundings
-/// of the numbers that went into it.
+/// However badly conditioned a matrix is, the solution solves a system very near it: the residual
+/// is a few roundings of the numbers that went into it.
 #[test]
 fn solving_is_backward_stable() {
     let hilbert = |n: usize| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Random numbers against those of `jax.random`.
+//! Random numbers compared with `jax.random`.
 
 use crate::helpers::run_on;
 use podracer_dsl::prelude::*;
@@ -30,7 +30,7 @@ pub fn array(value: &Value) -> Array {
     Array::new(TensorType::new(dtype, shape), data)
 }
 
-/// A float, which may be one of the strings for what JSON lacks.
+/// A float, which may be a string for the values that JSON lacks.
 pub fn float(x: &Value) -> f64 {
     match x {
         Value::String(text) if text == "inf" => f64::INFINITY,
@@ -271,7 +271,7 @@ fn choices() {
     }
 }
 
-/// A gamma is the end of a loop, and of a few more operations than a normal.
+/// A gamma draw is the end of a loop, and takes a few more operations than a normal draw.
 #[test]
 fn draws_by_rejection() {
     for record in records("gamma") {
@@ -297,7 +297,7 @@ fn draws_by_rejection() {
     }
 }
 
-/// Reparameterized draws: what the sum of the draws, weighted, gives back to the parameters.
+/// Reparameterized draws: the gradient of their weighted sum by the parameters.
 #[test]
 fn slopes_of_draws() {
     for (op, draw) in [

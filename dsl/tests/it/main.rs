@@ -1,4 +1,4 @@
-//! Tests of what users write. One binary; a module for each topic.
+//! Tests of the public interface. One binary; a module for each topic.
 
 mod any_tree;
 mod catch;

@@ -1,4 +1,5 @@
-//! Trees of which the structure is chosen while tracing: `Option`, and trees that must have one structure.
+//! Trees with a structure that is chosen while tracing: `Option`, and trees that must have one
+//! structure.
 
 use crate::helpers::{errors, f32s, run_on};
 use podracer_dsl::prelude::*;
@@ -70,7 +71,7 @@ fn a_variant_that_changes_is_told() {
         message(f32([]), |x| scan((x, None::<Tensor>), 0..3, |(x, _), _| ((x, Some(x)), ()))),
         "carry changed structure at `carry.1`: `None` going in, `Some` coming out"
     );
-    // No leaf tells these apart.
+    // The leaves do not distinguish the two trees.
     assert_eq!(
         message((), |()| while_loop(Some(()), |_| scalar(true), |_| None)),
         "carry changed structure at `carry`: `Some` going in, `None` coming out"

@@ -26,7 +26,7 @@ pub struct Wrapped(pub Tensor, #[tree(fixed)] pub usize);
 #[derive(Tree, Clone, Copy)]
 pub struct Nothing;
 
-/// A trait as agents have it: a type parameter names another one by it.
+/// A trait in the style of agents: a type parameter names another type through it.
 pub trait Environment: 'static {
     type State: Tree;
 }
@@ -45,7 +45,7 @@ pub struct TrainState<E: Environment, P> {
     pub steps: Tensor,
 }
 
-// The derive of `Clone` would ask for `E: Clone`.
+// Deriving `Clone` would require `E: Clone`.
 impl<E: Environment, P: Clone> Clone for TrainState<E, P> {
     fn clone(&self) -> Self {
         TrainState {
@@ -56,7 +56,7 @@ impl<E: Environment, P: Clone> Clone for TrainState<E, P> {
     }
 }
 
-/// A kind as the runtime has them: leaves that are host values.
+/// A kind like the runtime's: leaves that are host values.
 pub enum OnHost {}
 
 pub struct Host<T: Tree>(T::Of<OnHost>);
@@ -154,7 +154,7 @@ fn generic_trees() {
     assert_eq!(traced.result_paths()[9].to_string(), "0.steps");
     let spec: &Spec<TrainState<Pendulum, Params>> = &traced.results().0.0;
     assert_eq!(spec.environment.1, 3);
-    // A spec goes back in as an argument.
+    // A spec can be an argument again.
     let again = trace((spec, ()), |(state, ())| tree_map(&state, |leaf| leaf)).expect("it traces");
     assert_eq!(again.arguments().types(), again.results().types());
 }

@@ -1,4 +1,4 @@
-//! Convolutions, pooling, and what was added to the functions of one tensor.
+//! Convolutions, pooling, and further functions of one tensor.
 
 use crate::helpers::{close, errors, f32s, i32s, run, run_on};
 use podracer_dsl::prelude::*;

@@ -1,4 +1,4 @@
-//! Checks of what a worker says its environments did.
+//! Checks of the steps that a worker reports.
 
 use bytes::Bytes;
 use podracer_envs::host::{HostSpec, WorkerStep};
@@ -9,7 +9,7 @@ use super::observations::ObservationCheck;
 use crate::packed::{unpack_flags, unpack_rewards};
 use crate::proto;
 
-/// Turns the messages of one worker into steps, or says what is wrong with them.
+/// Converts the messages of one worker into steps, or returns the problem.
 pub(super) struct StepCheck {
     spec: HostSpec,
     /// Bytes of one observation.
@@ -29,7 +29,7 @@ impl StepCheck {
         StepCheck { spec, size, observations, reward_bound: limits.reward, packed: false }
     }
 
-    /// Checks for a worker whose rewards and flags come packed, or not.
+    /// Sets if the worker's rewards and flags are packed.
     pub(super) fn packed(self, packed: bool) -> Self {
         StepCheck { packed, ..self }
     }
@@ -89,7 +89,7 @@ impl StepCheck {
         Ok(step)
     }
 
-    /// The arrays of a step in which nothing has ended, unpacked, with their lengths checked.
+    /// The arrays of a step without ended episodes, unpacked, with checked lengths.
     fn arrays(&self, step: proto::Step) -> Result<WorkerStep, String> {
         let n = self.spec.environments;
         let named = |what: &str, unpacked: Result<Bytes, String>| {

@@ -1,11 +1,12 @@
-//! What a step says of the environments that ended in it: a row for each of them.
+//! The data that a step has only for ended environments: one row for each of them.
 
 use bytes::{Bytes, BytesMut};
 use podracer_envs::host::WorkerStep;
 
 use super::check::float;
 
-/// The observations before any reset: those to act on next, but for the environments that ended, whose `last` these are, of so many bytes each.
+/// The next observations to act on: the observations before any reset. For the environments that
+/// ended they are the rows in `last`, of `size` bytes each.
 pub(super) fn next_observation(step: &WorkerStep, last: &[u8], size: usize) -> Bytes {
     let mut next = BytesMut::from(&step.observation[..]);
     let rows = ended_rows(step, &mut next, size);
@@ -15,7 +16,7 @@ pub(super) fn next_observation(step: &WorkerStep, last: &[u8], size: usize) -> B
     next.freeze()
 }
 
-/// The success of each environment, zeros but for the episodes that ended, of which a worker may tell it.
+/// The success of each environment: zero, except for ended episodes with a reported success.
 pub(super) fn successes(
     step: &WorkerStep,
     told: &[u8],
@@ -41,7 +42,7 @@ pub(super) fn successes(
     Ok(Some(all.into()))
 }
 
-/// The rows, of so many elements each, of the environments that ended.
+/// The rows of the ended environments, with `size` elements each.
 fn ended_rows<'a, T>(
     step: &WorkerStep,
     array: &'a mut [T],

@@ -1,4 +1,5 @@
-//! TLS handshakes under way: so few at once that those who never finish theirs keep nobody out.
+//! TLS handshakes in progress: their number is limited, and unfinished handshakes keep no client
+//! out.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,7 @@ use tokio::task::AbortHandle;
 
 use super::limits::HANDSHAKES;
 
-/// The handshakes under way, the oldest first, each with the host at the other end.
+/// The handshakes in progress, the oldest first, each with its remote host.
 #[derive(Default)]
 pub(super) struct Handshakes(Vec<(String, AbortHandle)>);
 

@@ -1,11 +1,11 @@
-//! Bounds on what workers may take of a learner.
+//! Bounds on a learner's resources for workers.
 
 use std::time::Duration;
 
 /// Bounds on what workers may take of a learner: room and time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Most connections at once; further ones are closed as they come. Default: 1,024.
+    /// Most simultaneous connections; further connections are closed on arrival. Default: 1,024.
     pub connections: usize,
     /// Most lanes at once, over all workers; further workers are told to come again. Default: 65,536.
     pub lanes: usize,
@@ -47,13 +47,14 @@ impl Default for Limits {
 /// Bytes that a connection may send before its first `Hello`: TLS, HTTP/2 and long bounds of a space.
 pub(super) const FIRST_CREDIT: i64 = 256 << 10;
 
-/// Bytes that a connection may send beside its steps, each second: pings and windows.
+/// Bytes per second that a connection may send in addition to its steps: pings and windows.
 pub(super) const CREDIT_PER_SECOND: i64 = 16 << 10;
 
 /// TLS handshakes at once. Where there are more, the oldest of the address that has the most is closed.
 pub(super) const HANDSHAKES: usize = 64;
 
-/// Workers of an inference thread, for each that the limits allow, that have joined and whose leaving it has not heard of yet.
+/// The most workers, per connection that the limits allow, that have joined an inference thread and
+/// that it has not seen leave yet.
 pub(super) const UNHEARD: usize = 4;
 
 /// Streams of one connection: clients of some languages share one connection among all of a process.

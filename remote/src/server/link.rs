@@ -1,5 +1,5 @@
-//! A connection's socket, with a deadline and a budget of bytes: whoever sends too much or too late is cut off, whatever the
-//! layers above are doing.
+//! A connection's socket, with a deadline and a budget of bytes: a peer that sends too much or too
+//! late is cut off, regardless of the layers above.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -65,7 +65,8 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a stream of this connection has said `Hello`; each of its steps has at most so many bytes.
+    /// Records that a stream of this connection has sent `Hello`; each of its steps has at most
+    /// `step_bytes` bytes.
     pub(super) fn greeted(&self, stream: u64, step_bytes: i64) {
         let mut state = self.state();
         state.most += step_bytes;
@@ -126,7 +127,7 @@ impl Link {
         self.state().problem.clone()
     }
 
-    /// The earliest deadline, and what it is for.
+    /// The earliest deadline, and its reason.
     fn due(&self) -> Option<Instant> {
         let state = self.state();
         match state.streams.is_empty() {
@@ -167,7 +168,7 @@ impl Link {
     }
 
     fn cut(&self, state: &mut State, problem: &str) -> io::Error {
-        // A connection that has worked and is left open is nobody's mistake.
+        // A connection that has worked and is left open is not an error.
         if state.most == FIRST_CREDIT {
             self.totals.complain(|| format!("{}: {problem}", self.peer));
         }

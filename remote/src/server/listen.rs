@@ -37,7 +37,8 @@ pub(super) enum Listener {
     Unix(UnixListener, SocketFile),
 }
 
-/// The file of a Unix socket, removed when the listener is dropped unless somebody else's socket has taken its place.
+/// The file of a Unix socket. It is removed when the listener is dropped, unless another process's
+/// socket has taken its place.
 pub(super) struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
@@ -100,7 +101,7 @@ impl Listener {
         }
     }
 
-    /// Accepts connections for as long as somebody takes them.
+    /// Accepts connections as long as the receiver exists.
     pub(super) async fn serve(
         self,
         acceptor: Option<TlsAcceptor>,
@@ -117,7 +118,7 @@ impl Listener {
             let (socket, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Descriptors may have run out: those of workers that leave are free again.
+                    // Descriptors may have run out: workers that leave free their descriptors.
                     totals.complain(|| format!("cannot accept a connection: {error}"));
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -191,7 +192,7 @@ async fn part(mut connection: Guarded) {
     let _ = tokio::time::timeout(PARTING, drain).await;
 }
 
-/// Checks that nobody listens at an address.
+/// Checks that no process listens at an address.
 pub(super) fn check(address: &Address) -> io::Result<()> {
     match address {
         Address::Tcp(host) => std::net::TcpListener::bind(host).map(drop),
@@ -214,7 +215,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A listening socket of mode 0600 from the moment its file is there.
+/// A listening socket with mode 0600 from the moment its file exists.
 fn private_socket(path: &Path) -> io::Result<std::os::fd::OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -232,7 +233,8 @@ mod tests {
 
     use super::*;
 
-    /// The queue of a port had 128 places: those who came in a burst kept everybody else out for seconds.
+    /// A port's queue must hold a burst of connections: with 128 places, a burst would keep every
+    /// other client out for seconds.
     #[tokio::test]
     async fn a_burst_of_connections_to_a_port_is_queued() {
         let address = Address::Tcp("127.0.0.1:0".to_owned());
@@ -241,7 +243,7 @@ mod tests {
             panic!("it is no Unix socket");
         };
         let port = port.parse().expect("an address");
-        // Nobody accepts them.
+        // The connections are not accepted.
         let dial = |_| TcpStream::connect_timeout(&port, Duration::from_secs(1));
         let burst: io::Result<Vec<_>> = (0..300).map(dial).collect();
         assert!(burst.is_ok(), "{burst:?}");

@@ -41,7 +41,7 @@ use workers::{EventSender, RemoteWorkers, Reply, events};
 /// The longest step of a worker, in bytes.
 const MOST_STEP_BYTES: usize = 1 << 30;
 
-/// Where a server listens, whom it lets in, and how much.
+/// The address where a server listens, its security and its limits.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The address to listen at.
@@ -61,8 +61,8 @@ impl ServerOptions {
         ServerOptions { listen, security, limits: Limits::default(), threads: 0 }
     }
 
-    /// Checks that a server can start with these options: that its certificates are there and fit the address, and that nobody else
-    /// listens there.
+    /// Checks that a server can start with these options: that its certificates exist and fit the
+    /// address, and that no other process listens at the address.
     ///
     /// # Errors
     /// [`ServerError`], as [`Server::start`] would give it.
@@ -238,7 +238,7 @@ impl Server {
         &self.address
     }
 
-    /// Numbers of what is going on, to be read at any time and by any thread.
+    /// Current counters of the server, readable at any time and by any thread.
     #[must_use]
     pub fn totals(&self) -> Arc<Totals> {
         self.shared.totals.clone()
@@ -256,7 +256,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.tell_all(|| Reply::Stop, Duration::from_millis(500));
         if let Some(runtime) = self.runtime.take() {
-            // What was said last is still on its way through the connections.
+            // The last message is still on its way through the connections.
             thread::sleep(Duration::from_millis(20));
             runtime.shutdown_timeout(Duration::from_secs(1));
         }

@@ -1,4 +1,4 @@
-//! The stream of one worker: what it may say when, and what it is told.
+//! The stream of one worker: the protocol's order of messages, and the answers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,10 +21,11 @@ use crate::proto::to_worker::Message as LearnerMessage;
 use crate::proto::{Actions, FromWorker, Hello, ToWorker, Welcome};
 use crate::{PACKED, PROTOCOL, spaces};
 
-/// Bytes of the longest message of a status: it travels in a header.
+/// Bytes of the longest status message: it is sent in a header.
 const MOST_REASON: usize = 1000;
 
-/// The answers of a `Work` call. Whoever polls them also reads what the worker says: a step needs no other task.
+/// The answers to a `Work` call. Polling them also reads the worker's messages: a step needs no
+/// other task.
 pub(super) struct WorkStream {
     shared: Arc<Streams>,
     link: Arc<Link>,
@@ -75,7 +76,7 @@ impl WorkStream {
         }
     }
 
-    /// Takes in what the worker said.
+    /// Processes a message from the worker.
     fn hear(&mut self, message: FromWorker) -> Result<(), Status> {
         match (message.message, self.phase) {
             (Some(WorkerMessage::Hello(hello)), Phase::Hello) => self.greet(hello),
@@ -225,7 +226,7 @@ impl WorkStream {
         let _ = member.events.send(Event::Left { worker: self.worker, reason: reason.to_owned() });
     }
 
-    /// Ends the stream with what the worker is told.
+    /// Ends the stream with this status for the worker.
     fn end(&mut self, status: Status) -> Option<Result<ToWorker, Status>> {
         let reason = match (status.code(), status.message()) {
             (Code::Ok, _) => "the run is complete",
@@ -288,7 +289,7 @@ impl Stream for WorkStream {
                     let problem =
                         this.link.problem().unwrap_or_else(|| status.message().to_owned());
                     return Poll::Ready(match status.code() {
-                        // What it sent is no message of the protocol.
+                        // The received bytes are no message of the protocol.
                         Code::Internal
                         | Code::OutOfRange
                         | Code::InvalidArgument

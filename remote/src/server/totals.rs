@@ -1,13 +1,14 @@
-//! Numbers of what a server does, and its complaints.
+//! Counters of a server, and its complaints.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Complaints of each second that are printed: whoever sends garbage in a loop does not fill the disk.
+/// Most complaints that are printed per second: a peer that sends garbage in a loop does not fill
+/// the disk.
 const COMPLAINTS_PER_SECOND: u32 = 10;
 
-/// Numbers of what a server does.
+/// Counters of a server.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub(super) connections: AtomicUsize,

@@ -28,7 +28,7 @@ pub(super) fn events(most_workers: usize) -> (EventSender, EventReceiver) {
 #[derive(Clone)]
 pub(super) struct EventSender {
     events: Sender<Event>,
-    /// Workers that have joined and whose leaving was not heard of.
+    /// Workers that have joined, without a processed departure.
     unheard: Arc<AtomicUsize>,
     most_workers: usize,
 }
@@ -40,7 +40,7 @@ impl EventSender {
         self.unheard.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok()
     }
 
-    /// Sends an event; false where the run is over.
+    /// Sends an event; false if the run is over.
     pub(super) fn send(&self, event: Event) -> bool {
         self.events.send(event).is_ok()
     }
@@ -81,8 +81,9 @@ pub(super) struct RemoteWorkers {
 /// The answers of a batch, each with its stream.
 type Post = Vec<(mpsc::Sender<Reply>, Answer)>;
 
-/// Hands the answers of batches to their streams. It is a task of the server's, where a stream is woken without a system call: from
-/// the inference thread each answer would take one. What waits for it is bounded: a worker has at most one step unanswered.
+/// Delivers the answers of batches to their streams. It is a task of the server, which wakes a
+/// stream without a system call; the inference thread would need one for each answer. Its queue is
+/// bounded: a worker has at most one unanswered step.
 async fn deliver(mut post: mpsc::UnboundedReceiver<Post>) {
     while let Some(answers) = post.recv().await {
         for (stream, answer) in answers {
@@ -92,7 +93,8 @@ async fn deliver(mut post: mpsc::UnboundedReceiver<Post>) {
 }
 
 impl RemoteWorkers {
-    /// The workers whose streams send these events. It is called within the server's runtime.
+    /// The workers with streams that send these events. It must be called within the server's
+    /// runtime.
     pub(super) fn new(events: EventReceiver) -> Self {
         let (post, answers) = mpsc::unbounded_channel();
         tokio::spawn(deliver(answers));

@@ -1,4 +1,4 @@
-//! A process's way to the store.
+//! A process's client of the store.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl StoreClient {
     /// Puts the value of a key.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] where the key has another value.
+    /// [`StoreError::Refused`] if the key has another value.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
         let request = PutRequest { word: self.word.clone(), key, value };
@@ -67,10 +67,11 @@ impl StoreClient {
         Ok(())
     }
 
-    /// Gets the value of a key, once somebody has put it; `None` if nobody has within the time.
+    /// Gets the value of a key, once a process has put it; `None` if no process has put it within
+    /// the time.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] where the connection is broken.
+    /// [`StoreError::Refused`] if the connection is broken.
     pub fn get(&self, key: &[u8], timeout: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         let key = Bytes::copy_from_slice(key);
         let timeout_ms = timeout.as_millis().try_into().unwrap_or(u64::MAX);

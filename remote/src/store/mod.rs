@@ -1,5 +1,6 @@
-//! A store of values by their keys, which the processes of a training share while they open their devices: plugins of accelerators tell
-//! each other by it of their devices and of the ways between them. One process serves it.
+//! A key-value store that the processes of a training share while they open their devices. Plugins
+//! of accelerators use it to exchange information about their devices and the connections between
+//! them. One process serves the store.
 
 #[rustfmt::skip] // generated
 mod proto;
@@ -12,7 +13,7 @@ use std::net::{SocketAddr, UdpSocket};
 pub use client::StoreClient;
 pub use server::StoreServer;
 
-/// Largest message: the topology of thousands of devices is one value.
+/// Largest message: the topology of thousands of devices is a single value.
 const LARGEST: usize = 256 << 20;
 
 /// Failures of a store.
@@ -25,7 +26,7 @@ pub enum StoreError {
         what: &'static str,
         /// The addresses.
         addresses: String,
-        /// The last one's problem.
+        /// The problem with the last address.
         problem: String,
     },
     /// A refusal of the store, or a connection that broke.
@@ -33,10 +34,11 @@ pub enum StoreError {
     Refused(String),
 }
 
-/// The addresses at which other machines may reach a port of this one: by its name, and by its address in the network that leads elsewhere.
+/// The external addresses of a port of this machine: by its name, and by its address in the
+/// external network.
 fn addresses_elsewhere(port: u16) -> Vec<String> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    // Nothing is sent: this only asks for the way to an address that nobody has.
+    // Nothing is sent: this only looks up the route to an unused address.
     let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
         socket.local_addr()

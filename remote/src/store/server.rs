@@ -27,7 +27,7 @@ pub struct StoreServer {
 }
 
 impl StoreServer {
-    /// Serves a store at a free port of all interfaces, for processes that know the word.
+    /// Serves a store at a free port on every interface, for processes that know the secret word.
     ///
     /// # Errors
     /// [`StoreError::Away`] where there is no port, or no thread.
@@ -61,7 +61,7 @@ impl StoreServer {
         Ok(StoreServer { runtime: Some(runtime), port })
     }
 
-    /// The addresses at which other processes may reach it: those of this machine at the last.
+    /// The store's addresses for other processes; the loopback address comes last.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         addresses_elsewhere(self.port)
@@ -74,7 +74,7 @@ impl StoreServer {
 impl Drop for StoreServer {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Whoever comes afterwards finds nobody: the listener is closed by then.
+            // A later client finds no server: the listener is closed by then.
             runtime.shutdown_timeout(Duration::from_secs(1));
         }
     }

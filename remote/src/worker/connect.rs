@@ -99,7 +99,7 @@ async fn dial(
     }
 }
 
-/// A connection without TLS, whose first byte tells if the learner has it.
+/// A connection without TLS; its first byte shows if the learner has TLS.
 struct Plain {
     stream: TcpStream,
     answered: Answered,

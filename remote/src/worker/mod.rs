@@ -1,4 +1,4 @@
-//! The worker: steps environments for a learner, and comes back when the learner was away.
+//! The worker: steps environments for a learner, and reconnects after the learner was away.
 //!
 //! Each batch of environments has a thread and a connection of its own: while one batch waits for its actions, another steps.
 
@@ -28,14 +28,15 @@ const MOST_DESCRIPTION: usize = 64 << 20;
 /// Time that a learner has to describe the run.
 const DESCRIBE: Duration = Duration::from_secs(20);
 
-/// Whom a worker works for, and with how much.
+/// The learner of a worker, and the worker's size.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Addresses of learner hosts. Batches begin with different ones, and go on to the next after a failure.
+    /// Addresses of learner hosts. Batches start with different addresses, and switch to the next
+    /// address after a failure.
     pub addresses: Vec<Address>,
     /// Security of the connections: how learners and this worker know each other; `None` for Unix sockets.
     pub security: Option<Security>,
-    /// Environments of all batches together.
+    /// Environments over all batches.
     pub environments: usize,
     /// Batches that step by turns, at most one for each environment.
     pub batches: usize,
@@ -53,7 +54,7 @@ pub enum WorkerError {
     /// The learner will not have this worker.
     #[error("the learner at {address} refuses this worker: {reason}")]
     Refused {
-        /// Where the learner is.
+        /// The learner's address.
         address: Address,
         /// The learner's reason.
         reason: String,
@@ -61,7 +62,7 @@ pub enum WorkerError {
     /// The environments that the learner wants cannot be made here.
     #[error("cannot make the environments of the learner at {address}: {problem}")]
     Environment {
-        /// Where the learner is.
+        /// The learner's address.
         address: Address,
         /// The reason why they cannot be made.
         problem: Box<dyn std::error::Error + Send + Sync>,
@@ -74,7 +75,7 @@ pub enum WorkerError {
     Thread(std::io::Error),
 }
 
-/// Numbers of what a worker does, to be read while it runs.
+/// Counters of a worker, readable while it runs.
 #[derive(Debug, Default)]
 pub struct WorkerStatus {
     steps: AtomicU64,
@@ -84,7 +85,7 @@ pub struct WorkerStatus {
     times: Mutex<WorkerTimes>,
 }
 
-/// The times that a worker's steps have taken, of all batches.
+/// The times of a worker's steps, over all batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerTimes {
     /// Times of the environments: from the learner's actions to the step's message.
@@ -94,7 +95,7 @@ pub struct WorkerTimes {
 }
 
 impl WorkerStatus {
-    /// Answers that came, of all batches.
+    /// Number of received answers, over all batches.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
@@ -163,7 +164,8 @@ struct Batch<'a> {
     over: &'a AtomicBool,
 }
 
-/// Works until the run is complete or `stop` is set: connects, makes environments by what the learner says, and steps them.
+/// Works until the run is complete or `stop` is set: connects, makes the environments that the
+/// learner describes, and steps them.
 ///
 /// # Errors
 /// [`WorkerError`]. A learner that is away, stops, or has no room is not an error: the worker comes again.
@@ -222,7 +224,7 @@ pub fn work(
     first.map_or(Ok(()), Err)
 }
 
-/// The index of one of so many hosts, drawn anew by each process.
+/// The index of one of `hosts` hosts, drawn separately by each process.
 fn drawn_host(hosts: usize) -> usize {
     RandomState::new().build_hasher().finish() as usize % hosts
 }

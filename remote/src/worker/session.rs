@@ -150,7 +150,7 @@ fn writable(bytes: &mut Bytes) -> BytesMut {
     bytes.try_into_mut().unwrap_or_else(|bytes| BytesMut::from(&bytes[..]))
 }
 
-/// A stream of a worker without its environments: whom it works for.
+/// A stream of a worker without its environments: the connection to its learner.
 pub(super) struct Session {
     /// The batch, as the learner's messages name it.
     pub(super) name: String,
@@ -164,7 +164,8 @@ pub(super) struct Session {
 impl Session {
     /// Runs one stream, and gives the environments back if they are still of use.
     ///
-    /// It is a task of its own: waking what a runtime's first future waits for takes two system calls, and waking a task none.
+    /// It is a separate task: waking a runtime's first future takes two system calls, and waking a
+    /// task takes none.
     pub(super) async fn run(
         mut self,
         mut client: SeedClient<Channel>,

@@ -18,7 +18,7 @@ struct Still {
     spec: HostSpec,
     pays: bool,
     steps: usize,
-    /// Tells the test of a pause, and is told to go on.
+    /// Notifies the test of a pause, and then waits for its permission to continue.
     pause: Arc<Mutex<(Sender<()>, Receiver<()>)>>,
 }
 
@@ -103,10 +103,12 @@ fn a_step_is_hardly_longer_than_its_arrays() {
         let ratio = bytes / (n * arrays) as f64;
         assert!((1.0..1.05).contains(&ratio), "{ratio:.4} times the arrays of {n}, pays: {pays}");
     };
-    // Pictures and four floats, with actions: beside them there is next to nothing where rewards are equal and nothing ends.
+    // Pictures and four floats, with actions: apart from them there is almost nothing if rewards
+    // are equal and nothing ends.
     check(16, Space::pixels([84, 84, 4]), false, 84 * 84 * 4 + 4);
     check(256, Space::unbounded([4]), false, 16 + 4);
-    // Rewards that differ are counted with the arrays: beside four floats they are a fifth. Flags are a bit each.
+    // Rewards that differ are counted with the arrays: compared with four floats they are a fifth.
+    // Flags are a bit each.
     check(16, Space::pixels([84, 84, 4]), true, 84 * 84 * 4 + 4);
     check(256, Space::unbounded([4]), true, 16 + 4 + 4);
 }

@@ -1,4 +1,4 @@
-//! Workers and networks that stop: without a word, half, or for a while.
+//! Workers and networks that stop: without a message, half-way, or for a while.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,7 +13,8 @@ use tonic::Code;
 
 use crate::support::{Client, Learner, Place, Working, cartpole_run, zeros};
 
-/// A way to a port that can be cut: abruptly, or so that nothing crosses and nobody is told.
+/// A connection to a port that can be cut: abruptly, or so that nothing crosses and neither side is
+/// notified.
 struct Wire {
     address: Address,
     frozen: Arc<AtomicBool>,
@@ -114,7 +115,7 @@ fn a_partition_is_noticed() {
     working.stop().expect("it was told to stop");
 }
 
-/// A worker whose network answers pings, and whose environments hang.
+/// A worker with a network that answers pings, but with environments that hang.
 #[test]
 fn a_worker_that_does_not_step_is_sent_away() {
     let place = Place::new();

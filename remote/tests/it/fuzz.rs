@@ -118,7 +118,7 @@ fn fuzzed_streams_end_with_a_reason() {
                         break;
                     }
                 }
-                // Long streams, and short ones.
+                // Long and short streams.
                 next = match random.below(20) {
                     0 => corpus(&mut random, sequence),
                     1 => {

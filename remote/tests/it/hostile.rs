@@ -1,4 +1,4 @@
-//! Peers that mean no good: garbage, floods, silence. A good worker steps on beside each of them.
+//! Malicious peers: garbage, floods, silence. In each case a good worker continues to step.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -102,7 +102,8 @@ fn garbage_in_frames_ends_the_stream() {
     assert_eq!(learner.server().totals().status().lanes, 0);
 }
 
-/// Whoever sends steps without waiting for answers is cut off at the second, and so is whoever sends bytes without end.
+/// A peer that sends steps without waiting for answers is cut off at the second, and so is a peer
+/// that sends bytes without end.
 #[test]
 fn a_flood_is_cut_off() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A server and its workers, good and bad ones, in one process.
+//! A server and its workers, good and bad, in one process.
 
 mod bytes;
 mod faults;

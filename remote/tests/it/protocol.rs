@@ -1,4 +1,4 @@
-//! The checked-in messages and services are what `proto/` gives. `PODRACER_BLESS=1` writes them anew.
+//! The checked-in messages and services match `proto/`. `PODRACER_BLESS=1` writes them again.
 
 use std::fs;
 

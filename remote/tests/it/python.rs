@@ -1,4 +1,4 @@
-//! The worker of `examples/worker.py`, which knows the `.proto` and nothing of us.
+//! The worker of `examples/worker.py`, which uses only the `.proto` and nothing from podracer.
 
 use std::process::{Command, Stdio};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Workers that do not fit: they are refused with a reason, and nobody else is disturbed.
+//! Workers that do not fit: they are rejected with a reason, and no other worker is disturbed.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ fn workers_that_do_not_fit_are_refused() {
     good.stop().expect("it was not disturbed");
 }
 
-/// A worker for which an inference thread had no lanes heard `ABORTED`.
+/// A worker without lanes in an inference thread must not receive `ABORTED`.
 #[test]
 fn a_worker_without_room_hears_that_resources_are_exhausted() {
     let place = Place::new();
@@ -158,7 +158,7 @@ fn a_step_that_comes_before_the_answer_to_the_last_one_ends_its_stream() {
     learner.wait("it has left", |seen| seen.left == [reason]);
 }
 
-/// A worker whose environments are others ends with what the learner said, and does not come again.
+/// A worker with other environments ends with the learner's message, and does not reconnect.
 #[test]
 fn a_refusal_is_final() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Who is let in: modes of files, certificates, and addresses that need them.
+//! Access control: modes of files, certificates, and addresses that need them.
 
 use std::fs;
 use std::net::TcpStream;
@@ -71,7 +71,7 @@ fn idle_connections_without_a_certificate_take_no_place() {
     let working = Working::secure(vec![address.clone()], 4, 2, certified(folder));
     working.wait_for_steps(20);
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    // Further ones do not disturb it, and whoever says nothing is closed.
+    // Further connections do not disturb it, and a silent connection is closed.
     idle.extend((0..300).map(|_| dial()));
     working.wait_for_steps(working.status.steps() + 20);
     let until = Instant::now() + Duration::from_secs(10);
@@ -101,7 +101,7 @@ fn workers_without_the_authoritys_certificates_are_refused() {
     // The learner's certificate is not of the authority that this worker knows.
     let other = refused(certified(&theirs));
     assert!(other.contains("invalid peer certificate"), "{other}");
-    // It knows the authority, and what it shows is of another.
+    // It knows the authority, but its certificate is from another authority.
     let mixed = place.folder.path().join("mixed");
     fs::create_dir(&mixed).expect("a new folder");
     for (name, from) in [("ca.pem", &ours), ("worker.pem", &theirs), ("worker.key", &theirs)] {
@@ -221,7 +221,7 @@ fn a_socket_is_its_owners_alone_and_never_taken_from_another() {
     drop(first);
     assert!(!place.path().exists(), "a server that ends takes its socket away");
 
-    // What a learner that was killed leaves is taken over.
+    // The leftovers of a killed learner are taken over.
     drop(std::os::unix::net::UnixListener::bind(place.path()).expect("a new socket"));
     let second = Learner::start(&place.options(), cartpole_run(), zeros, false);
     let working = Working::start(vec![place.address()], 2, 1);

@@ -1,4 +1,4 @@
-//! The store of keys and values: what waits for what, and who is let in.
+//! The key-value store: waiting for values, and access control.
 
 use std::thread;
 use std::time::{Duration, Instant};

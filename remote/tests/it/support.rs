@@ -1,4 +1,4 @@
-//! A stand-in for the learner, and clients that say what they like.
+//! A stand-in for the learner, and clients with scripted messages.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
-/// The seed of every run here.
+/// The seed of every run in these tests.
 pub const SEED: u64 = 7;
 
 /// CartPole with short episodes, so that some are cut off.
@@ -34,7 +34,8 @@ pub fn cartpole() -> NativeCartPole {
     NativeCartPole::new(11)
 }
 
-/// The description of a run of an environment, whose workers have at most so many.
+/// The description of a run of an environment; its workers have at most `spec.environments`
+/// environments.
 pub fn run_of(environment: &str, spec: HostSpec) -> RunDescription {
     RunDescription {
         id: "run-1".to_owned(),
@@ -53,7 +54,7 @@ pub fn cartpole_run() -> RunDescription {
 #[derive(Default)]
 pub struct Seen {
     pub joined: usize,
-    /// The first lane and the environments of each worker that is there.
+    /// The first lane and the number of environments of each present worker.
     pub lanes: BTreeMap<WorkerId, (usize, usize)>,
     pub left: Vec<String>,
     /// Steps by the worker's first lane, if they are kept.
@@ -76,7 +77,7 @@ pub fn zeros(_: &WorkerStep, n: usize) -> Option<Bytes> {
     Some(vec![0; 4 * n].into())
 }
 
-/// Holds every answer back, so that what a worker sends next comes before it.
+/// Withholds every answer, so that the worker's next message comes before it.
 pub fn never(_: &WorkerStep, _: usize) -> Option<Bytes> {
     None
 }
@@ -116,7 +117,7 @@ impl Learner {
         self.server.as_ref().expect("it runs")
     }
 
-    /// Waits until what was seen is as expected.
+    /// Waits until the observed state is as expected.
     #[track_caller]
     pub fn wait(&self, what: &str, done: impl Fn(&Seen) -> bool) {
         self.wait_for(Duration::from_secs(20), what, done);
@@ -320,7 +321,7 @@ pub fn connect(place: &Place) -> (Runtime, Channel) {
     (runtime, channel)
 }
 
-/// A client that says what it is told to.
+/// A client that sends scripted messages.
 pub struct Client {
     runtime: Runtime,
     say: Option<mpsc::Sender<FromWorker>>,
@@ -422,7 +423,7 @@ pub fn cartpole_spaces() -> podracer_remote::proto::Spaces {
     }
 }
 
-/// A step in which nothing ends.
+/// A step without ended episodes.
 pub fn step(environments: u32, sequence: u64) -> Step {
     let n = environments as usize;
     let zeros = |bytes: usize| Bytes::from(vec![0; bytes]);

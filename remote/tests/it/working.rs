@@ -1,4 +1,4 @@
-//! Workers that do what they should.
+//! Well-behaved workers.
 
 use std::time::Duration;
 

@@ -32,7 +32,8 @@ pub enum MpiError {
         /// The reason that it cannot be used.
         problem: String,
     },
-    /// The library and the launcher are of different MPIs, so that each process believes to be alone.
+    /// The library and the launcher belong to different MPIs, so that each process believes it is
+    /// alone.
     #[error(
         "{launcher} started {expected} processes, and `{}` ({version}) knows of {got}: it is the library of another MPI than the \
          launcher's; set PODRACER_MPI to the launcher's `libmpi.so`, or start with that library's own `mpirun`",
@@ -69,7 +70,7 @@ pub enum MpiError {
         /// The message of MPI.
         message: String,
     },
-    /// The processes do not agree on what they run.
+    /// The processes do not agree on the program that they run.
     #[error("{0}")]
     Disagree(String),
 }

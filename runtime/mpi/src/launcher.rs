@@ -1,4 +1,4 @@
-//! The launcher's word on the processes that it started.
+//! The launcher's information about the processes that it started.
 
 use std::env;
 
@@ -14,7 +14,7 @@ pub struct Launched {
 /// The launchers, and the variables that say how many processes they started.
 const LAUNCHERS: &[(&str, &[&str])] = &[
     ("Open MPI's mpirun", &["OMPI_COMM_WORLD_SIZE"]),
-    // Slurm's `srun --mpi=pmi2` sets these too, with its own variables beside them.
+    // Slurm's `srun --mpi=pmi2` also sets these, together with its own variables.
     ("srun", &["SLURM_STEP_NUM_TASKS", "PMI_SIZE"]),
     ("srun", &["SLURM_STEP_NUM_TASKS", "PMIX_RANK"]),
     ("MPICH's mpirun", &["PMI_SIZE"]),
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(of(&[("OMPI_COMM_WORLD_SIZE", "2")]), two("Open MPI's mpirun"));
         assert_eq!(of(&[("PMI_SIZE", "2")]), two("MPICH's mpirun"));
         assert_eq!(of(&[("SLURM_STEP_NUM_TASKS", "2"), ("PMIX_RANK", "0")]), two("srun"));
-        // A shell of a job, in which nothing was launched, and a job of one process.
+        // A job's shell without a launch, and a job with one process.
         assert_eq!(of(&[("SLURM_STEP_NUM_TASKS", "2")]), None);
         assert_eq!(of(&[("OMPI_COMM_WORLD_SIZE", "1")]), None);
     }

@@ -3,9 +3,10 @@
 //! # What lives here
 //! - [`launched`]: the launcher's word on how many processes there are, read from the environment.
 //! - [`World`]: all processes, from the inside of one. It reduces and gathers bytes over them, and ends with them.
-//! - `library`: the functions of an MPI that is found and loaded at run time (the one module with unsafe code). A program
-//!   that nobody launched with MPI needs none.
-//! - `watch`: a thread that hears from every other process, and ends this one when one of them is silent for too long.
+//! - `library`: the functions of an MPI that is found and loaded at run time (the only module with
+//!   unsafe code). A program that was not launched with MPI needs no MPI.
+//! - `watch`: a thread that receives messages from every other process, and ends this process if
+//!   another is silent for too long.
 //!
 //! # What must never live here
 //! Devices, programs and trees: what crosses between processes are bytes and numbers.

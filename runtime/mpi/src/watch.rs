@@ -1,4 +1,5 @@
-//! A thread that tells every other process that this one lives, and hears it of them.
+//! A thread that tells every other process that this process is alive, and receives the same from
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +9,14 @@ use std::time::{Duration, Instant};
 use crate::library::{Channel, Message};
 use crate::{MpiError, World};
 
-/// The word that a process sends: one byte, which is 0 from a process that lives, and 1 in the last word of one that leaves.
+/// The message of a process: one byte, which is 0 from a process that is alive, and 1 in the last
+/// message of a process that leaves.
 type Word = Message<1>;
 
 const ALIVE: [u8; 1] = [0];
 const LEAVES: [u8; 1] = [1];
 
-/// Words are sent so many times within the patience, and at least once a second.
+/// Messages are sent `WORDS` times within the patience, and at least once a second.
 const WORDS: u32 = 10;
 
 /// The watch over all other processes.

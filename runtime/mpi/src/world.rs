@@ -1,4 +1,4 @@
-//! All processes of a training, from the inside of one.
+//! All processes of a training, seen from one of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use crate::library::{Channel, Library};
 use crate::watch::Watch;
 use crate::{Combine, Launched, MpiError, Number};
 
-/// One process among all, as messages name it: where it runs, and its number there.
+/// One of the processes, as shown in messages: its host, and its process id on that host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The host's name.
     pub host: String,
-    /// The process's number on its host.
+    /// The process id on its host.
     pub id: u32,
 }
 
@@ -36,7 +36,7 @@ struct WorldInner {
     library: Library,
     rank: usize,
     members: Vec<Member>,
-    /// The communicator of all exchanges, of which there is one at a time.
+    /// The communicator for exchanges; only one exchange runs at a time.
     channel: Mutex<Channel>,
     watch: Mutex<Option<Watch>>,
     /// The patience of the watch, in milliseconds.
@@ -114,21 +114,22 @@ impl World {
         &self.0.members
     }
 
-    /// Tells if this is the process that writes and shows what is written and shown once: the one with number 0.
+    /// Returns true for the process with number 0, which writes and prints everything that is
+    /// written and printed once.
     #[must_use]
     pub fn is_first(self) -> bool {
         self.rank() == 0
     }
 
-    /// The number of processes before this one on its host.
+    /// The number of processes before this process on its host.
     #[must_use]
     pub fn earlier_on_host(self) -> usize {
         let (before, rest) = self.members().split_at(self.rank());
         before.iter().filter(|member| member.host == rest[0].host).count()
     }
 
-    /// Combines the numbers in `from` with those of all processes, element by element, into `into`; without `from`, the numbers that
-    /// are there.
+    /// Combines the numbers in `from` over all processes, element by element, into `into`. Without
+    /// `from`, it combines the numbers in `into` in place.
     ///
     /// # Errors
     /// MPI's own, such as another process's death.
@@ -141,7 +142,8 @@ impl World {
         self.0.exchange(|library, channel| library.all_reduce(channel, how, from, into))
     }
 
-    /// The bytes of all processes, as many of each, one process after the other, into `into`.
+    /// Gathers the bytes from all processes, equally many from each, one process after another,
+    /// into `into`.
     ///
     /// # Errors
     /// MPI's own.
@@ -177,7 +179,7 @@ impl World {
         })
     }
 
-    /// Receives the bytes that a process sends to this one, the first.
+    /// Receives the bytes that a process sends to this process, which is the first.
     ///
     /// # Errors
     /// MPI's own.
@@ -224,8 +226,8 @@ impl World {
         Ok(())
     }
 
-    /// Begins to watch the others: where one was not heard of for longer than the patience, `lost` is told of it and all processes are
-    /// ended with code 1. Every process watches.
+    /// Begins to watch the other processes. If a process is silent for longer than the patience,
+    /// `lost` is called with it and all processes are ended with code 1. Every process watches.
     ///
     /// # Errors
     /// MPI's own.
@@ -269,7 +271,7 @@ impl World {
         self.0.library.finalize()
     }
 
-    /// Asks the launcher to end all processes, and ends this one.
+    /// Asks the launcher to end all processes, and ends this process.
     pub fn abort(self, code: u8) -> ! {
         self.0.library.abort(code);
         process::exit(i32::from(code))

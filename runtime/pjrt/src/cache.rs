@@ -1,11 +1,13 @@
-//! Compiled programs kept on disk, so that a program is compiled once per machine and not once per run.
+//! Compiled programs kept on disk, so that a program is compiled once per machine and not once per
+//! run.
 //!
 //! # Invariants
-//! - The key covers everything that a compilation depends on: the module without source locations, its types, the options,
-//!   `XLA_FLAGS`, the platform, the placement, the kind of its devices, the plugin's content, the processor.
+//! - The key covers everything that a compilation depends on. It contains the module without source
+//!   locations, its types, the options, `XLA_FLAGS` and the platform. It also contains the
+//!   placement, the kind of its devices, the plugin's content and the processor.
 //! - An entry begins with its own key: a file that was renamed or exchanged is not loaded as another program.
-//! - An entry appears whole (written beside its place, then renamed) and is checked by its checksum when read; a damaged one is
-//!   removed and the program compiled again.
+//! - An entry appears atomically (it is written under another name, then renamed) and is checked by
+//!   its checksum when it is read. A damaged entry is removed and the program is compiled again.
 //! - An entry is machine code: one that other users can write is not loaded.
 //! - The cache is never the reason that a run fails: what cannot be read or written is a warning.
 
@@ -24,8 +26,8 @@ use crate::{Client, CompileOptions, Executable, Module, RuntimeError, flags, mac
 
 /// Compiled programs in a folder.
 ///
-/// The folder holds one file per program, and at most [`ExecutableCache::LIMIT`] bytes of them: after a new one is stored, those
-/// that were not used for the longest time are removed until the rest fits.
+/// The folder holds one file per program, and at most [`ExecutableCache::LIMIT`] bytes in total.
+/// After a new program is stored, the least recently used programs are removed until the rest fits.
 #[derive(Clone, Debug)]
 pub struct ExecutableCache {
     folder: Option<PathBuf>,
@@ -40,8 +42,9 @@ impl ExecutableCache {
     /// Bytes that are kept at most: 1 GiB.
     pub const LIMIT: u64 = 1 << 30;
 
-    /// The user's cache: `$XDG_CACHE_HOME/podracer/executables/`, or `~/.cache/podracer/executables/`. Where there is neither
-    /// folder, nothing is cached and a warning says so.
+    /// The user's cache: `$XDG_CACHE_HOME/podracer/executables/`, or
+    /// `~/.cache/podracer/executables/`. If neither folder is defined, nothing is cached and a
+    /// warning is logged.
     #[must_use]
     pub fn user() -> Self {
         match podracer_plugins::cache_folder() {
@@ -53,7 +56,7 @@ impl ExecutableCache {
         }
     }
 
-    /// A cache in this folder (made when first needed), of at most so many bytes.
+    /// A cache in this folder (created when first needed), of at most `limit` bytes.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>, limit: u64) -> Self {
         Self { folder: Some(folder.into()), limit }
@@ -68,7 +71,7 @@ impl ExecutableCache {
     /// Compiles like [`Client::compile`], or loads the program from the cache. The flag says whether the cache had it.
     ///
     /// # Errors
-    /// Those of [`Client::compile`].
+    /// As [`Client::compile`].
     pub fn compile(
         &self,
         client: &Client,
@@ -182,13 +185,14 @@ fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(folder)?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let temporary = path.with_extension(format!("{}-{number}.tmp", process::id()));
-    // Others may store the same program at this moment, and nobody else may write what is run.
+    // Other processes may store the same program at this moment, and other users must not be able
+    // to write a program that is run.
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o644);
     write_whole_as(&temporary, &options, path, bytes)
 }
 
-/// Removes what was not used for the longest time, but never `newest`.
+/// Removes the least recently used entries, but never `newest`.
 fn evict(folder: &Path, newest: &Path, limit: u64) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;

@@ -1,4 +1,4 @@
-//! The runtime's errors: what was expected, what came, what to do.
+//! The runtime's errors: the expected value, the actual value, and the remedy.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum RuntimeError {
     /// The plugin is missing, corrupt or cannot be installed.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The plugin's file cannot be loaded or is of another version.
+    /// The plugin's file cannot be loaded or has another version.
     #[error("cannot load the plugin `{}`: {problem}", library.display())]
     Load {
         /// The plugin's file.
@@ -46,7 +46,7 @@ pub enum RuntimeError {
         /// XLA's message.
         message: String,
     },
-    /// Memory that is not there: of a device, of the machine, or of what limits this process.
+    /// Too little memory: of a device, of the machine, or of this process's limits.
     #[error(
         "not enough memory: {0}; smaller batches, replays or networks, or shorter trajectories need less"
     )]
@@ -60,7 +60,7 @@ pub enum RuntimeError {
     /// A number of devices that this machine cannot reduce among.
     #[error("{0}")]
     Reduction(String),
-    /// An index at which there is no device.
+    /// An index without a device.
     #[error("there is no device {index}: the client has {devices}")]
     NoDevice {
         /// The index asked for.
@@ -174,7 +174,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Reads the C API's number, which is that of the gRPC status codes.
+    /// Converts the C API's number, which is the gRPC status code.
     pub(crate) fn from_c(code: u32) -> Self {
         match code {
             1 => Self::Cancelled,

@@ -1,8 +1,9 @@
 //! `XLA_FLAGS`, which XLA reads itself and ends the process over.
 //!
-//! XLA aborts on a name it does not know and on a value it cannot read, and there is no list of the names a plugin knows. So a
-//! short list of flags is let through, those that only make sense for a whole process; everything else has a better place,
-//! [`crate::CompileOptions::xla`], where XLA's complaint is an ordinary error.
+//! XLA aborts on an unknown name and on a value that it cannot read, and there is no list of the
+//! names that a plugin knows. So only a short list of flags is accepted: flags that only make sense
+//! for a whole process. Everything else belongs in [`crate::CompileOptions::xla`], where XLA's
+//! complaint is an ordinary error.
 
 use std::env;
 
@@ -49,7 +50,7 @@ pub(crate) fn check_environment() -> Result<(), RuntimeError> {
     check(&environment())
 }
 
-/// `XLA_FLAGS` as set, which is part of what a compilation depends on.
+/// `XLA_FLAGS` as set, which is an input of every compilation.
 pub(crate) fn environment() -> String {
     env::var_os("XLA_FLAGS").map(|flags| flags.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -80,7 +81,7 @@ fn problem_in(body: &str, known: &[(&str, FlagForm)]) -> Option<String> {
         return Some(format!("which is none of those that are let through ({names})"));
     };
     let (good, wanted) = match kind {
-        // XLA's reader understands quotes around values; what is inside them is beyond this check.
+        // XLA's reader understands quotes around values; this check does not look inside them.
         FlagForm::Text => (
             value.is_some_and(|value| !value.is_empty() && !value.contains(['"', '\''])),
             "`=` and a value without quotes",

@@ -1,14 +1,14 @@
 //! PJRT in Rust: XLA's plugins compile StableHLO for CPU, GPU and TPU, and run it.
 //!
 //! # What lives here
-//! - [`Plugin`], [`Client`], [`Device`], [`Buffer`], [`Executable`], [`Topology`]: the C API made safe (`c_api/`, the one module
-//!   with unsafe code).
+//! - [`Plugin`], [`Client`], [`Device`], [`Buffer`], [`Executable`], [`Topology`]: the safe C API
+//!   (`c_api/`, the only module with unsafe code).
 //! - [`Module`], [`CompileOptions`], [`XlaOptions`]: programs and the options of compiling them.
 //! - [`ExecutableCache`]: compiled programs kept on disk.
 //! - [`Transfers`], [`HloModule`]: the evidence that a program stays on its devices.
 //!
 //! # What must never live here
-//! Tracing, trees, loops and checkpoints: what is here knows arrays and the text of programs.
+//! Tracing, trees, loops and checkpoints: this crate knows only arrays and the text of programs.
 #![deny(unsafe_code, missing_docs)]
 #![deny(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]

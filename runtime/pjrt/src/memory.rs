@@ -1,13 +1,13 @@
-//! Free memory of the host. Linux promises more than there is, and then ends a process without a word: so this is asked
-//! before a program runs on the host's processor.
+//! Free memory of the host. Linux promises more memory than there is, and then ends a process
+//! without a message. So the free memory is checked before a program runs on the host's processor.
 
 use std::fs;
 use std::hint::black_box;
 
 use crate::RuntimeError;
 
-/// The bytes that this process can still take: of the machine, of its control group, and of its address space. None where
-/// the system does not say.
+/// The number of bytes that this process can still allocate: limited by the machine, its control
+/// group, and its address space. `None` if the system does not report it.
 pub fn available() -> Option<u64> {
     let of_machine = fs::read_to_string("/proc/meminfo").ok();
     let of_machine = of_machine.and_then(|text| {
@@ -41,7 +41,8 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// An empty vector with room for so many bytes, or an error where Rust would end the process.
+/// An empty vector with room for `bytes` bytes, or an error in cases that would end the process in
+/// Rust.
 pub fn room(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     let mut room = Vec::new();
     room.try_reserve_exact(bytes).map_err(|_| {
@@ -57,12 +58,13 @@ pub fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     Ok(zeros)
 }
 
-/// Bytes that XLA's kernels take for themselves, beside the arrays that a program is compiled with: the packed operands of products.
+/// Bytes that XLA's kernels allocate in addition to the arrays of a program: the packed operands of
+/// products.
 pub const SCRATCH: u64 = 64 << 20;
 
 /// Asks for [`SCRATCH`] bytes and gives them back: where XLA does not get them, it ends the process.
 pub fn scratch() -> Result<(), RuntimeError> {
-    // What is not looked at is not allocated at all.
+    // Memory that is not inspected would be optimized away.
     room("the work of XLA's kernels", SCRATCH as usize).map(|room| drop(black_box(room)))
 }
 

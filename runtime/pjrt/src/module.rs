@@ -22,7 +22,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// A module whose text is its own key.
+    /// A module with its text as its own key.
     #[must_use]
     pub fn new(
         text: impl Into<String>,

@@ -47,16 +47,18 @@ impl fmt::Display for OptionValue {
 pub struct CompileOptions {
     /// Number of this process's devices that the module runs on at once.
     pub replicas: usize,
-    /// The processes that run the module together, each on as many devices: one, or those of the client
-    /// ([`Client::processes`]).
+    /// The processes that run the module together, each on equally many devices: one process, or
+    /// the client's processes ([`Client::processes`]).
     pub processes: Processes,
-    /// The device of each replica, by index in [`crate::Client::devices`]; by default the first ones. Must be left out when
-    /// compiling for a topology.
+    /// The device of each replica, by index in [`crate::Client::devices`]; by default the first
+    /// devices. Must be `None` when compiling for a topology.
     pub device_assignment: Option<Vec<usize>>,
-    /// XLA's options (names as in `XLA_FLAGS`, without `--`), in place of those of podracer's rule: what is not named here
-    /// is as [`XlaOptions::for_platform`] has it. A name or value that XLA does not understand is an error of the
-    /// compilation. `xla_backend_extra_options`, a list `name=value,name=value`, may contain what podracer knows to be safe:
-    /// `xla_cpu_small_while_loop_byte_threshold`, `xla_cpu_use_multi_output_fusion`, and LLVM's `-disable-lsr`.
+    /// XLA's options (names as in `XLA_FLAGS`, without `--`), which override podracer's rule:
+    /// unnamed options have the value of [`XlaOptions::for_platform`]. A name or value that XLA
+    /// does not understand is an error of the compilation. `xla_backend_extra_options`, a list
+    /// `name=value,name=value`, may contain options that podracer knows to be safe:
+    /// `xla_cpu_small_while_loop_byte_threshold`, `xla_cpu_use_multi_output_fusion`, and LLVM's
+    /// `-disable-lsr`.
     pub xla: Vec<(String, OptionValue)>,
 }
 
@@ -67,17 +69,18 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// Number of devices, of all processes, that run the module together.
+    /// The number of devices, over all processes, that run the module together.
     #[must_use]
     pub fn members(&self) -> usize {
         self.replicas * self.processes.count
     }
 
-    /// Checks that the processes which run programs together are to compile the same ones, with the same options: programs that differ in
-    /// their collectives would wait for each other for ever. All of them call this, in the same order.
+    /// Checks that the processes which run programs together compile the same programs, with the
+    /// same options. Programs with different collectives would wait for each other forever. Every
+    /// process calls this, in the same order.
     ///
     /// # Errors
-    /// [`RuntimeError::Processes`] with what differs, and in which process.
+    /// [`RuntimeError::Processes`] with the difference, and the process that differs.
     pub fn agree(&self, client: &Client, modules: &[&Module]) -> Result<(), RuntimeError> {
         let Some(world) = client.world().filter(|_| self.processes.count > 1) else {
             return Ok(());
@@ -138,7 +141,7 @@ impl CompileOptions {
         options
     }
 
-    /// Adds those of XLA's options whose names are left open.
+    /// Adds the options in `xla` that are not set yet.
     pub fn fill(&mut self, xla: impl IntoIterator<Item = (String, OptionValue)>) {
         for (name, value) in xla {
             if self.xla.iter().all(|(given, _)| *given != name) {
@@ -147,7 +150,7 @@ impl CompileOptions {
         }
     }
 
-    /// Adds [`XlaOptions::unoptimized`], if nobody has said how much LLVM optimizes.
+    /// Adds [`XlaOptions::unoptimized`], unless LLVM's optimization level is set.
     pub fn fill_unoptimized(&mut self) {
         if self.xla.iter().all(|(given, _)| given != LEVEL) {
             self.fill(XlaOptions::unoptimized());
@@ -159,8 +162,8 @@ impl CompileOptions {
         self.xla.iter().any(|(name, _)| name == EXTRA)
     }
 
-    /// The serialized `CompileOptionsProto`. Unset numbers are zeros, which XLA aborts on: every field that it reads is set. The devices
-    /// are those of all replicas that the module is written for.
+    /// The serialized `CompileOptionsProto`. Unset numbers are zeros, and XLA aborts on them: every
+    /// field that XLA reads is set. The device list covers every replica in the module.
     ///
     /// `debug_options` is a complete `DebugOptions` as XLA serialized it.
     pub(crate) fn encode(
@@ -224,8 +227,8 @@ impl CompileOptions {
     }
 }
 
-/// The rule by which podracer chooses XLA's options. It looks at the machine's instruction set and never at a clock, so that the
-/// same machine always computes the same.
+/// The rule that determines podracer's choice of XLA options. It inspects the machine's instruction
+/// set and never a clock, so that the same machine always computes the same results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct XlaOptions {
     platform: String,
@@ -241,12 +244,14 @@ impl XlaOptions {
     /// - `xla_cpu_small_while_loop_byte_threshold` 65,536: a `while` loop that touches less in an iteration is one kernel,
     ///   products of matrices included, since a call for each of its operations takes longer than they do. Acting in 4
     ///   environments with two networks of 64 by 64 is such a loop, in 8 it is none;
-    /// - `xla_cpu_multi_thread_eigen` off: products of matrices in such a kernel are of one thread, which halves the time of PPO in 4
-    ///   environments. Products that are calls of their own have all threads of the client whatever it says;
-    /// - LLVM's `-disable-lsr`, which leaves out the reduction of loops' strength: it tries all orders of the sums in the rounds of
-    ///   a random draw, which was 97 % of generating such a kernel's code (decision 082), and makes no program faster.
+    /// - `xla_cpu_multi_thread_eigen` off: matrix products in such a kernel use one thread, which
+    ///   halves the time of PPO in 4 environments. Products that are separate calls use all threads
+    ///   of the client in any case;
+    /// - LLVM's `-disable-lsr`, which omits loop strength reduction. That pass tries all orders of
+    ///   the sums in the rounds of a random draw. It took 97 % of the time of generating such a
+    ///   kernel's code (decision 082), and makes no program faster.
     ///
-    /// On others none.
+    /// On other platforms none.
     #[must_use]
     pub fn for_platform(platform: &str) -> Self {
         let mut options = Vec::new();
@@ -263,22 +268,26 @@ impl XlaOptions {
         Self { platform: platform.to_owned(), options }
     }
 
-    /// Says, on a CPU, that a `while` loop becomes one kernel on one thread, whatever its size. Environment stepping gains 5 to
-    /// 19 times; a loop with large matrix products in it loses its threads.
+    /// Makes every `while` loop on a CPU one kernel on one thread, regardless of its size.
+    /// Environment stepping gains 5 to 19 times; a loop that contains large matrix products loses
+    /// its threads.
     #[must_use]
     pub fn whole_loop(self) -> Self {
         let value = format!("{},{LSR_OFF}", small_loop(1_000_000_000));
         self.on_cpu(EXTRA, OptionValue::String(value))
     }
 
-    /// [`XlaOptions::whole_loop`] for the training of an agent that searches, which LLVM optimizes at its second level: the third takes a
-    /// fifth to a quarter longer to compile it and makes it no faster (decision 097). Pixels' convolutions are a fifth to a third slower by the second.
+    /// [`XlaOptions::whole_loop`] for training an agent that searches, with LLVM at its second
+    /// optimization level. The third level takes a fifth to a quarter longer to compile it and
+    /// makes it no faster (decision 097). Pixels' convolutions are a fifth to a third slower at the
+    /// second level.
     #[must_use]
     pub fn searching(self) -> Self {
         self.whole_loop().on_cpu(LEVEL, OptionValue::Int(2))
     }
 
-    /// The options that podracer chooses for trainings on a platform, those of agents that search among them: a name may have two values.
+    /// The options that podracer chooses for trainings on a platform, including trainings of agents
+    /// that search: a name may have two values.
     #[must_use]
     pub fn of_trainings(platform: &str) -> Vec<(String, OptionValue)> {
         let rule = Self::for_platform(platform);
@@ -294,8 +303,9 @@ impl XlaOptions {
         self
     }
 
-    /// Options with which a program for a CPU compiles in a fraction of the time and runs slower: LLVM leaves its code as it is, which
-    /// is emitted without MLIR. The second goes with the first: LLVM may not come to an end where it optimizes such code (decision 098).
+    /// Options for compiling a program for a CPU in a fraction of the time; it runs slower. LLVM
+    /// does not optimize its code, and the code is emitted without MLIR. The second option requires
+    /// the first: LLVM may not terminate when it optimizes such code (decision 098).
     #[must_use]
     pub fn unoptimized() -> [(String, OptionValue); 2] {
         [

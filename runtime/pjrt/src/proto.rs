@@ -1,8 +1,9 @@
 //! The few fields of XLA's protocol buffers that podracer writes or reads, declared by hand.
 //!
-//! Numbers and types are those of `xla/pjrt/proto/compile_options.proto`, `xla/service/hlo.proto` and `xla/xla_data.proto`.
-//! Fields that are not listed are skipped when read and absent when written. A `DebugOptions` is never made here: one with some
-//! of its fields set has zeros in all others, which undoes XLA's defaults. Where one is needed, XLA's own is copied.
+//! Numbers and types come from `xla/pjrt/proto/compile_options.proto`, `xla/service/hlo.proto` and
+//! `xla/xla_data.proto`. Fields that are not listed are skipped when read and absent when written.
+//! A `DebugOptions` is never constructed here: a message with only some fields set has zeros in the
+//! others, which overrides XLA's defaults. Instead, XLA's own message is copied.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ pub(crate) struct ExecutableBuildOptionsProto {
     pub(crate) device_assignment: Option<DeviceAssignmentProto>,
 }
 
-/// The one field of `DebugOptions` that podracer adds to a complete one.
+/// The only field of `DebugOptions` that podracer adds to a complete message.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ExtraDebugOptions {
     #[prost(btree_map = "string, string", tag = "500")]

@@ -1,7 +1,9 @@
-//! The form in which executables leave the process: XLA's bytes, wrapped so that none but intact and fitting ones go back in.
+//! The serialized form of executables: XLA's bytes, wrapped so that only intact and compatible
+//! bytes are loaded.
 //!
-//! XLA trusts its input: damaged bytes, or those of another version or processor, can end the process or compute nonsense. In
-//! front stands a checksum of everything after it; then come the plugin's and the processor's fingerprint.
+//! XLA trusts its input: bytes that are damaged, or from another version or processor, can end the
+//! process or compute nonsense. The wrapper begins with a checksum of everything after it, followed
+//! by the plugin's and the processor's fingerprint.
 
 use podracer_compiler::{DType, TensorType};
 use prost::Message;

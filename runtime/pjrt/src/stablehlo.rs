@@ -1,4 +1,4 @@
-//! StableHLO that something else wrote, such as jax: its types are read from the text before XLA sees it.
+//! StableHLO from other sources, such as jax: its types are read from the text before XLA sees it.
 
 use podracer_compiler::{DType, TensorType};
 
@@ -86,7 +86,8 @@ impl<'t> Scanner<'t> {
         self.at = chars.next().map_or(self.text.len(), |(at, _)| self.at + at);
     }
 
-    /// From an opening bracket to behind the one that closes it. The head of an arrow closes nothing.
+    /// Skips from an opening bracket to just after its closing bracket. The head of an arrow closes
+    /// nothing.
     fn nested(&mut self) {
         let mut depth = 0;
         while let Some(c) = self.rest().chars().next() {
@@ -222,7 +223,8 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// MLIR's name of an element type: integers without a sign are signed, and those of one bit are bools.
+/// Reads MLIR's name of an element type: integers without a sign are signed, and 1-bit integers are
+/// bools.
 fn dtype(name: &str) -> Option<DType> {
     match name {
         "i1" => Some(DType::Bool),

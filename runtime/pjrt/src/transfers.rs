@@ -1,16 +1,20 @@
-//! Counting what crosses between host and devices.
+//! Counters of transfers between host and devices.
 //!
 //! "The loop never leaves the device" is a claim that a test can check: take [`Transfers::counts`] before and after, and subtract.
 //!
 //! # What is counted, and for whom
 //! - *To a device*: [`crate::Buffer::from_host`] and [`crate::Executable::upload`]. The latter counts for that executable too.
-//! - *To the host*: [`crate::Buffer::to_host`]. It counts for the executable whose output the buffer is, too, whoever calls it.
-//! - *Between devices*: [`crate::Buffer::copy_to`]; for the executable as above. The copy is nobody's output.
+//! - *To the host*: [`crate::Buffer::to_host`]. It also counts for the executable that produced the
+//!   buffer, regardless of the caller.
+//! - *Between devices*: [`crate::Buffer::copy_to`]; it counts for the executable in the same way.
+//!   The copy has no executable.
 //!
-//! - *Launches*: calls of [`crate::Executable::execute`] that were launched, whatever the number of replicas.
+//! - *Launches*: calls of [`crate::Executable::execute`] that were launched, regardless of the
+//!   number of replicas.
 //!
-//! Everything counts for the process ([`process_transfers`]). Not counted is what a program does inside itself (infeed, outfeed,
-//! send, recv, host callbacks): [`crate::HloModule::host_transfers`] names those.
+//! Everything counts for the process ([`process_transfers`]). Transfers inside a program (infeed,
+//! outfeed, send, recv, host callbacks) are not counted: [`crate::HloModule::host_transfers`] lists
+//! them.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -39,7 +39,7 @@ pub enum PluginError {
     /// Neither `XDG_CACHE_HOME` nor `HOME` names a folder.
     #[error("there is no cache folder: set XDG_CACHE_HOME or HOME to an absolute path")]
     NoCacheFolder,
-    /// A library that differs from what was installed.
+    /// A library that differs from the installed library.
     #[error(
         "the plugin file `{}` is corrupt ({problem}): run `podracer plugins install {name}` to replace it",
         library.display()
@@ -49,7 +49,7 @@ pub enum PluginError {
         name: &'static str,
         /// The plugin's library.
         library: PathBuf,
-        /// The difference between the library and what was installed.
+        /// The difference between the library and the installed library.
         problem: String,
     },
     /// Other users can write a file that is to be run.
@@ -82,7 +82,7 @@ pub enum PluginError {
         package: &'static str,
         /// Version that podracer is pinned to.
         version: &'static str,
-        /// The message of pip, or what is missing.
+        /// The message of pip, or the missing program.
         problem: String,
     },
     /// A name that is no set of packages' in the table.
@@ -103,7 +103,7 @@ pub enum PluginError {
         name: &'static str,
         /// The folder that should have them.
         folder: PathBuf,
-        /// The way in which they are missing.
+        /// The reason why they count as missing.
         problem: &'static str,
     },
     /// Packages for environments that cannot be installed.
@@ -111,7 +111,7 @@ pub enum PluginError {
     Packages {
         /// The set's name.
         name: &'static str,
-        /// The message of pip, or what is missing.
+        /// The message of pip, or the missing program.
         problem: String,
     },
     /// A wheel that cannot be unpacked.

@@ -1,11 +1,12 @@
-//! Files that others may have put there or changed: who can write them, and how much of them is read.
+//! Files that other users may have created or changed: who can write them, and limits on reading
+//! them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The bits of a mode that let the group and everybody write.
+/// The bits of a mode that let the group and all other users write.
 const OTHERS: u32 = 0o022;
 /// The numbers of root, and of owners that a container does not know.
 const ROOT: u32 = 0;
@@ -44,8 +45,9 @@ pub enum OthersCanWrite {
     },
 }
 
-/// Finds whether other users can write a file, or replace it: the first of the file, its folder, and the folders above it that the group
-/// or all users can write, or the first of the file and its folder that belongs to another user. Links are followed. A missing file
+/// Checks if other users can write a file, or replace it. It returns the first writable path among
+/// the file, its folder, and the folders above, if the group or all users can write it. It also
+/// returns the file or its folder if another user owns it. Links are followed. A missing file
 /// cannot be written.
 #[must_use]
 pub fn others_can_write(file: &Path) -> Option<OthersCanWrite> {
@@ -68,10 +70,10 @@ pub fn others_can_write(file: &Path) -> Option<OthersCanWrite> {
     near.map(|path| (path, true)).chain(far.map(|path| (path, false))).find_map(place)
 }
 
-/// Makes a folder and those above it, which only the user can write, whatever the umask.
+/// Makes a folder and the folders above it. Only the user can write them, regardless of the umask.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(folder)
 }
@@ -104,7 +106,7 @@ pub(crate) fn restrict(folder: &Path) -> io::Result<()> {
 /// is a file that is larger.
 ///
 /// # Errors
-/// Those of the system; [`io::ErrorKind::InvalidInput`] with what the file is instead.
+/// Errors of the system; [`io::ErrorKind::InvalidInput`] with the actual kind of the file.
 pub fn open_regular(path: &Path, most: u64) -> io::Result<(File, u64)> {
     // Before it is opened: opening a pipe waits for a writer.
     check_regular(&fs::metadata(path)?, u64::MAX)?;
@@ -131,7 +133,7 @@ pub fn check_regular(metadata: &fs::Metadata, most: u64) -> io::Result<u64> {
 /// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// Those of [`open_regular`].
+/// As [`open_regular`].
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (file, bytes) = open_regular(path, most)?;
     let mut read = Vec::new();
@@ -143,14 +145,15 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a regular file of at most `most` bytes, which must be UTF-8.
 ///
 /// # Errors
-/// Those of [`open_regular`]; [`io::ErrorKind::InvalidData`].
+/// As [`open_regular`]; [`io::ErrorKind::InvalidData`].
 pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
     let not_text = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     String::from_utf8(read_regular(path, most)?).map_err(not_text)
 }
 
-/// Writes a file that is whole or as it was before, whenever this program is stopped: under the name with `.unfinished` behind it,
-/// and renamed when it is on the disk. It is for files that one program writes: [`write_whole_as`] is for others.
+/// Writes a file atomically: the file is complete or unchanged, whenever this program is stopped.
+/// It is written under the name with `.unfinished` appended, and renamed when it is on the disk.
+/// Use it for files with a single writing program; [`write_whole_as`] is for others.
 ///
 /// # Errors
 /// Where it cannot be written.
@@ -173,7 +176,7 @@ pub fn write_whole_as(
     let written = options.open(unfinished).and_then(|mut file| {
         file.write_all(bytes)?;
         match file.sync_all() {
-            // What is no ordinary file cannot be synchronised, and need not be.
+            // A file that is not regular cannot be synchronised, and need not be.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             // A full disk can show only here.
             other => other,
@@ -181,7 +184,7 @@ pub fn write_whole_as(
     });
     let written = written.and_then(|()| fs::rename(unfinished, path));
     if written.is_err() {
-        // Best effort: the error that matters is the one above.
+        // Best effort: the error above is the relevant error.
         let _ = fs::remove_file(unfinished);
     }
     written

@@ -1,4 +1,5 @@
-//! Installing a plugin: download by pip (or take a wheel that is there), check, unpack, rename.
+//! Installation of a plugin: download by pip (or use a wheel that is present), check, unpack,
+//! rename.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,15 +14,16 @@ use crate::{
     spec,
 };
 
-/// Installs the pinned wheel of `name` into the cache folder, and returns where it is. Does nothing, and needs no network, where
-/// an intact one is found already; replaces a corrupt one, and takes from others the permission to write it. Where
-/// `PODRACER_PLUGIN_PATH` names the wheel's file, nothing is downloaded.
+/// Installs the pinned wheel of `name` into the cache folder, and returns its location. If an
+/// intact plugin is found already, it does nothing and needs no network. It replaces a corrupt
+/// plugin, and removes other users' permission to write it. If `PODRACER_PLUGIN_PATH` names the
+/// wheel's file, nothing is downloaded.
 ///
 /// Safe against interruption (the final folder appears by one rename) and against several processes at once (the first wins).
 ///
 /// # Errors
-/// [`PluginError::Pip`] (neither pip nor uv, no such wheel), [`PluginError::WheelHash`], [`PluginError::Unpack`],
-/// [`PluginError::Io`], and those of [`find`].
+/// [`PluginError::Pip`] (neither pip nor uv, no such wheel), [`PluginError::WheelHash`],
+/// [`PluginError::Unpack`], [`PluginError::Io`], and the errors of [`find`].
 pub fn install(name: &str) -> Result<Located, PluginError> {
     let spec = spec(name)?;
     match find(name) {
@@ -69,8 +71,8 @@ pub fn install(name: &str) -> Result<Located, PluginError> {
     Ok(installed)
 }
 
-/// Takes from others the permission to write an installed plugin, if it still is what was installed. False if that cannot be told:
-/// it is to be installed anew.
+/// Removes other users' permission to write an installed plugin, if it is unchanged since the
+/// installation. False if that cannot be determined: then it must be reinstalled.
 fn mend(plugin: &Located) -> Result<bool, PluginError> {
     let library = &plugin.library;
     if others_can_write(&record_path(library)).is_some() {
@@ -132,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// As pip's wheel of the CPU plugin, where the library has mode 0777.
+    /// A wheel like pip's wheel of the CPU plugin, with a library of mode 0777.
     #[test]
     fn an_unpacked_wheel_has_no_mode_that_lets_others_write() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,12 @@
-//! Finds and installs PJRT plugins: the table of pinned wheels, the search for an installed one, and the installation. The
-//! Python packages of environment servers are installed the same way ([`PackageSet`]). What reads files that somebody else may
-//! have written goes through [`read_regular`], which all crates of the host side share.
+//! Finds and installs PJRT plugins: the table of pinned wheels, the search for an installed plugin,
+//! and the installation. The Python packages of environment servers are installed the same way
+//! ([`PackageSet`]). Code that reads files from other users uses [`read_regular`], which all crates
+//! of the host side share.
 //!
-//! A *plugin* is the shared library through which XLA drives one kind of device (`cpu`, `cuda13`, `tpu`). Each is published as a
-//! Python wheel; nothing of Python is used but `pip` (of `python3`, or through `uv`), which knows the user's mirrors, proxies and
-//! certificates. `PODRACER_PLUGIN_PATH` may name the wheel's file instead.
+//! A *plugin* is the shared library that lets XLA drive one kind of device (`cpu`, `cuda13`,
+//! `tpu`). Each is published as a Python wheel. From Python only `pip` is used (of `python3`, or
+//! through `uv`), because it knows the user's mirrors, proxies and certificates.
+//! `PODRACER_PLUGIN_PATH` may name the wheel's file instead.
 //!
 //! # Where a plugin is looked for
 //! 1. `PODRACER_PLUGIN_PATH`: a list of files and folders, separated as in `PATH` (see [`find`]).
@@ -16,9 +18,10 @@
 //! except by [`install`] and [`PackageSet::install`].
 //!
 //! # Invariant
-//! A folder with a plugin's final name is complete: installation happens in a folder beside it that is renamed at the end, and a
-//! record beside the library ([`check`], [`verify`]) tells when the file changed afterwards. Only the user can write what is
-//! installed, and what others can write is refused.
+//! A folder with a plugin's final name is complete: the installation works in a folder next to it,
+//! which is renamed at the end. A record next to the library ([`check`], [`verify`]) detects later
+//! changes of the file. Only the user can write an installed plugin, and a plugin that others can
+//! write is rejected.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -25,7 +25,7 @@ pub struct Located {
     pub spec: &'static PluginSpec,
     /// The shared library.
     pub library: PathBuf,
-    /// `pjrt_c_api.h`, where it lies in `include/` beside the library.
+    /// `pjrt_c_api.h`, if it is in the folder `include/` next to the library.
     pub header: Option<PathBuf>,
     /// The search that found the plugin.
     pub origin: Origin,
@@ -65,10 +65,12 @@ pub fn install_folder(spec: &PluginSpec) -> Result<PathBuf, PluginError> {
 
 /// Finds the library of the plugin `name`. The file is not opened: [`crate::check`] does that.
 ///
-/// An entry of `PODRACER_PLUGIN_PATH` is a library, recognised by its file name (`xla_cpu_pjrt.so`, `xla_cuda_plugin.so`,
-/// `libtpu.so`, or XLA's own `pjrt_c_api_{cpu,gpu,tpu}_plugin.so`), or a folder that holds one: directly, as an unpacked wheel
-/// (a `site-packages` is one), or as podracer's cache does. The first entry that has the plugin wins, then the cache folder. A
-/// plugin's wheel is an entry as well: [`crate::install`] takes it instead of downloading one, and the search passes over it.
+/// An entry of `PODRACER_PLUGIN_PATH` is a library or a folder with a library. A library is
+/// recognised by its file name: `xla_cpu_pjrt.so`, `xla_cuda_plugin.so`, `libtpu.so`, or XLA's own
+/// `pjrt_c_api_{cpu,gpu,tpu}_plugin.so`. A folder holds it directly, as an unpacked wheel (a
+/// `site-packages` is one), or in the layout of podracer's cache. The first entry with the plugin
+/// wins, then the cache folder. A plugin's wheel is also an entry: [`crate::install`] uses it
+/// instead of a download, and the search skips it.
 ///
 /// # Errors
 /// [`PluginError::NotInstalled`] with the places searched; [`PluginError::PluginPath`] for an entry that can never be right: one
@@ -94,10 +96,12 @@ pub fn find(name: &str) -> Result<Located, PluginError> {
     Err(PluginError::NotInstalled { name: spec.name, searched })
 }
 
-/// The newest-known `pjrt_c_api.h` on this machine: that of the `cpu` plugin, which ships it. The runtime's bindings are made from it.
+/// The newest known `pjrt_c_api.h` on this machine: the header that the `cpu` plugin ships. The
+/// runtime's bindings are generated from it.
 ///
 /// # Errors
-/// [`PluginError::NotInstalled`] where no found `cpu` plugin has a header beside it, and those of [`find`].
+/// [`PluginError::NotInstalled`] if no `cpu` plugin with a header is found, and the errors of
+/// [`find`].
 pub fn header() -> Result<PathBuf, PluginError> {
     if let Some(header) = find("cpu")?.header {
         return Ok(header);

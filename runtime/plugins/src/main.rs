@@ -1,5 +1,5 @@
-//! `podracer-plugins install NAME | list [--verify] | environments NAME`: what `make setup` and continuous
-//! integration run before the tests.
+//! `podracer-plugins install NAME | list [--verify] | environments NAME`: the command that
+//! `make setup` and continuous integration run before the tests.
 #![forbid(unsafe_code)]
 
 use std::env;

@@ -1,4 +1,5 @@
-//! Python packages for environments that are Python's: one virtual environment for each set, with pinned versions.
+//! Python packages for Python environments: one virtual environment for each set, with pinned
+//! versions.
 //!
 //! They lie in the cache folder, as `environments/<name>/`, and are found by their interpreter.
 
@@ -19,7 +20,8 @@ pub struct PackageSet {
     pub name: &'static str,
     /// The set's description, in a line.
     pub about: &'static str,
-    /// All packages with their versions, as pip takes them: first those that are wanted, then what they need.
+    /// The packages with their versions, in pip's notation: first the requested packages, then
+    /// their dependencies.
     pub packages: &'static [&'static str],
 }
 
@@ -119,7 +121,8 @@ impl PackageSet {
         let work = WorkFolder::create(parent, self.name)?;
         let made = work.0.join("made");
         let failed = |problem| PluginError::Packages { name: self.name, problem };
-        // A pip from elsewhere installs for it: Debian's `python3` cannot give one of its own to what it makes.
+        // A pip from outside installs for the environment: Debian's `python3` cannot put its own
+        // pip into environments that it creates.
         let venv = ["-m", "venv", "--without-pip"].map(OsStr::new);
         run("python3", venv.into_iter().chain([made.as_os_str()]))
             .map_err(|error| failed(error.to_string()))?;
@@ -141,8 +144,8 @@ impl PackageSet {
     }
 }
 
-/// Runs pip with these arguments, of which paths are absolute: that of `python3`, or where there is none the one that `uv` brings.
-/// The error is what pip said, or what is missing and what to do.
+/// Runs pip with these arguments, with absolute paths. It is `python3`'s pip, or the pip that `uv`
+/// provides if there is none. The error is pip's message, or the missing program and the remedy.
 pub(crate) fn pip<'a>(arguments: impl Iterator<Item = &'a OsStr> + Clone) -> Result<(), String> {
     let with = |program, begin: &[&'static str]| {
         let begin =
@@ -183,7 +186,8 @@ fn run<'a>(
     program: &'static str,
     arguments: impl Iterator<Item = &'a OsStr>,
 ) -> Result<(), RunError> {
-    // `-m` imports from the current folder first: it must be one that nobody else writes into. `-P` needs Python 3.11.
+    // `-m` imports from the current folder first: no other user may be able to write into it. `-P`
+    // needs Python 3.11.
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

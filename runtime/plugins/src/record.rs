@@ -1,8 +1,8 @@
-//! Telling a plugin file that changed from one that did not, at next to no cost.
+//! Detecting changed plugin files at almost no cost.
 //!
-//! Hashing hundreds of megabytes at every start would take longer than loading them, so the size and modification time are
-//! compared with those recorded at installation, and the hash only where they differ. A change that keeps both is found by
-//! [`verify`] alone.
+//! Hashing hundreds of megabytes at every start would take longer than loading them. So the size
+//! and modification time are compared with the recorded values from the installation, and the hash
+//! is compared only if they differ. Only [`verify`] finds a change that keeps both.
 
 use std::fs;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use crate::{Located, Origin, PluginError, open_regular, others_can_write, read_r
 /// Greatest length of a record in bytes.
 const LONGEST: u64 = 1 << 16;
 
-/// The record of an installation, kept in a file beside the library.
+/// The record of an installation, kept in a file next to the library.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) sha256: String,
@@ -31,7 +31,7 @@ impl Record {
         Ok(Self { sha256: sha256(library)?, size, modified_ns })
     }
 
-    /// Writes the record beside `library`.
+    /// Writes the record next to `library`.
     pub(crate) fn write(&self, library: &Path) -> Result<(), PluginError> {
         let path = record_path(library);
         let text = format!(
@@ -53,8 +53,9 @@ impl Record {
     }
 }
 
-/// Checks that an installed plugin's library is what was installed: by size and time, and by hash where these differ.
-/// A library from `PODRACER_PLUGIN_PATH` that has no record must only be a whole ELF file. Nobody else may be able to write it.
+/// Checks that an installed plugin's library is unchanged since the installation: by size and time,
+/// and by hash if these differ. A library from `PODRACER_PLUGIN_PATH` without a record must only be
+/// a complete ELF file. No other user may be able to write it.
 ///
 /// # Errors
 /// [`PluginError::Corrupt`] says how it differs; [`PluginError::OthersCanWrite`].

@@ -1,4 +1,4 @@
-//! The pinned plugins. Changing a version means changing its sha256, here and nowhere else.
+//! The pinned plugins. Changing a version means changing its sha256, only in this file.
 
 use std::env::consts;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use crate::PluginError;
 pub struct PluginSpec {
     /// The name that users write: `cpu`, `cuda13`, `tpu`.
     pub name: &'static str,
-    /// The Python package whose wheels carry it.
+    /// The Python package with the wheels that contain it.
     pub package: &'static str,
     /// The pinned version of the package.
     pub version: &'static str,
@@ -32,7 +32,8 @@ pub struct Wheel {
     pub system: (&'static str, &'static str),
     /// sha256 of the wheel file, in lower-case hexadecimal.
     pub sha256: &'static str,
-    /// Options that tell pip which wheel is wanted, so that the same file comes whatever the Python that runs pip.
+    /// Options that select the wheel for pip, so that the same file is downloaded by every Python
+    /// that runs pip.
     pub(crate) pip_tags: &'static [&'static str],
 }
 
@@ -147,14 +148,14 @@ impl PluginSpec {
         })
     }
 
-    /// Tells if the file's name is that of a wheel of the package.
+    /// Returns true if the file's name is a wheel name of the package.
     pub(crate) fn is_wheel(&self, file: &Path) -> bool {
         let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let version = name.strip_prefix(&self.package.replace('-', "_"));
         version.is_some_and(|version| version.starts_with('-') && version.ends_with(".whl"))
     }
 
-    /// The file names by which this plugin is recognised.
+    /// The file names that identify this plugin.
     #[must_use]
     pub fn library_names(&self) -> [&'static str; 2] {
         [self.library_file(), self.source_build_library]

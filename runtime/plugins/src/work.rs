@@ -1,4 +1,4 @@
-//! Installing into a folder that appears by one rename: complete, or not there.
+//! Installation into a folder that appears by one rename: it is complete or absent.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,15 +9,16 @@ use std::time::Duration;
 use crate::files::restrict;
 use crate::{PluginError, make_folder};
 
-/// A working folder this old was left by an installation that was killed.
+/// Age of a working folder that an installation must have left when it was killed.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 const PREFIX: &str = ".installing-";
 
-/// A folder beside the final one (renaming works only within a file system), removed when dropped.
+/// A folder next to the final folder (renaming works only within a file system), removed when
+/// dropped.
 pub(crate) struct WorkFolder(pub(crate) PathBuf);
 
 impl WorkFolder {
-    /// Makes a work folder in `parent`, for an installation that will have the name `name` there.
+    /// Makes a work folder in `parent`, for an installation that will get the name `name` in it.
     pub(crate) fn create(parent: &Path, name: &str) -> Result<Self, PluginError> {
         make_folder(parent).map_err(PluginError::io("create", parent))?;
         remove_abandoned(parent);
@@ -31,8 +32,9 @@ impl WorkFolder {
     /// name modes of their own.
     pub(crate) fn publish(&self, complete: &Path, folder: &Path) -> Result<(), PluginError> {
         restrict(&self.0).map_err(PluginError::io("set the permissions of", complete))?;
-        // What is there now is what the caller found wrong, or another process' fresh installation: that is the same, so
-        // replacing either is right.
+        // The present folder is either the folder that the caller rejected, or another process's
+        // fresh installation. A fresh installation has the same content, so replacing either is
+        // right.
         let old = self.0.join("old");
         match fs::rename(folder, &old) {
             Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -215,7 +215,7 @@ fn a_change_that_keeps_size_and_time_is_found_by_hash() {
     assert!(!success && said.contains("corrupt (sha256"), "{said}");
 }
 
-/// A machine whose cache has the `cpu` plugin of this one, if this one has it.
+/// A machine that has this machine's `cpu` plugin in its cache, if this machine has it.
 fn with_cpu() -> Option<Machine> {
     let machine = Machine::new(None);
     let spec = spec("cpu").unwrap();
@@ -232,7 +232,8 @@ fn link_or_copy(from: &Path, to: &Path) -> Option<()> {
     fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop)).ok()
 }
 
-/// A machine whose cache has a small file as the library of the plugin `cpu`, with the record of its installation.
+/// A machine with a small file in its cache as the library of the plugin `cpu`, with the record of
+/// its installation.
 fn with_small_library() -> (Machine, PathBuf) {
     let machine = Machine::new(None);
     let spec = spec("cpu").unwrap();

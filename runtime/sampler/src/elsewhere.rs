@@ -1,4 +1,4 @@
-//! Systems on which nothing is sampled.
+//! Systems without sampling.
 
 use crate::{Memory, SamplerError};
 

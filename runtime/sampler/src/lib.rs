@@ -1,11 +1,13 @@
-//! Samples of what the threads of a child process compute.
+//! Samples of the code that a child process's threads execute.
 //!
-//! A thread that runs is stopped for some microseconds by `ptrace`, and its registers and the top of its stack are copied. Threads that wait are
-//! left alone. Nothing here knows programs of XLA: who reads the samples finds out what the words mean, with [`Memory`] for what they point
+//! `ptrace` stops a running thread for some microseconds, and its registers and the top of its
+//! stack are copied. Waiting threads are left alone. This crate knows nothing about XLA's programs:
+//! the reader of the samples interprets the words, with [`Memory`] for the memory that they point
 //! to.
 //!
-//! A timer's signals inside of the process would be simpler, and end it: kernels of matrix products in the plugin keep numbers in the register of
-//! the stack, and the system writes a signal's frame to where that points.
+//! A timer's signals inside the process would be simpler, but would end it. Kernels of matrix
+//! products in the plugin keep numbers in the stack register, and the system writes a signal's
+//! frame to the address in it.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -28,7 +30,7 @@ pub const REGISTERS: usize = 8;
 /// Words that a sample copies from the top of the stack, at most: 64 KiB.
 pub const STACK_WORDS: usize = 8192;
 
-/// A child process whose threads are sampled.
+/// A child process with sampled threads.
 #[derive(Debug)]
 pub struct Sampler {
     process: u32,
@@ -37,7 +39,7 @@ pub struct Sampler {
     stacks: system::Stacks,
 }
 
-/// The reasons for which nothing is sampled.
+/// The reasons why nothing is sampled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplerError {
@@ -55,7 +57,7 @@ pub enum SamplerError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The process has ended, or what the system says of it is not readable.
+    /// The process has ended, or the system's data about it is not readable.
     #[error("cannot look at process {process}")]
     Gone {
         /// The process's number.
@@ -77,8 +79,9 @@ impl Sampler {
         Ok(Sampler { process, words: Vec::new(), memory, stacks: system::Stacks::default() })
     }
 
-    /// Gives each thread that runs to `see`: its number, and its instruction pointer, the registers that a function keeps for its caller, and words
-    /// of its stack from the innermost on. The thread goes on meanwhile. All samples of a process are taken by one thread.
+    /// Passes each running thread to `see`: its number, its instruction pointer, the callee-saved
+    /// registers, and words of its stack, the innermost first. The thread continues meanwhile. One
+    /// thread takes all samples of a process.
     ///
     /// # Errors
     /// [`SamplerError`].

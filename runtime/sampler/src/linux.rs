@@ -1,4 +1,4 @@
-//! Threads are stopped by `ptrace`, on Linux with x86-64.
+//! Sampling on Linux with x86-64: `ptrace` stops the threads.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ fn stopped(
         })?;
     let signal = match status {
         WaitStatus::PtraceEvent(..) => None,
-        // A signal for the thread came first, and goes on to it.
+        // A signal for the thread came first; it is delivered to the thread.
         WaitStatus::Stopped(_, signal) => Some(signal),
         _ => return Ok(false),
     };
@@ -62,7 +62,8 @@ fn fill(
     words.extend([rip, rsp, rbp, rbx, r12, r13, r14, r15]);
     debug_assert_eq!(words.len(), REGISTERS);
     memory.words(rsp, STACK_WORDS, words);
-    // A kernel of oneDNN works in memory of its own, to which it points the register, and keeps there where the stack is.
+    // A kernel of oneDNN works in its own memory: it points the register to this memory, and stores
+    // the stack's address in it.
     let stack = stacks.of(memory, fs_base);
     if let Some(stack) = stack.filter(|stack| !stack.contains(&rsp)) {
         let kept = words[REGISTERS..].iter().copied().find(|word| stack.contains(word));
@@ -73,8 +74,8 @@ fn fill(
     }
 }
 
-/// Stacks of threads: the memory around what the register `fs` of a thread points to, which the system's library puts there. The first thread
-/// has its stack elsewhere.
+/// Stacks of threads: the memory around the address in the register `fs` of a thread, which the
+/// system's library places in its stack. The first thread has its stack in another place.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     regions: Vec<Range<u64>>,
@@ -121,7 +122,7 @@ mod tests {
             of_running
                 .sample(|thread, words| {
                     assert_eq!(thread, running.id());
-                    // The shell's own code, or that of the system for it.
+                    // The shell's own code, or the system's code on its behalf.
                     let at = code.iter().find(|region| region.addresses.contains(&words[0]));
                     assert!(at.is_some_and(|region| region.executable), "{:x}", words[0]);
                     assert!(words.len() > 100, "{}", words.len());
@@ -133,7 +134,7 @@ mod tests {
         }
         assert_eq!((seen, idle), (100, 0));
         assert_eq!(of_running.name(running.id()), "sh");
-        // It has gone on between the samples.
+        // It has run between the samples.
         assert!(of_running.cpu_time().unwrap() > before);
         assert!(running.try_wait().unwrap().is_none());
         for child in [&mut running, &mut waiting] {

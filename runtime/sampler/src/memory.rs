@@ -1,4 +1,4 @@
-//! What the system says of a process: its memory, threads and times.
+//! The system's information about a process: its memory, threads and times.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +18,7 @@ pub struct Memory {
 pub struct Region {
     /// The addresses.
     pub addresses: Range<u64>,
-    /// True if code may run there.
+    /// True if the memory is executable.
     pub executable: bool,
     /// The file's path; empty for memory without one.
     pub path: String,
@@ -28,7 +28,7 @@ impl Memory {
     /// The memory of this process, or of one that it may look at.
     ///
     /// # Errors
-    /// Where there is no such process, or it is somebody else's.
+    /// If the process does not exist, or belongs to another user.
     pub fn of(process: u32) -> io::Result<Self> {
         Ok(Memory { process, file: File::open(format!("/proc/{process}/mem"))? })
     }
@@ -49,7 +49,7 @@ impl Memory {
     /// The mapped regions, in the order of their addresses.
     ///
     /// # Errors
-    /// Where the system does not list them.
+    /// If the system does not list them.
     pub fn regions(&self) -> io::Result<Vec<Region>> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.process))?;
         Ok(maps.lines().filter_map(region).collect())

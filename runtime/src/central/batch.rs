@@ -1,4 +1,4 @@
-//! Steps of workers that wait for their answers, and the arguments that some of their lanes make.
+//! Steps of workers that wait for their answers, and the program arguments for some of their lanes.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -27,8 +27,8 @@ pub(super) struct Entry {
     pub(super) lane: usize,
 }
 
-/// The oldest steps that together have at most so many environments, or the first by itself, of those that can be `taken` up; and the
-/// others, in their order.
+/// Divides the steps that can be `taken` up: the oldest steps with at most `most` environments
+/// together, or the first step alone, and the remaining steps, in order.
 pub(super) fn oldest(
     waiting: VecDeque<Waiting>,
     most: usize,
@@ -63,7 +63,7 @@ pub(super) struct Leaves<'a> {
     size: usize,
     /// The leaves of each waiting step.
     all: Vec<Vec<&'a [u8]>>,
-    /// The step whose environments are the entries, in its order: its leaves are not copied.
+    /// The step with exactly these environments, in order: its leaves are not copied.
     whole: Option<usize>,
 }
 
@@ -138,7 +138,8 @@ mod tests {
         assert_eq!(numbers([3, 1].into_iter(), 7, 3), [3, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0]);
     }
 
-    /// A batch of 612 lanes, where the capacity was the compiled size 610, was padded to 2,440.
+    /// A batch of 612 lanes with a capacity equal to the compiled size 610 must not be padded to
+    /// 2,440.
     #[test]
     fn a_batch_is_not_larger_than_its_program() {
         let steps = || (0..5).map(|i| waiting(i as u64, 4 * i..4 * i + 4)).collect::<VecDeque<_>>();

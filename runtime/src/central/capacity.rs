@@ -1,8 +1,10 @@
-//! How many environments wait for each other, and for how long.
+//! The capacity and the timeout of batches: how many environments wait for each other, and for how
+//! long.
 
 use std::time::Duration;
 
-/// The capacity, if it is not set, and the timeout, by the sizes of batches with their times, the largest first.
+/// Chooses the capacity, if it is not set, and the timeout, from the sizes of batches and their
+/// times, the largest first.
 pub(super) fn rule(times: &[(usize, Duration)], capacity: Option<usize>) -> (usize, Duration) {
     let cost = |&(size, time): &(usize, Duration)| time.as_secs_f64() / size as f64;
     let cheapest = times.iter().map(cost).fold(f64::INFINITY, f64::min);

@@ -29,7 +29,7 @@ pub(super) struct SizedPrograms {
 }
 
 impl DevicePrograms {
-    /// Compiles the programs for a device, side by side.
+    /// Compiles the programs for a device, concurrently.
     pub(super) fn compile(
         programs: &CentralLoop,
         compiler: Compiler<'_>,
@@ -65,7 +65,7 @@ impl DevicePrograms {
         })
     }
 
-    /// The programs of the smallest size that has room for so many lanes, or those of the largest.
+    /// The programs of the smallest size with room for `lanes` lanes, or of the largest size.
     pub(super) fn fitting(&self, lanes: usize) -> &SizedPrograms {
         let fits = self.sized.iter().rev().find(|sized| sized.size >= lanes);
         fits.unwrap_or(&self.sized[0])

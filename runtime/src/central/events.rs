@@ -1,4 +1,4 @@
-//! An inference thread: what its workers do, and who of them is late.
+//! The events of an inference thread: the actions of its workers, and late workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use super::working::Working;
 use crate::learning::error::ThreadFailure;
 use crate::{Argument, Array};
 
-/// Time without a step after which it is said that a worker is missed.
+/// Time without a step before a worker is reported as missing.
 const MISSED: Duration = Duration::from_secs(5);
-/// Factor of the numbers of admissions, which spreads their bits over all of a seed.
+/// Factor for the numbers of admissions, which spreads their bits over the whole seed.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Inference {
-    /// Takes up what a worker did.
+    /// Handles an event of a worker.
     pub(super) fn take_up(
         &mut self,
         working: &mut Working,
@@ -46,7 +46,7 @@ impl Inference {
                         self.workers.dismiss(worker, &problem);
                         self.free(working, worker, &problem);
                     }
-                    // It was sent away before.
+                    // It was sent away earlier.
                     (_, None) => {}
                 }
             }
@@ -56,7 +56,8 @@ impl Inference {
         Ok(())
     }
 
-    /// Takes note of who is late by now, and says once of each of them that the others go on without it.
+    /// Records the workers that are late by now, and reports each of them once: the other workers
+    /// continue without it.
     pub(super) fn look_for_late(&self, working: &mut Working, now: Instant) {
         let late = working.lanes.note_late(now);
         if late > 0 {
@@ -82,7 +83,7 @@ impl Inference {
         }
     }
 
-    /// Measures a step, and says so where it is one that was missed.
+    /// Measures a step, and reports that a missing worker's step has come.
     fn note_step(&self, worker: WorkerId, stepped: &Stepped) {
         if let Some(took) = stepped.took {
             self.measured.lock().all.step.add(took);
@@ -97,7 +98,7 @@ impl Inference {
         self.measured.lock().there[self.index] = there;
     }
 
-    /// Gives a worker lanes that remember nothing, or sends it away.
+    /// Gives a worker lanes without memory, or sends it away.
     fn admit(
         &mut self,
         working: &mut Working,
@@ -119,7 +120,7 @@ impl Inference {
         };
         let mut seed = self.seed;
         if used {
-            // Other random numbers than those of the lanes' first worker.
+            // Random numbers that differ from the lanes' first worker.
             working.admitted += 1;
             let number = (self.iterations << 32) ^ working.admitted;
             seed ^= number.wrapping_mul(SPREAD);
@@ -131,7 +132,7 @@ impl Inference {
         Ok(())
     }
 
-    /// Puts lanes back to the start of a run with this seed.
+    /// Resets lanes to the start of a run with this seed.
     fn restart(
         &self,
         working: &mut Working,

@@ -27,7 +27,7 @@ use crate::outcome;
 use crate::reports::{self, read_log};
 use crate::{Argument, Array, Buffer};
 
-/// Longest time between two looks whether the run is over.
+/// Longest time between two checks if the run is over.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An inference thread.
@@ -35,9 +35,9 @@ pub(super) struct Inference {
     pub(super) shared: Arc<Shared>,
     pub(super) programs: Arc<DevicePrograms>,
     pub(super) workers: Box<dyn Workers>,
-    /// The thread's number, which is that of its device among the inference devices.
+    /// The thread's number: the index of its device among the inference devices.
     pub(super) index: usize,
-    /// The thread's number among the inference threads of all processes.
+    /// The thread's number among the inference threads in all processes.
     pub(super) number: usize,
     /// Number of inference threads.
     pub(super) threads: usize,
@@ -45,13 +45,14 @@ pub(super) struct Inference {
     pub(super) spec: HostSpec,
     pub(super) unroll: usize,
     pub(super) seed: u64,
-    /// Iterations that were done when the run began.
+    /// Number of iterations that were done before the run began.
     pub(super) iterations: u64,
     pub(super) capacity: Option<usize>,
     pub(super) timeout: Option<Duration>,
     pub(super) lag: u64,
     pub(super) keeps_rows: bool,
-    /// Batches of unrolls that are complete: of this thread, or of all threads where any of them fills an iteration.
+    /// Number of complete batches of unrolls: of this thread, or over all threads if any thread's
+    /// batch fills an iteration.
     pub(super) complete: Arc<AtomicU64>,
     pub(super) to_prefetch: Sender<Complete>,
     pub(super) measured: Arc<Measured>,
@@ -107,8 +108,9 @@ impl Inference {
         Ok(working)
     }
 
-    /// Picks the capacity and the timeout that are not set, by the time that inferences of padding take: the smallest size at which
-    /// an observation costs at most a quarter more than at the cheapest, and twice the time of a batch of the capacity.
+    /// Chooses the capacity and the timeout that are not set, from the time of inferences of
+    /// padding. The capacity is the smallest size that costs at most a quarter more per observation
+    /// than the cheapest size. The timeout is twice the time of a batch of that capacity.
     fn pick(&self, working: &mut Working) -> Result<(), ThreadFailure> {
         let Some(nets) = self.shared.parameters.latest() else { return Ok(()) };
         let mut times = Vec::new();
@@ -143,8 +145,8 @@ impl Inference {
         self.number * self.spec.environments
     }
 
-    /// Waits until a batch closes, and tells if it did by the timeout. `None` if nothing is there yet: the caller looks whether the
-    /// run is over.
+    /// Waits until a batch closes, and returns true if the timeout closed it. `None` if no step is
+    /// ready: the caller checks if the run is over.
     fn gather(
         &mut self,
         working: &mut Working,
@@ -153,7 +155,8 @@ impl Inference {
         let status = &shared.statuses[self.index];
         let look = Instant::now() + LOOK;
         let mut idle = false;
-        // Whose step came while this thread acted or waited for the learner is not late.
+        // A worker is not late if its step came while this thread was acting or waiting for the
+        // learner.
         for _ in 0..self.spec.environments {
             let Some(event) = self.workers.next(Instant::now())? else { break };
             self.take_up(working, event)?;
@@ -162,7 +165,7 @@ impl Inference {
             let (ready, since) = working.ready();
             let now = Instant::now();
             self.look_for_late(working, now);
-            // Where everybody has stepped of whom a step is expected, nothing more comes soon.
+            // If every expected worker has stepped, no further step comes soon.
             let expected_until = working.lanes.expected_until();
             let all = ready > 0 && expected_until.is_none();
             let closes = since.map(|since| since + working.timeout);
@@ -270,7 +273,8 @@ impl Inference {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Brings the outcomes and lanes of some entries to the device, for a size. `leaf` gives the bytes of an outcome's leaf.
+    /// Copies the outcomes and lanes of some entries to the device, for a size. `leaf` returns the
+    /// bytes of an outcome's leaf.
     fn chunk<'a, 'b>(
         &'a self,
         programs: &'a SizedPrograms,
@@ -278,7 +282,7 @@ impl Inference {
         leaf: impl Fn(usize) -> Cow<'b, [u8]>,
     ) -> Result<Chunk<'a>, ThreadFailure> {
         let act = &programs.act;
-        // Behind the networks and the actor's state, and before the lanes.
+        // After the networks and the actor's state, and before the lanes.
         let first = self.programs.nets + self.programs.start.results().len();
         let last = act.arguments().len() - 1;
         let outcome = outcome::upload(act, first, (last - first, self.spec.truncates), leaf)?;
@@ -311,7 +315,8 @@ impl Inference {
         Ok(actions)
     }
 
-    /// Takes the unrolls of lanes that have acted all of their steps, and sends the batches that are full on their way.
+    /// Takes the unrolls of lanes that have acted all of their steps, and sends full batches to the
+    /// prefetch thread.
     fn take_out(
         &self,
         working: &mut Working,
@@ -357,7 +362,8 @@ impl Inference {
                 episodes: std::mem::take(&mut working.episodes),
                 reports: std::mem::take(&mut working.reports),
             };
-            // Without room, the prefetch thread waits for the learner. It ends with the run, and so does this.
+            // Without room, the prefetch thread waits for the learner. It ends with the run, and so
+            // does this thread.
             if self.to_prefetch.send(complete).is_err() {
                 return Ok(ControlFlow::Break(()));
             }

@@ -1,4 +1,5 @@
-//! What the host knows of the lanes of an inference device: whose they are, and how far their unrolls and episodes are.
+//! The host's record of the lanes of an inference device: their workers, and the progress of their
+//! unrolls and episodes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,7 +49,7 @@ impl Lane {
 pub(super) struct Versions {
     /// Sum over the steps.
     pub(super) sum: u64,
-    /// Number of different ones.
+    /// Number of different versions.
     pub(super) count: u64,
     last: u64,
 }
@@ -59,29 +60,29 @@ struct Held {
     /// Number of its next step.
     next: u64,
     turn: Turn,
-    /// The time at which it joined, was last answered, or last stepped.
+    /// The time when it joined, was last answered, or last stepped.
     since: Instant,
     pace: Pace,
     /// Address that it comes from; `None` for a worker of this process.
     origin: Option<Arc<str>>,
     /// True if it was late while it was new.
     failed: bool,
-    /// True if it was said that its step does not come.
+    /// True if it was reported as missing.
     missed: bool,
 }
 
-/// A step that a worker has taken.
+/// A step taken by a worker.
 pub(super) struct Stepped {
     /// Environments of the worker.
     pub(super) environments: usize,
-    /// Time since the answer before it; `None` for a worker's first step.
+    /// Time since the previous answer; `None` for a worker's first step.
     pub(super) took: Option<Duration>,
-    /// True if it was said that the step does not come.
+    /// True if the worker was reported as missing.
     pub(super) missed: bool,
 }
 
 impl Lanes {
-    /// Lanes that nobody has. `used` is true for those of a run that goes on from a checkpoint.
+    /// Lanes without workers. `used` is true in a run that resumes from a checkpoint.
     pub(super) fn new(lanes: usize, used: bool) -> Self {
         let lanes = vec![Lane { used, ..Lane::default() }; lanes];
         Lanes {
@@ -93,8 +94,8 @@ impl Lanes {
         }
     }
 
-    /// Gives a worker the first lanes that are free and contiguous, and says if one of them was used before. `None` if there are no
-    /// such lanes.
+    /// Gives a worker the first free contiguous lanes, with true if one of them was used before.
+    /// `None` if there are no such lanes.
     pub(super) fn admit(
         &mut self,
         worker: WorkerId,
@@ -125,7 +126,8 @@ impl Lanes {
         Some((range, used))
     }
 
-    /// Frees the lanes of a worker; `None` if it has none. Gives the number of its unfinished unrolls.
+    /// Frees the lanes of a worker; `None` if it has none. Returns the number of its unfinished
+    /// unrolls.
     pub(super) fn free(&mut self, worker: WorkerId) -> Option<usize> {
         let Held { lanes, turn, next, origin, failed, .. } = self.workers.remove(&worker)?;
         if is_new(next) && !failed {
@@ -143,10 +145,10 @@ impl Lanes {
         self.workers.get(&worker).map(|held| held.lanes.clone())
     }
 
-    /// Takes note of a step of a worker.
+    /// Records a step of a worker.
     ///
     /// # Errors
-    /// What the worker did wrong, as a sentence.
+    /// A sentence that describes the worker's mistake.
     pub(super) fn stepped(
         &mut self,
         worker: WorkerId,
@@ -174,7 +176,7 @@ impl Lanes {
         Ok(Stepped { environments: held.lanes.len(), took, missed })
     }
 
-    /// Takes note of an answer to a worker.
+    /// Records an answer to a worker.
     pub(super) fn answered(&mut self, worker: WorkerId, now: Instant) {
         if let Some(held) = self.workers.get_mut(&worker) {
             let patience = match held.pace.patience() {
@@ -185,7 +187,7 @@ impl Lanes {
         }
     }
 
-    /// Takes note of who is late by now, and gives their number.
+    /// Records the workers that are late by now, and returns their number.
     pub(super) fn note_late(&mut self, now: Instant) -> usize {
         let before = self.late;
         while let Some(worker) = self.expected.pop_late(now) {
@@ -199,12 +201,13 @@ impl Lanes {
         self.late - before
     }
 
-    /// Addresses given up since the last call: batches no longer wait for their new workers.
+    /// Returns the addresses that were given up since the last call: batches no longer wait for
+    /// their new workers.
     pub(super) fn take_given_up(&mut self) -> Vec<Arc<str>> {
         self.newcomers.take_given_up()
     }
 
-    /// The time until which a step is expected of anybody; `None` if none is.
+    /// The latest time for an expected step; `None` if no step is expected.
     pub(super) fn expected_until(&self) -> Option<Instant> {
         self.expected.last()
     }
@@ -214,7 +217,8 @@ impl Lanes {
         self.late
     }
 
-    /// The workers of whom it was not said yet that no step came for so long: who, of how many environments, and for how long.
+    /// Workers that have been silent for at least `after` and have not been reported yet, with
+    /// their numbers of environments and the duration.
     pub(super) fn newly_missed(
         &mut self,
         now: Instant,
@@ -252,7 +256,7 @@ impl Lanes {
         self.lanes.len()
     }
 
-    /// Most environments that a further worker can have: its lanes are contiguous.
+    /// Most environments for a further worker: its lanes are contiguous.
     pub(super) fn widest_gap(&self) -> usize {
         let gaps = self.lanes.split(|lane| lane.taken).map(<[Lane]>::len);
         gaps.max().unwrap_or(0)
@@ -262,7 +266,8 @@ impl Lanes {
         &self.lanes[lane]
     }
 
-    /// Counts the outcomes of a worker's step into the episodes of its lanes, and moves those that ended to `ended`.
+    /// Adds the outcomes of a worker's step to the episodes of its lanes, and moves the ended
+    /// episodes to `ended`.
     pub(super) fn count_episodes(
         &mut self,
         lanes: Range<usize>,
@@ -272,7 +277,8 @@ impl Lanes {
         let rewards = step.reward.as_chunks::<4>().0;
         for (i, lane) in self.lanes[lanes].iter_mut().enumerate() {
             let (terminated, truncated) = (step.terminated[i] != 0, step.truncated[i] != 0);
-            // Before its first step there is no outcome, and a reset-only step belongs to no episode.
+            // Before its first step there is no outcome, and a reset-only step belongs to no
+            // episode.
             if lane.time == 0 || (terminated && truncated) {
                 continue;
             }
@@ -286,14 +292,14 @@ impl Lanes {
         }
     }
 
-    /// The versions of a lane's unroll that was taken out. The next begins.
+    /// The versions of a lane's unroll that was taken out. The next unroll begins.
     pub(super) fn taken_out(&mut self, lane: usize) -> Versions {
         let lane = &mut self.lanes[lane];
         lane.time = 0;
         std::mem::take(&mut lane.versions)
     }
 
-    /// Takes note of a step that a lane acts with the parameters of a version.
+    /// Records that a lane acts a step with the parameters of a version.
     pub(super) fn acted(&mut self, lane: usize, version: u64) {
         let lane = &mut self.lanes[lane];
         lane.time += 1;

@@ -1,4 +1,4 @@
-//! What the threads of a run count.
+//! Counters of a run's threads.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,7 @@ pub struct CentralMeasures {
     pub observations: u64,
     /// Lanes of the batches' programs, padding included.
     pub padded: u64,
-    /// Environments that batches had room for: their number times the capacity.
+    /// Total room of the batches in environments: the number of batches times the capacity.
     pub room: u64,
     /// Time from the start of an inference to its actions on the host.
     pub inference: Latencies,
@@ -23,7 +23,7 @@ pub struct CentralMeasures {
     pub answer: Latencies,
     /// Time from an answer to the worker's next step.
     pub step: Latencies,
-    /// Steps that were late: batches went on without them.
+    /// Steps that were late: batches continued without them.
     pub late: u64,
     /// Unrolls that were complete.
     pub unrolls: u64,
@@ -37,11 +37,11 @@ pub struct CentralMeasures {
     pub joined: u64,
     /// Workers that left, or were sent away.
     pub left: u64,
-    /// Workers that are there now.
+    /// Workers that are present now.
     pub workers: u64,
-    /// Lanes that they have.
+    /// Lanes of the present workers.
     pub lanes: u64,
-    /// Workers whose next step is late now.
+    /// Workers with a next step that is late now.
     pub workers_late: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Measured(Mutex<Counted>);
 /// The counts behind the lock of [`Measured`].
 #[derive(Default)]
 pub(super) struct Counted {
-    /// The counts of all threads together.
+    /// The counts over all threads.
     pub(super) all: CentralMeasures,
     /// Workers, lanes, and workers that are late, of each inference thread.
     pub(super) there: Vec<[u64; 3]>,

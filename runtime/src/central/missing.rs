@@ -21,7 +21,8 @@ impl Missing {
         Missing { due: Instant::now() + FIRST }
     }
 
-    /// Warns of missing workers, if there was no inference for some time. `waits` is true if steps wait for room.
+    /// Warns of missing workers, if there was no inference for some time. `waits` is true if steps
+    /// wait for room.
     pub(super) fn say(&mut self, thread: usize, lanes: &Lanes, fillings: &Fillings, waits: bool) {
         if Instant::now() < self.due {
             return;
@@ -33,7 +34,7 @@ impl Missing {
     }
 }
 
-/// The warning: which workers are missing. `None` if none are.
+/// The warning with the missing workers. `None` if none are missing.
 fn sentence(lanes: &Lanes, fillings: &Fillings, waits: bool) -> Option<String> {
     let (all, taken) = (lanes.len(), lanes.taken());
     if taken == 0 {

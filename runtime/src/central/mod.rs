@@ -1,17 +1,21 @@
 //! Central inference, as in SEED RL (Espeholt et al. 2020). Workers step environments and know no model; acting and learning are here.
 //!
-//! Inference threads, one for each inference device, gather the steps of workers into batches and answer with actions. All
-//! that acting remembers of a lane lives on its inference device. Complete unrolls are taken out there; the prefetch thread
-//! divides them over the learner devices, and the learner thread is [`crate::learning`]'s, as are parameters, supply and
-//! statuses. What is computed are the functions of a [`HostLoopFunctions`](crate::HostLoopFunctions).
+//! Inference threads, one for each inference device, gather the steps of workers into batches and
+//! answer with actions. The agent's memory of a lane is on the lane's inference device. Complete
+//! unrolls are taken out on that device, and the prefetch thread divides them over the learner
+//! devices. The learner thread, parameters, supply and statuses come from [`crate::learning`]. The
+//! computations are the functions of a [`HostLoopFunctions`](crate::HostLoopFunctions).
 //!
 //! # Invariants
-//! - A lane belongs to one worker at most, and is put back to its start before it belongs to another.
+//! - A lane belongs to at most one worker, and is reset to its start before it belongs to another
+//!   worker.
 //! - A padding lane of a batch writes nothing.
-//! - A worker that leaves takes its unfinished unrolls with it, and nothing else.
-//! - No observation is on the host for longer than its inference. Unrolls and parameters go from device to device.
-//! - Threads wait for each other only in [`crate::learning`]'s supply and parameters, and in channels whose other ends are
-//!   dropped by a thread that ends: no failure of a thread leaves another one waiting.
+//! - A worker that leaves takes with it its unfinished unrolls, and nothing else.
+//! - An observation is on the host only during its inference. Unrolls and parameters go from device
+//!   to device.
+//! - Threads wait for each other only in [`crate::learning`]'s supply and parameters, and in
+//!   channels. A thread that ends drops its ends of the channels, so no failure of a thread leaves
+//!   another thread waiting.
 
 mod batch;
 mod capacity;

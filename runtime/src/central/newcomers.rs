@@ -1,18 +1,19 @@
-//! How long batches wait for new workers, by the address that the workers come from.
+//! The time that batches wait for new workers, by the address of the workers.
 //!
-//! A new worker may take a moment for its first step, and batches wait for it. Workers that use that moment up and leave, again
-//! and again, would hold up all others. So each new worker that is late, or that leaves, halves the time that batches wait for the next new
-//! worker of its address. A worker that has proved steady doubles that time.
+//! A new worker may take a moment for its first step, and batches wait for it. Workers that use up
+//! that moment and leave, again and again, would delay all others. So each new worker that is late,
+//! or that leaves, halves the time that batches wait for the next new worker from its address. A
+//! worker that has proved steady doubles that time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Steps after which a worker is not new any more.
+/// Number of steps after which a worker is no longer new.
 const STEADY: u64 = 100;
 /// After this number of failures of an address, batches do not wait for its new workers.
 const MOST_FAILURES: u32 = 6;
-/// Most addresses that are remembered: those beyond share their failures.
+/// Most remembered addresses: further addresses share their failures.
 const MOST_ORIGINS: usize = 1024;
 
 /// The failures of new workers, by address.
@@ -31,7 +32,8 @@ pub(super) fn is_new(steps: u64) -> bool {
 }
 
 impl Newcomers {
-    /// The part of `usual` that a batch waits for a new worker of an address. `None` stands for this process, which always has all of it.
+    /// The fraction of `usual` that a batch waits for a new worker from an address. `None` stands
+    /// for this process, which always has all of it.
     pub(super) fn patience(&self, origin: Option<&Arc<str>>, usual: Duration) -> Duration {
         let known = |origin| self.failures.get(origin).copied().unwrap_or(self.others);
         match origin.map_or(0, known) {
@@ -40,7 +42,7 @@ impl Newcomers {
         }
     }
 
-    /// Notes that a new worker of an address was late, or left.
+    /// Records that a new worker from an address was late, or left.
     pub(super) fn failed(&mut self, origin: Option<&Arc<str>>) {
         let Some(origin) = origin else { return };
         let has_room = self.failures.len() < MOST_ORIGINS;
@@ -57,7 +59,8 @@ impl Newcomers {
         }
     }
 
-    /// Notes the number of steps of a worker: one that has just proved steady takes back a failure of its address.
+    /// Records the number of steps of a worker. A worker that has just proved steady takes back a
+    /// failure of its address.
     pub(super) fn stepped(&mut self, origin: Option<&Arc<str>>, steps: u64) {
         let Some(origin) = origin.filter(|_| steps == STEADY) else { return };
         if let Some(failures) = self.failures.get_mut(origin) {
@@ -93,7 +96,7 @@ mod tests {
         assert_eq!(newcomers.patience(Some(&good), usual), usual);
         newcomers.failed(None);
         assert_eq!(newcomers.patience(None, usual), usual);
-        // A worker that stays makes up for one that did not.
+        // A worker that stays compensates for a worker that did not.
         newcomers.stepped(Some(&bad), STEADY - 1);
         assert_eq!(newcomers.patience(Some(&bad), usual), Duration::ZERO);
         for _ in 0..MOST_FAILURES {

@@ -1,23 +1,25 @@
-//! How fast workers step, and for which of them a batch waits.
+//! The pace of workers, and which workers a batch waits for.
 //!
-//! A batch waits for a worker as long as that worker's own steps usually take, and a few times that. Who takes longer (a process that
-//! is stopped, a simulator that starts anew, a machine that is gone without a word) is late: the others go on without it, and its step
-//! is taken up whenever it comes.
+//! A batch waits for a worker a few times longer than that worker's own steps usually take. A
+//! worker that takes longer is late. It may be a process that is stopped, a simulator that
+//! restarts, or a machine that is gone without a message. The other workers continue without it,
+//! and its step is accepted whenever it comes.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use podracer_envs::host::{Latencies, WorkerId};
 
-/// Least time that is waited for a worker: one that the system did not run at once is not late.
+/// Least time to wait for a worker: a worker that the system did not schedule at once is not late.
 const LEAST: Duration = Duration::from_millis(50);
-/// The time waited for a worker's first step: one of several that begin together is not left behind, and a simulator that takes long to
-/// start keeps nobody waiting.
+/// The time to wait for a worker's first step: workers that start together are not left behind, and
+/// a simulator that takes long to start keeps no other worker waiting.
 pub(super) const FIRST: Duration = Duration::from_secs(1);
-/// The time waited for a worker, in times that nine of ten of its steps do not exceed. Its rare steps of another kind, such as resets,
-/// do not count.
+/// The time to wait for a worker, as a multiple of its 90th percentile. Rare steps of another kind,
+/// such as resets, are thereby excluded.
 const STEPS: f64 = 4.0;
-/// Steps after which the older ones count half, so that a worker that has become slower or faster is soon known as such.
+/// Number of steps after which older steps count half, so that a change of a worker's pace is
+/// noticed soon.
 const REMEMBERED: u64 = 1000;
 
 /// The times of a worker's steps.
@@ -32,7 +34,7 @@ impl Pace {
         self.0.add(step);
     }
 
-    /// The time after an answer in which the next step is expected.
+    /// The time to wait after an answer for the next step.
     pub(super) fn patience(&self) -> Duration {
         let slow = self.0.percentile(0.9).unwrap_or(0.0);
         LEAST.max(Duration::from_secs_f64(STEPS * slow))
@@ -50,25 +52,25 @@ pub(super) enum Turn {
     Late,
 }
 
-/// The workers whose steps are expected.
+/// The workers with expected steps.
 #[derive(Default)]
 pub(super) struct Expected(BTreeSet<(Instant, WorkerId)>);
 
 impl Expected {
-    /// Expects the step of a worker until this time.
+    /// Expects the step of a worker until the time `until`.
     pub(super) fn expect(&mut self, worker: WorkerId, until: Instant) -> Turn {
         self.0.insert((until, worker));
         Turn::Expected(until)
     }
 
-    /// No longer expects a worker whose turn is this.
+    /// Stops expecting a worker with this turn.
     pub(super) fn forget(&mut self, worker: WorkerId, turn: Turn) {
         if let Turn::Expected(until) = turn {
             self.0.remove(&(until, worker));
         }
     }
 
-    /// The next worker that is late, which is not expected any more.
+    /// The next worker that is late; it is no longer expected.
     pub(super) fn pop_late(&mut self, now: Instant) -> Option<WorkerId> {
         let &(until, worker) = self.0.first()?;
         (until <= now).then(|| {
@@ -77,7 +79,7 @@ impl Expected {
         })
     }
 
-    /// The time at which nobody is expected any more; `None` if nobody is now.
+    /// The latest time for any expected step; `None` if no worker is expected.
     pub(super) fn last(&self) -> Option<Instant> {
         self.0.last().map(|(until, _)| *until)
     }

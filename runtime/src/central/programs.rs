@@ -1,4 +1,5 @@
-//! The programs of a run, traced and lowered: what is scheduled, before there is any device.
+//! The programs of a run, traced and lowered: everything that is scheduled, before any device is
+//! involved.
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
@@ -27,7 +28,7 @@ pub(super) struct Sized {
     /// Number of lanes, `B`.
     pub(super) size: usize,
     pub(super) act: SebulbaProgram,
-    /// Types of the reports of `check` and `debug_print` in `act`: its last results.
+    /// Types of the reports from `check` and `debug_print` in `act`: its last results.
     pub(super) log: Spec<Log>,
     pub(super) take_out: SebulbaProgram,
 }
@@ -73,7 +74,7 @@ impl CentralLoop {
             let (action, acted) = &**acted;
             expect("`act_in` gives actions", &batch.action_type(), action)?;
             same("`act_in` changes the actor's state", &actor, acted)?;
-            // The memory comes first: it is what the results are written into.
+            // The memory is the first argument, because the results are written into it.
             let take_out = trace(
                 (&kept, &actor, &outcome, each(), each()),
                 |(unrolls, actor, outcome, lanes, rows)| {
@@ -97,13 +98,14 @@ impl CentralLoop {
         })
     }
 
-    /// The programs that Sebulba has, too.
+    /// The programs that Sebulba also has.
     #[must_use]
     pub fn learning(&self) -> &SebulbaLoop {
         &self.learning
     }
 
-    /// The programs that run over and over: `act` and `take_out` of the largest batch, `shards`, and `learn`.
+    /// The programs that run repeatedly: `act` and `take_out` of the largest batch, `shards`, and
+    /// `learn`.
     #[must_use]
     pub fn programs(&self) -> [&SebulbaProgram; 4] {
         let [_, _, learn] = self.learning.programs();
@@ -120,8 +122,9 @@ impl CentralLoop {
         self.sized[0].size
     }
 
-    /// True if learning keeps data of lanes from iteration to iteration: the unrolls of a lane are then always in its row, and an
-    /// iteration has one of every lane. Else they are learnt from in the order in which they are complete.
+    /// True if learning keeps per-lane data across iterations. Then the unrolls of a lane are
+    /// always in its row, and an iteration has one unroll from every lane. Otherwise unrolls are
+    /// learnt from in the order of completion.
     #[must_use]
     pub fn keeps_rows(&self) -> bool {
         let store = |leaf: &(String, TensorType, Placement)| leaf.2 == Placement::Sharded;
@@ -129,8 +132,8 @@ impl CentralLoop {
     }
 }
 
-/// The sizes of batches up to the greatest: few, as each is a program to compile, and at least a quarter of a batch is no padding
-/// but in the smallest.
+/// The sizes of batches up to the greatest. There are few sizes, because each is a program to
+/// compile. In each size except the smallest, at least a quarter of a batch is not padding.
 fn sizes(largest: usize) -> Vec<usize> {
     let mut sizes = vec![largest.max(1)];
     for part in [4, 16] {

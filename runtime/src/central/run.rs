@@ -25,22 +25,23 @@ use crate::learning::{IterationReport, Origin, SebulbaError, ThreadTimes};
 use crate::settings::CentralSettings;
 use crate::{Array, Checkpoint, RuntimeError};
 
-/// A run with central inference, under way: its inference threads answer workers whenever these have stepped, and its learner
-/// thread learns while [`CentralRun::run`] asks for it. Dropping it ends the threads.
+/// A run with central inference in progress. Its inference threads answer workers after their
+/// steps, and its learner thread learns while [`CentralRun::run`] asks for it. Dropping it ends the
+/// threads.
 pub struct CentralRun {
     run: LearnerRun,
     measured: Arc<Measured>,
-    /// True if the run goes on from a checkpoint.
+    /// True if the run resumed from a checkpoint.
     resumed: bool,
 }
 
 impl CentralRun {
-    /// Compiles the programs and starts the threads, at the beginning or where a checkpoint was taken. There is one `Workers`
-    /// for each inference device.
+    /// Compiles the programs and starts the threads, from the beginning or from a checkpoint. Each
+    /// inference device has one `Workers`.
     ///
     /// # Errors
-    /// [`SebulbaError::Options`] for devices, sizes or workers that do not fit the programs; [`SebulbaError::Checkpoint`];
-    /// [`SebulbaError::Runtime`].
+    /// [`SebulbaError::Options`] for devices, sizes or workers that do not fit the programs;
+    /// [`SebulbaError::Checkpoint`]; [`SebulbaError::Runtime`].
     pub fn start(
         programs: &CentralLoop,
         compiler: Compiler<'_>,
@@ -73,7 +74,7 @@ impl CentralRun {
         };
         let version = Version::copied(&state[0], &learning.published(), &inference, iterations)?;
         let (threads, keeps_rows) = (inference.len(), programs.keeps_rows());
-        // A thread completes at most so many batches of unrolls more than the learner has taken.
+        // A thread is ahead of the learner by at most `room` complete batches of unrolls.
         let room = host.lag + 2;
         let queues = || match keeps_rows {
             true => TrajectoryQueues::new(threads, room),
@@ -149,17 +150,19 @@ impl CentralRun {
         Ok(CentralRun { run, measured, resumed: !fresh })
     }
 
-    /// Does so many iterations, and gives what came of each.
+    /// Runs `iterations` iterations, and returns a report of each.
     ///
     /// # Errors
-    /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
-    /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
+    /// [`SebulbaError::Thread`] names the thread that failed. [`SebulbaError::Stalled`] lists what
+    /// each thread waits for if no thread makes progress. The run is over then: later calls return
+    /// [`SebulbaError::Over`].
     pub fn run(&mut self, iterations: usize) -> Result<Vec<IterationReport>, SebulbaError> {
         self.run.run(iterations, None)
     }
 
-    /// [`CentralRun::run`], which gives fewer iterations where `interrupt` is set while workers from elsewhere are waited for. The run
-    /// is over then; its checkpoint and its parameters are still to be had.
+    /// [`CentralRun::run`], which returns fewer iterations if `interrupt` is set while the run
+    /// waits for workers from elsewhere. The run is over then; its checkpoint and its parameters
+    /// are still available.
     ///
     /// # Errors
     /// As [`CentralRun::run`].
@@ -177,13 +180,13 @@ impl CentralRun {
         self.measured.read()
     }
 
-    /// A reading of [`CentralRun::measures`] for other threads, also while a call is under way.
+    /// A reading of [`CentralRun::measures`] for other threads, also during a call.
     pub fn meter(&self) -> impl Fn() -> CentralMeasures + Send + Sync + 'static {
         let measured = Arc::clone(&self.measured);
         move || measured.read()
     }
 
-    /// The motion of the run's threads, to be looked at from any thread.
+    /// The motion of the run's threads, readable from any thread.
     #[must_use]
     pub fn motion(&self) -> Motion {
         self.run.motion()
@@ -197,10 +200,12 @@ impl CentralRun {
         self.run.parameters()
     }
 
-    /// Makes a checkpoint of the learning after the iterations so far, from which [`CentralRun::start`] goes on. Lanes, episodes and
-    /// unfinished unrolls are not in it: workers begin new ones.
+    /// Makes a checkpoint of the learning after the iterations so far, for [`CentralRun::start`] to
+    /// resume. It does not contain lanes, episodes and unfinished unrolls: workers begin new
+    /// episodes.
     ///
-    /// The learner's state stays on its devices, and no iteration can be asked for until the checkpoint is written and dropped.
+    /// The learner's state stays on its devices. No iteration can be requested until the checkpoint
+    /// is written and dropped.
     ///
     /// # Errors
     /// As [`CentralRun::run`].
@@ -210,7 +215,7 @@ impl CentralRun {
         self.run.checkpoint(Snapshot { state, versions, boundaries: Vec::new() })
     }
 
-    /// True if the run goes on from a checkpoint, with other episodes.
+    /// True if the run resumed from a checkpoint, with new episodes.
     #[must_use]
     pub fn resumed(&self) -> bool {
         self.resumed
@@ -229,7 +234,7 @@ impl CentralRun {
         self.run.times()
     }
 
-    /// Ends the threads, and waits for them. What was learnt and counted can still be read.
+    /// Ends the threads, and waits for them. The learnt parameters and counters can still be read.
     ///
     /// # Errors
     /// The failure of a thread since the last [`CentralRun::run`].

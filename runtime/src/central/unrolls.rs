@@ -1,4 +1,4 @@
-//! The batches of unrolls that fill up on an inference device.
+//! The batches of unrolls that are filled on an inference device.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,29 +9,29 @@ use super::lanes::Versions;
 use crate::Buffer;
 use crate::learning::Episode;
 
-/// A batch of unrolls that fills up: a row for each unroll.
+/// A batch of unrolls that is being filled: a row for each unroll.
 pub(super) struct Filling {
     /// The unrolls, on the device; empty before the first.
     pub(super) buffers: Vec<Buffer>,
     rows: Vec<bool>,
     filled: usize,
-    /// Sum over its steps of the version of the parameters that they were acted with.
+    /// Sum over its steps of their parameters' versions.
     pub(super) versions: u64,
 }
 
-/// A batch of unrolls that is full, on its way to the learner.
+/// A full batch of unrolls, on its way to the learner.
 pub(super) struct Complete {
     /// Index of the inference thread.
     pub(super) thread: usize,
     pub(super) buffers: Vec<Buffer>,
-    /// Number of steps, of all rows together.
+    /// Number of steps, over all rows.
     pub(super) steps: usize,
     pub(super) versions: u64,
     pub(super) episodes: Vec<Episode>,
     pub(super) reports: Vec<Report>,
 }
 
-/// The batches that fill up, in the order in which they will be learnt from.
+/// The batches that are being filled, in the order of learning.
 pub(super) struct Fillings {
     open: VecDeque<Filling>,
     rows: usize,
@@ -46,9 +46,11 @@ impl Fillings {
         Fillings { open: VecDeque::new(), rows, keeps_rows, most }
     }
 
-    /// True if there are rows for an unroll of each lane of a worker, or may be: where rows are kept, a lane can be ahead of the others
-    /// by so many unrolls only. A worker goes on in any case if the oldest batch waits for one of its lanes: another one may be ahead
-    /// since it had another worker, and both would wait for ever. That is one more batch for each lane at most.
+    /// True if each lane of a worker has a row for its unroll, or may open a batch for it. If rows
+    /// are kept, a lane can be ahead of the others only by `most` unrolls. There is one exception:
+    /// a worker always has room if the oldest batch waits for one of its lanes. Another of its
+    /// lanes may be ahead because it belonged to another worker before; without the exception, both
+    /// would wait forever. The exception adds at most one batch for each lane.
     pub(super) fn has_room(&self, mut lanes: Range<usize>) -> bool {
         let lacks = |filling: &Filling, lane: usize| !filling.rows[lane];
         let oldest_waits = |oldest: &Filling| lanes.clone().any(|lane| lacks(oldest, lane));
@@ -58,12 +60,12 @@ impl Fillings {
             || lanes.all(|lane| self.open.iter().any(|filling| lacks(filling, lane)))
     }
 
-    /// True if the oldest batch waits for an unroll of this very lane.
+    /// True if the oldest batch waits for an unroll of `lane`.
     pub(super) fn oldest_lacks(&self, lane: usize) -> bool {
         self.keeps_rows && self.open.front().is_some_and(|oldest| !oldest.rows[lane])
     }
 
-    /// The batch (by its position among the open ones) and the row of an unroll of this lane.
+    /// The batch (by its position among the open batches) and the row for an unroll of this lane.
     pub(super) fn place(&mut self, lane: usize, versions: Versions) -> (usize, usize) {
         let fits = |filling: &Filling| match self.keeps_rows {
             true => !filling.rows[lane],
@@ -118,7 +120,7 @@ mod tests {
         assert!(
             !fillings.has_room(2..3) && fillings.has_room(0..1) && fillings.pop_full().is_none()
         );
-        // Lane 2 has no room, and is the worker's of lane 1, for which the oldest batch waits.
+        // Lane 2 has no room. It belongs to the worker of lane 1, which the oldest batch waits for.
         assert!(fillings.has_room(1..3));
         assert_eq!(place(&mut fillings, 1), (0, 1));
         assert_eq!(place(&mut fillings, 2), (2, 2));

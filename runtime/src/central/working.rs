@@ -20,32 +20,33 @@ pub(super) struct Working {
     pub(super) fillings: Fillings,
     /// Steps that wait for their answers, the oldest first.
     pub(super) waiting: VecDeque<Waiting>,
-    /// Episodes that ended since the last batch of unrolls was full.
+    /// Episodes that ended since the last full batch of unrolls.
     pub(super) episodes: Vec<Episode>,
-    /// Prints and failed checks of the agent since then.
+    /// Prints and failed checks of the agent since the last full batch.
     pub(super) reports: Vec<Report>,
     /// Number of workers that were admitted.
     pub(super) admitted: u64,
     pub(super) capacity: usize,
     pub(super) timeout: Duration,
     pub(super) missing: Missing,
-    /// The time at which to look next for workers that are missed.
+    /// The time of the next check for missing workers.
     pub(super) look_for_missed: Instant,
 }
 
 impl Working {
-    /// Number of environments whose steps can be taken up, and when the first of them arrived.
+    /// Number of environments with steps that can be taken up, and the arrival time of the first.
     pub(super) fn ready(&self) -> (usize, Option<Instant>) {
         let ready = || self.waiting.iter().filter(|one| self.has_room(one));
         (ready().map(|one| one.lanes.len()).sum(), ready().map(|one| one.arrived).min())
     }
 
-    /// False for a step that ends unrolls for which there is no room yet.
+    /// False for a step that ends unrolls without room.
     pub(super) fn has_room(&self, waiting: &Waiting) -> bool {
         self.fillings.has_room(waiting.lanes.clone())
     }
 
-    /// The steps that can be taken up: the oldest, of `most` environments or of one worker.
+    /// Takes the steps that can be taken up: the oldest, with at most `most` environments or from
+    /// one worker.
     pub(super) fn take_ready(&mut self, most: usize) -> Vec<Waiting> {
         let waiting = std::mem::take(&mut self.waiting);
         let (batch, rest) = oldest(waiting, most, |one| self.has_room(one));

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::RuntimeError;
 
-/// The version of the manifest and of its statements about the arrays.
+/// The version of the manifest and of its description of the arrays.
 pub(super) const FORMAT: u64 = 2;
-/// The version whose manifest has no checksum of itself.
+/// The version with a manifest that has no checksum of itself.
 pub(super) const UNCHECKED: u64 = 1;
 
 /// Errors of writing or reading a checkpoint.
@@ -31,7 +31,7 @@ pub enum CheckpointError {
         /// The folder that has none.
         folder: PathBuf,
     },
-    /// A checkpoint whose files are not those that were written.
+    /// A checkpoint with files that differ from the files as written.
     #[error("the checkpoint `{}` is damaged: {problem}", path.display())]
     Damaged {
         /// The checkpoint's folder.
@@ -44,13 +44,13 @@ pub enum CheckpointError {
     Unreadable {
         /// The checkpoint's folder.
         path: PathBuf,
-        /// The file, and what is wrong with it.
+        /// The file, and its problem.
         problem: String,
     },
-    /// There are checkpoints, and no good one.
+    /// There are checkpoints, but none is good.
     #[error("no checkpoint in `{}` is good:{}", folder.display(), lines(all))]
     NoneGood {
-        /// Where checkpoints were looked for.
+        /// The folder that was searched for checkpoints.
         folder: PathBuf,
         /// The error of each checkpoint, the youngest first.
         all: Vec<CheckpointError>,
@@ -63,7 +63,7 @@ pub enum CheckpointError {
         /// The format's number.
         format: u64,
     },
-    /// A checkpoint whose arrays are those of another program.
+    /// A checkpoint with the arrays of another program.
     #[error(
         "the checkpoint does not fit the program: {0}; one of the same experiment, settings and number of devices does"
     )]
@@ -76,7 +76,7 @@ pub enum CheckpointError {
     Runtime(#[from] RuntimeError),
 }
 
-/// Each error on a line of its own.
+/// Each error on its own line.
 fn lines(all: &[CheckpointError]) -> String {
     all.iter().map(|error| format!("\n  {error}")).collect()
 }

@@ -1,4 +1,5 @@
-//! The files of a checkpoint: parts of files that only grow, linked into the checkpoint's folder or copied there.
+//! The files of a checkpoint: prefixes of append-only files, linked or copied into the checkpoint's
+//! folder.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +13,8 @@ use sha2::{Digest, Sha256};
 
 use crate::pjrt::PIECE;
 
-/// The first bytes of a file that only grows. It is open: it can be read when it has no name any more.
+/// The first bytes of an append-only file. The file is open, so it can be read after it has lost
+/// its name.
 #[derive(Clone, Debug)]
 pub struct FileSource {
     file: Arc<File>,
@@ -21,7 +23,8 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// The first `bytes` of a file, whose sha256 is this, in lower-case hexadecimal. They never change.
+    /// The first `bytes` of a file, with the digest `sha256` in lower-case hexadecimal. They never
+    /// change.
     #[must_use]
     pub fn new(file: Arc<File>, bytes: u64, sha256: String) -> Self {
         FileSource { file, bytes, sha256 }
@@ -45,9 +48,10 @@ impl FileSource {
         &self.sha256
     }
 
-    /// Gives the file another name, or copies the bytes where that cannot be done: on another disk. All is on the disk then.
+    /// Gives the file another name, or copies the bytes if a link is impossible because the folder
+    /// is on another disk. Afterwards everything is on the disk.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
-        // The file may have no name: only so can it be given one without a special right.
+        // The file may have no name: without a special right, only this path can give it a name.
         let open = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         if linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW).is_ok() {
             return self.file.sync_all();
@@ -57,7 +61,7 @@ impl FileSource {
         copy.sync_all()
     }
 
-    /// The sha256 that the bytes have now.
+    /// Computes the sha256 of the present bytes.
     pub(crate) fn found_sha256(&self) -> io::Result<String> {
         let mut hasher = Sha256::new();
         self.read(&mut |piece| {

@@ -1,4 +1,4 @@
-//! The folder that checkpoints are kept in.
+//! The folder of checkpoints.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ pub(super) const ARRAYS: &str = "arrays.safetensors";
 pub(super) const MANIFEST: &str = "manifest.json";
 /// The folder that is being written.
 pub(super) const UNFINISHED: &str = "unfinished";
-/// In place of a manifest's sha256 while that is computed.
+/// The placeholder of a manifest's sha256 during its computation.
 const NO_SHA256: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// Greatest length of a manifest in bytes.
 const LARGEST_MANIFEST: u64 = 64 << 20;
@@ -33,7 +33,7 @@ const PARTIAL: &str = "-partial";
 #[derive(Deserialize, Serialize)]
 struct Manifest {
     format: u64,
-    /// sha256 of this file, which has [`NO_SHA256`] in this place meanwhile.
+    /// sha256 of this file, with [`NO_SHA256`] in place of this value.
     #[serde(default)]
     manifest_sha256: String,
     #[serde(alias = "updates")]
@@ -43,19 +43,20 @@ struct Manifest {
     sha256: String,
     about: Value,
     arrays: BTreeMap<String, String>,
-    /// The files of a store that is on the disk.
+    /// The files of a store on the disk.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, FileEntry>,
 }
 
-/// A file of the store: the checkpoint's part of it, which comes first.
+/// A file of the store: the checkpoint's part, which is a prefix.
 #[derive(Deserialize, Serialize)]
 struct FileEntry {
     bytes: u64,
     sha256: String,
 }
 
-/// A folder of checkpoints, of which the last ones are kept. One process at a time writes into it.
+/// A folder of checkpoints; the last checkpoints are kept. Only one process at a time writes into
+/// it.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
@@ -65,33 +66,35 @@ pub struct Checkpoints {
 /// A checkpoint that was found in a folder.
 #[derive(Debug)]
 pub struct Found {
-    /// The checkpoint. Its arrays stay in the file until they are asked for.
+    /// The checkpoint. Its arrays stay in the file until they are needed.
     pub checkpoint: Checkpoint<'static>,
     /// The checkpoint's folder.
     pub path: PathBuf,
-    /// Errors of the younger checkpoints that were passed over, the youngest first.
+    /// Errors of the younger checkpoints that were skipped, the youngest first.
     pub skipped: Vec<CheckpointError>,
 }
 
 impl Checkpoints {
-    /// The checkpoints in `folder`, of which the last `keep` stay, at least one, and the last `keep` that are not partial. An
-    /// older one serves where the youngest is damaged.
+    /// The checkpoints in `folder`. The last `keep` checkpoints (at least one) and the last `keep`
+    /// checkpoints that are not partial are kept. If the youngest is damaged, an older checkpoint
+    /// is used.
     pub fn new(folder: impl Into<PathBuf>, keep: usize) -> Self {
         Checkpoints { folder: folder.into(), keep: keep.max(1) }
     }
 
-    /// The folder of all checkpoints.
+    /// The folder with all checkpoints.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes a checkpoint, and removes those that are not to be kept. Returns the checkpoint's folder. Arrays are fetched
-    /// and written one after another, in pieces of a few megabytes.
+    /// Writes a checkpoint, and removes the checkpoints that are no longer kept. Returns the
+    /// checkpoint's folder. Arrays are fetched and written one after another, in pieces of a few
+    /// megabytes.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`] names the file; [`CheckpointError::Runtime`] of a device. The checkpoints that were there stay
-    /// as they are.
+    /// [`CheckpointError::Io`] names the file; [`CheckpointError::Runtime`] for an error of a
+    /// device. Existing checkpoints stay unchanged.
     pub fn save(&self, checkpoint: &Checkpoint<'_>) -> Result<PathBuf, CheckpointError> {
         let types = checkpoint.arrays.iter().map(|(name, array)| (name.as_str(), array.ty()));
         let (header, order) = tensors::header(types).map_err(CheckpointError::Array)?;
@@ -114,7 +117,7 @@ impl Checkpoints {
             synchronise(&self.folder)
         });
         if written.is_err() {
-            // Best effort: the error that matters is the one above.
+            // Best effort: the error above is the relevant error.
             let _ = fs::remove_dir_all(&unfinished);
         }
         written?;
@@ -129,8 +132,8 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// The youngest good checkpoint to go on from: neither partial, nor damaged, unreadable or of another format. Another process may
-    /// write into the folder meanwhile.
+    /// The youngest good checkpoint to resume from: neither partial, nor damaged, unreadable or in
+    /// another format. Another process may write into the folder at the same time.
     ///
     /// # Errors
     /// [`CheckpointError::None`] for a folder without checkpoints; [`CheckpointError::NoneGood`] if none is good.
@@ -138,15 +141,16 @@ impl Checkpoints {
         self.youngest(|path| !is_partial(path), true)
     }
 
-    /// The youngest good checkpoint, whether partial or not: to evaluate or export its parameters.
+    /// The youngest good checkpoint, partial or not: for evaluating or exporting its parameters.
     ///
     /// # Errors
-    /// Those of [`Checkpoints::latest`].
+    /// As [`Checkpoints::latest`].
     pub fn latest_parameters(&self) -> Result<Found, CheckpointError> {
         self.youngest(|_| true, false)
     }
 
-    /// The youngest good checkpoint among the `wanted` folders, with the files of its store or without.
+    /// The youngest good checkpoint among the `wanted` folders, with or without the files of its
+    /// store.
     fn youngest(
         &self,
         wanted: impl Fn(&Path) -> bool,
@@ -168,7 +172,8 @@ impl Checkpoints {
                     Err(error) => skipped.push(error),
                 }
             }
-            // What is not whole may be on its way out, because there are younger ones by now.
+            // An incomplete checkpoint may be in the process of removal, because there are younger
+            // checkpoints by now.
             if wanted()? == all {
                 let folder = self.folder.clone();
                 return Err(match skipped.is_empty() {
@@ -179,7 +184,7 @@ impl Checkpoints {
         }
     }
 
-    /// Numbers and folders of the checkpoints, in the order in which they were written.
+    /// Numbers and folders of the checkpoints, in the order of writing.
     fn all(&self) -> Result<Vec<(u64, PathBuf)>, CheckpointError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -198,12 +203,12 @@ impl Checkpoints {
     }
 }
 
-/// True of a partial checkpoint's folder.
+/// True for a partial checkpoint's folder.
 fn is_partial(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(PARTIAL))
 }
 
-/// Makes the folder that is written into, without what a process that was killed has left in it.
+/// Makes an empty folder for writing, without leftovers of a process that was killed.
 fn make_empty(folder: &Path) -> Result<(), CheckpointError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -256,7 +261,7 @@ fn write_manifest(
     };
     let manifest = serde_json::to_string_pretty(&manifest)
         .map_err(|error| CheckpointError::Array(error.to_string()))?;
-    // The first place that has it: only the format stands before.
+    // The first occurrence: only the format precedes it.
     let manifest = manifest.replacen(NO_SHA256, &format!("{:x}", Sha256::digest(&manifest)), 1);
     let written = File::create(path).and_then(|mut file| {
         file.write_all(manifest.as_bytes())?;
@@ -265,7 +270,8 @@ fn write_manifest(
     written.map_err(failed("write", path))
 }
 
-/// Checks a checkpoint's files, and reads all but the arrays. Those of the store are passed over where they are not wanted.
+/// Checks a checkpoint's files, and reads everything except the arrays. The store's files are
+/// skipped unless `with_files`.
 fn open(path: &Path, with_files: bool) -> Result<Checkpoint<'static>, CheckpointError> {
     let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
     let unreadable = |name: &str, error: io::Error| match error.kind() {
@@ -350,7 +356,8 @@ fn open_file(path: &Path, name: &str, entry: FileEntry) -> Result<FileSource, Ch
     Ok(file)
 }
 
-/// The manifest of the checkpoint at `path`, checked by its own sha256. That of an earlier podracer has none, and is believed.
+/// The manifest of the checkpoint at `path`, checked by its own sha256. A manifest from an earlier
+/// podracer has no sha256, and is not checked.
 fn read_manifest(path: &Path, text: &str) -> Result<Manifest, CheckpointError> {
     let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
     let json = serde_json::from_str::<Value>(text)
@@ -389,7 +396,7 @@ fn sha256(file: &mut File) -> io::Result<String> {
     }
 }
 
-/// Has a folder's entries written to the disk.
+/// Flushes a folder's entries to the disk.
 fn synchronise(folder: &Path) -> Result<(), CheckpointError> {
     let synchronised = File::open(folder).and_then(|folder| folder.sync_all());
     synchronised.map_err(failed("write", folder))

@@ -1,17 +1,21 @@
-//! Checkpoints: all that the next iterations of a training depend on, in folders that are whole or not there.
+//! Checkpoints: the state that the next iterations of a training depend on, in folders that are
+//! complete or absent.
 //!
-//! A [`Checkpoints`] is a folder with one folder for each checkpoint, named `<sequence>-<iterations>`: `arrays.safetensors` has
-//! named arrays, `manifest.json` their types and sha256, and what the program says about itself. Files of a store that is on the
-//! disk stand beside, each under its name. The name of a partial one, which a training cannot go on from, ends in `-partial`.
+//! A [`Checkpoints`] is a folder with one folder for each checkpoint, named
+//! `<sequence>-<iterations>`. `arrays.safetensors` contains named arrays. `manifest.json` contains
+//! their types and sha256, and the program's data about itself. Files of a store on the disk are in
+//! the same folder, each under its name. The name of a partial checkpoint, which a training cannot
+//! resume from, ends in `-partial`.
 //!
 //! # Invariants
-//! - A checkpoint is written under another name, and given its own when all of it is on the disk. Older ones are removed
-//!   only then.
-//! - A checkpoint that was read is the one that was written: the manifest has the sha256 of itself and of the arrays' file, and the
-//!   type of every array.
-//! - A file of the store is a link to the one that the run writes, which only grows, or a copy of it. The manifest has the length and
-//!   the sha256 of the checkpoint's part, which come first.
-//! - Arrays go from devices to the file, and from the file to devices, in pieces: the host never holds them all.
+//! - A checkpoint is written under another name, and renamed when it is completely on the disk.
+//!   Older checkpoints are removed only after that.
+//! - A checkpoint that is read equals the written checkpoint: the manifest has the sha256 of itself
+//!   and of the arrays' file, and the type of every array.
+//! - A file of the store is a link to the append-only file that the run writes, or a copy of it.
+//!   The manifest has the length and the sha256 of the checkpoint's part, which is a prefix.
+//! - Arrays go from devices to the file, and from the file to devices, in pieces: the host never
+//!   holds all arrays.
 
 mod error;
 mod file;
@@ -32,18 +36,20 @@ use serde_json::Value;
 
 use crate::Array;
 
-/// The state of a training after some iterations. Its arrays may be those of a state on devices, which they borrow then.
+/// The state of a training after some iterations. Its arrays may be on devices; it then borrows
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoint<'a> {
     /// Iterations since the start of the training.
     pub iterations: u64,
     /// The caller's own data, as JSON: settings, counters.
     pub about: Value,
-    /// The arrays by name: a part that ends in a dot, and a leaf's key path.
+    /// The arrays by name: the name of a part, with a dot at its end, and a leaf's key path.
     pub arrays: BTreeMap<String, ArraySource<'a>>,
-    /// Files by name, named as arrays are: parts of a store that is on the disk.
+    /// Files by name, named like arrays: parts of a store on the disk.
     pub files: BTreeMap<String, FileSource>,
-    /// True if arrays were left out ([`Checkpoint::leave_out`]): evaluation and export read it, no training goes on from it.
+    /// True if arrays were left out ([`Checkpoint::leave_out`]): it can be evaluated and exported,
+    /// but a training cannot resume from it.
     pub partial: bool,
 }
 
@@ -58,8 +64,8 @@ impl<'a> Checkpoint<'a> {
         self.arrays.extend(leaves.map(|(path, array)| (part.to_owned() + &path, array.into())));
     }
 
-    /// Removes the arrays and files whose names begin with `part`, such as a replay that would take minutes to write. If there
-    /// are any, the checkpoint is partial.
+    /// Removes the arrays and files with names that begin with `part`, such as a replay that would
+    /// take minutes to write. If there are any, the checkpoint is partial.
     pub fn leave_out(&mut self, part: &str) {
         let before = self.arrays.len() + self.files.len();
         self.arrays.retain(|name, _| !name.starts_with(part));
@@ -67,8 +73,9 @@ impl<'a> Checkpoint<'a> {
         self.partial |= self.arrays.len() + self.files.len() < before;
     }
 
-    /// The leaves of a part, such as `state.`, in the order of `expected`: as many as there, of these paths and types. A leaf whose path begins
-    /// with an index, or that is the whole part, may also be named without the part's dot: `state[0]`, `state`.
+    /// The leaves of a part, such as `state.`, in the order of `expected`, with exactly these paths
+    /// and types. A leaf with a path that begins with an index, or that is the whole part, may also
+    /// be named without the part's dot: `state[0]`, `state`.
     ///
     /// # Errors
     /// [`CheckpointError::Misfit`].
@@ -104,7 +111,7 @@ impl<'a> Checkpoint<'a> {
     /// An array by its whole name, on the host.
     ///
     /// # Errors
-    /// [`CheckpointError::Misfit`], and those of [`ArraySource::to_host`].
+    /// [`CheckpointError::Misfit`], and the errors of [`ArraySource::to_host`].
     pub fn array(&self, name: &str) -> Result<Array, CheckpointError> {
         self.source(name)?.to_host()
     }
@@ -115,16 +122,16 @@ impl<'a> Checkpoint<'a> {
         array.ok_or_else(|| CheckpointError::Misfit(format!("it has no `{name}`{partial}")))
     }
 
-    /// Copies all arrays to the host: for states that are small, and for comparing.
+    /// Copies all arrays to the host: for small states, and for comparing.
     ///
     /// # Errors
-    /// Those of [`ArraySource::to_host`].
+    /// As [`ArraySource::to_host`].
     pub fn to_host(&self) -> Result<NamedArrays, CheckpointError> {
         self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.to_host()?))).collect()
     }
 
-    /// Gives the parts of arrays that this process has to the first one, which saves the checkpoint of all processes: every other one
-    /// calls this while the first saves.
+    /// Sends this process's parts of arrays to the first process, which saves the checkpoint for
+    /// every process. Every other process calls this while the first process saves.
     ///
     /// # Errors
     /// [`CheckpointError::Runtime`], [`CheckpointError::Array`].
@@ -134,10 +141,11 @@ impl<'a> Checkpoint<'a> {
         order.into_iter().try_for_each(|name| self.arrays[name].give())
     }
 
-    /// A checkpoint that borrows nothing: all arrays are copied to the host. Its files stay where they are, and as they are.
+    /// A checkpoint that borrows nothing: all arrays are copied to the host. Its files stay in
+    /// place, unchanged.
     ///
     /// # Errors
-    /// Those of [`ArraySource::to_host`].
+    /// As [`ArraySource::to_host`].
     pub fn detached(&self) -> Result<Checkpoint<'static>, CheckpointError> {
         let arrays = self.to_host()?.into_iter().map(|(name, array)| (name, array.into()));
         let arrays = arrays.collect();

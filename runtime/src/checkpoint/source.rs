@@ -1,4 +1,4 @@
-//! The arrays of a checkpoint, wherever they are: fetched when they are needed, in pieces.
+//! The arrays of a checkpoint, at any location: fetched on demand, in pieces.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,9 +15,11 @@ use crate::pjrt::{self, PIECE, Upload};
 use crate::tree::{Device, DeviceArray, OnDevice, Placement};
 use crate::{Array, Buffer, RuntimeError, World};
 
-/// An array of a checkpoint: on the host, on devices, or in a file. Its bytes are fetched when they are needed.
+/// An array of a checkpoint: on the host, on devices, or in a file. Its bytes are fetched on
+/// demand.
 ///
-/// One that is on devices borrows their buffers, so that no program can take over their memory before it is written:
+/// An array on devices borrows their buffers, so that no program can take over their memory before
+/// it is written:
 ///
 /// ```compile_fail,E0505
 /// # use podracer_runtime::{AnakinProgram, AnakinState, Checkpoint, CheckpointError, Checkpoints};
@@ -42,7 +44,8 @@ pub struct ArraySource<'a> {
 #[derive(Clone, Debug)]
 enum DataSource<'a> {
     Host(Cow<'a, Array>),
-    /// Parts of the leading axis, in order, and the processes that have as many parts each, one process's after another's.
+    /// Parts of the leading axis, in order, and the processes that have equally many parts each.
+    /// The parts of a process follow the parts of the previous process.
     Devices(Vec<&'a Buffer>, Option<World>),
     /// The bytes from `start` on.
     File {
@@ -53,7 +56,7 @@ enum DataSource<'a> {
 }
 
 impl<'a> ArraySource<'a> {
-    /// A leaf of which every device has one of the buffers, and the devices of the other processes as many.
+    /// A leaf with one buffer on every device; the devices of each other process have as many.
     pub(crate) fn of_devices(
         buffers: impl ExactSizeIterator<Item = &'a Buffer>,
         placement: Placement,
@@ -68,8 +71,8 @@ impl<'a> ArraySource<'a> {
         ArraySource { ty, place: DataSource::Devices(parts, world) }
     }
 
-    /// Gives this process's parts to the first one, which reads the array. Of an array that the first process has as a whole there
-    /// is nothing to give.
+    /// Sends this process's parts to the first process, which reads the array. If the first process
+    /// has the whole array, nothing is sent.
     pub(super) fn give(&self) -> Result<(), CheckpointError> {
         match &self.place {
             DataSource::Devices(parts, Some(world)) => parts.iter().try_for_each(|part| {
@@ -101,7 +104,7 @@ impl<'a> ArraySource<'a> {
     /// Copies the whole array to the host.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`] of its file; [`CheckpointError::Runtime`] of its devices.
+    /// [`CheckpointError::Io`] for its file; [`CheckpointError::Runtime`] for its devices.
     pub fn to_host(&self) -> Result<Array, CheckpointError> {
         if let DataSource::Host(array) = &self.place {
             return Ok(Array::clone(array));
@@ -114,7 +117,7 @@ impl<'a> ArraySource<'a> {
         Ok(Array::from_bytes(self.ty.clone(), bytes)?)
     }
 
-    /// Passes the array's bytes to `sink`, the first ones first.
+    /// Passes the array's bytes to `sink`, in order.
     pub(super) fn read(
         &self,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), CheckpointError>,
@@ -149,7 +152,8 @@ impl<'a> ArraySource<'a> {
         }
     }
 
-    /// Puts the array on devices, each of which gets a part of type `ty`; in a world, every process on its own.
+    /// Puts the array on devices; each device gets a part of type `ty`; in a world, every process
+    /// does this separately.
     pub(crate) fn upload(
         &self,
         ty: &TensorType,
@@ -169,7 +173,7 @@ impl<'a> ArraySource<'a> {
                 }
             }
             Placement::Sharded => {
-                // The parts of the processes before this one.
+                // The parts of the processes before this process.
                 let mut before = world.map_or(0, World::rank) * devices.len() * ty.bytes();
                 let mut devices = devices.iter();
                 let mut begin =

@@ -9,7 +9,7 @@ use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 
 use crate::Array;
 
-/// Arrays by name: key paths for the most part.
+/// Arrays by name: mostly key paths.
 pub type NamedArrays = BTreeMap<String, Array>;
 
 /// Greatest length of a header in bytes, as in the crate `safetensors`.
@@ -32,8 +32,8 @@ const DTYPES: [(DType, Dtype); 13] = [
     (DType::F64, Dtype::F64),
 ];
 
-/// The header of a safetensors file, and the names of its arrays in the order of their bytes. Larger element types come
-/// first, so that every array lies aligned; then names decide.
+/// The header of a safetensors file, and the names of its arrays in the order of their bytes.
+/// Larger element types come first, so that every array is aligned; then names decide.
 ///
 /// # Errors
 /// A sentence about the array that cannot be written.
@@ -62,7 +62,7 @@ pub(super) fn header<'a>(
     Ok((header, tensors.into_iter().map(|(_, name, _)| name).collect()))
 }
 
-/// Name, type and first byte of every array of a safetensors file of so many bytes.
+/// Name, type and first byte of every array in a safetensors file with `bytes` bytes.
 ///
 /// # Errors
 /// A sentence about the first mistake in the header.
@@ -77,7 +77,8 @@ pub(super) fn read_header(
     let start = start.ok_or_else(|| format!("its header has {size} bytes"))?;
     let mut json = vec![0; size as usize];
     file.read_exact_at(&mut json, 8).map_err(|error| error.to_string())?;
-    // It checks that the arrays follow each other, each with as many bytes as its type has.
+    // It checks that the arrays are contiguous, and that the number of bytes of each matches its
+    // type.
     let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
     if start + metadata.data_len() as u64 != bytes {
         return Err("its header is of another number of bytes".to_owned());
@@ -99,7 +100,7 @@ fn tensor_type(name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorType, 
     Ok(TensorType::new(*ours, shape))
 }
 
-/// The bytes of a safetensors file. The same arrays give the same bytes.
+/// The bytes of a safetensors file. Equal arrays give equal bytes.
 ///
 /// # Errors
 /// A sentence about the array that cannot be written.
@@ -113,7 +114,7 @@ pub fn to_safetensors(arrays: &NamedArrays) -> Result<Vec<u8>, String> {
 /// The arrays of a safetensors file.
 ///
 /// # Errors
-/// A sentence about what is wrong with the bytes.
+/// A sentence about the problem with the bytes.
 pub fn from_safetensors(bytes: &[u8]) -> Result<NamedArrays, String> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut arrays = NamedArrays::new();

@@ -1,4 +1,4 @@
-//! What is written is read, and what is damaged is not.
+//! Tests that written checkpoints are read, and damaged checkpoints are rejected.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -44,7 +44,8 @@ fn the_last_ones_are_kept() {
     assert_eq!(names(checkpoints.folder()), ["3-10", "4-7"]);
 }
 
-/// A partial checkpoint is evaluated and not gone on from, and takes no whole one's place.
+/// A partial checkpoint is evaluated but not resumed, and does not take the place of a complete
+/// checkpoint.
 #[test]
 fn a_run_goes_on_from_a_checkpoint_with_its_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,7 +67,7 @@ fn a_run_goes_on_from_a_checkpoint_with_its_store() {
     assert_eq!(names(folder.path()), ["2-2", "3-3", "6-6-partial", "7-7-partial"]);
 }
 
-/// An unfinished folder, of a process that was killed half-way, is neither read nor in the way.
+/// An unfinished folder, of a process that was killed half-way, is neither read nor an obstacle.
 #[test]
 fn what_is_unfinished_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +132,7 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
         let error = checkpoints.latest().unwrap_err().to_string();
         assert!(error.contains("/2-2` is damaged: "), "{error}");
         assert!(error.contains("/1-1` is damaged: "), "{error}");
-        // What comes after is younger than both.
+        // The following checkpoint is younger than both.
         checkpoints.save(&checkpoint(3)).unwrap();
         assert_eq!(names(folder.path()), ["2-2", "3-3"]);
     }
@@ -148,19 +149,19 @@ fn another_format_is_not_read() {
     assert!(error.contains("has format 3, and this podracer reads 2"), "{error}");
 }
 
-/// As podracer wrote them before manifests had a checksum.
+/// The format that podracer wrote before manifests had a checksum.
 #[test]
 fn a_checkpoint_of_format_1_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path(), 1);
     let manifest = checkpoints.save(&checkpoint(7)).unwrap().join(MANIFEST);
     let text = fs::read_to_string(&manifest).unwrap().replace("\"format\": 2", "\"format\": 1");
-    // The word of that time.
+    // The key's name in that format.
     let text = text.replace("\"iterations\"", "\"updates\"");
     let with_checksum = |line: &&str| !line.contains("manifest_sha256");
     fs::write(&manifest, text.lines().filter(with_checksum).collect::<String>()).unwrap();
     assert_eq!(checkpoints.latest().unwrap().checkpoint.iterations, 7);
-    // A checksum that is there counts.
+    // A checksum is checked if it is present.
     fs::write(&manifest, text).unwrap();
     let error = checkpoints.latest().unwrap_err().to_string();
     assert!(error.contains("`manifest.json` has the sha256 "), "{error}");
@@ -207,7 +208,7 @@ fn a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before() {
         assert!(error.starts_with("no checkpoint in `"), "{error}");
         assert!(error.contains("/2-2` ") && error.contains("/1-1` "), "{error}");
     }
-    // Of the arrays, too.
+    // The arrays are checked in the same way.
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path(), 2);
     checkpoints.save(&checkpoint(1)).unwrap();
@@ -258,7 +259,8 @@ fn parts_have_the_leaves_that_are_expected() {
     }
 }
 
-/// Files of which the first bytes belong to a checkpoint: one that can be linked, and one that cannot.
+/// Files with a prefix that belongs to a checkpoint: one file that can be linked, and one that
+/// cannot.
 #[test]
 fn files_are_linked_or_copied_and_may_grow() {
     use std::io::Write;
@@ -271,7 +273,7 @@ fn files_are_linked_or_copied_and_may_grow() {
         let path = folder.path().join(name);
         File::options().read(true).append(true).create_new(true).open(path).unwrap()
     });
-    // A file that has lost its name can never have one again.
+    // A file that has lost its name can never have a name again.
     fs::remove_file(folder.path().join("copied")).unwrap();
     let mut checkpoint = checkpoint(3);
     for (name, mut file) in [("state.linked", &linked), ("state.copied", &copied)] {
@@ -290,7 +292,7 @@ fn files_are_linked_or_copied_and_may_grow() {
     let found = checkpoints.latest().unwrap().checkpoint;
     let bytes: Vec<u64> = found.files.values().map(FileSource::bytes).collect();
     assert_eq!(bytes, [5, 5]);
-    // Without the store the files are left out, and evaluation does not look at them.
+    // Without the store the files are left out, and evaluation ignores them.
     let mut partial = found.clone();
     partial.leave_out("state.");
     assert!(partial.partial && partial.files.is_empty());

@@ -1,8 +1,9 @@
-//! Boundaries: what every actor thread had before each of its last trajectories, to go on from.
+//! Boundaries: the state of every actor thread before each of its last trajectories, for resuming.
 //!
-//! An actor is ahead of the learner, by how much depends on the moment. So each thread leaves what a trajectory begins with
-//! before it acts it, and a checkpoint takes the trajectory that the learner's next iteration is of. What was acted beyond is
-//! acted again, with the same parameters, keys and environments.
+//! An actor is ahead of the learner by an amount that depends on timing. So each thread records the
+//! inputs of a trajectory before it acts it, and a checkpoint contains the boundary of the
+//! trajectory for the learner's next iteration. Later steps are acted again, with the same
+//! parameters, keys and environments.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,8 +47,8 @@ impl Boundaries {
         kept.drain(..surplus);
     }
 
-    /// The boundary before the trajectory of this number, or the last one without a number; `None` if the thread has not
-    /// reached it.
+    /// The boundary before the trajectory with this number, or the last boundary if `number` is
+    /// `None`; `None` if the thread has not reached it.
     pub(crate) fn get(&self, thread: usize, number: Option<u64>) -> Option<Arc<Boundary>> {
         let kept = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         match number {

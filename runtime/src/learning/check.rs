@@ -1,10 +1,10 @@
-//! A check of the settings that both loops on the host have.
+//! A check of the settings that both loops with environments on the host share.
 
 use super::error::SebulbaError;
 use super::shape::SebulbaShape;
 use crate::settings::HostLoopSettings;
 
-/// Checks that as many devices learn as the programs are for.
+/// Checks that the number of learner devices matches the programs.
 pub(crate) fn check_learners(
     shape: SebulbaShape,
     settings: &HostLoopSettings,

@@ -32,15 +32,15 @@ pub(crate) struct ActorPrograms {
     pub(crate) nets: usize,
     /// Indices of the leaves of an actor's state that the next trajectory depends on.
     pub(crate) carried: Vec<usize>,
-    /// Types of the reports of `act`: its results after action and state.
+    /// Types of the reports from `act`: its results after action and state.
     pub(crate) log: Spec<Log>,
 }
 
 /// A thread that compiles a program.
 type Compiling<'scope> = ScopedJoinHandle<'scope, Result<Executable, RuntimeError>>;
 
-/// Compiles the programs: the learner's and those of one actor device after another, side by side, as XLA compiles each on
-/// one thread for the most part.
+/// Compiles the learner's programs and every actor device's programs, one device after another. The
+/// programs of a group are compiled concurrently, because XLA compiles each mostly on one thread.
 pub(crate) fn compile(
     programs: &SebulbaLoop,
     compiler: Compiler<'_>,
@@ -86,10 +86,10 @@ pub(crate) fn joined(thread: Compiling<'_>) -> Result<Executable, RuntimeError> 
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Client, options and cache with which the programs of a run are compiled.
+/// Client, options and cache for compiling the programs of a run.
 #[derive(Clone, Copy)]
 pub struct Compiler<'a> {
-    /// The client whose devices act and learn.
+    /// The client with the acting and learning devices.
     pub client: &'a Client,
     /// Options for XLA, by name.
     pub xla: &'a [(String, OptionValue)],
@@ -98,7 +98,7 @@ pub struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// The devices that act, and those that learn.
+    /// The devices that act, and the devices that learn.
     pub(crate) fn devices(
         &self,
         settings: &HostLoopSettings,
@@ -109,7 +109,8 @@ impl<'a> Compiler<'a> {
         Ok((devices(settings.acting())?, devices(settings.learning())?))
     }
 
-    /// Compiles a program on a thread of its own. `once` is true for a program that runs once, and is to be compiled quickly.
+    /// Compiles a program on its own thread. `once` is true for a program that runs once, and
+    /// should be compiled quickly.
     pub(crate) fn begin<'scope>(
         self,
         scope: &'scope Scope<'scope, 'a>,

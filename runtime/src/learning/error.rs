@@ -26,7 +26,7 @@ pub enum SebulbaError {
     /// Parameters or a carry that are no part of the state.
     #[error(transparent)]
     Projection(#[from] ProjectionError),
-    /// A replay on the host that has no room.
+    /// A replay on the host without enough room.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// Sizes, devices or environments that do not fit together.
@@ -40,7 +40,7 @@ pub enum SebulbaError {
         /// The reason why the thread ended.
         failure: ThreadFailure,
     },
-    /// No thread did anything for too long.
+    /// No thread made progress for too long.
     #[error("nothing happened for {} s, the run's `patience`: {}", after.as_secs_f64(), doing.join("; "))]
     Stalled {
         /// The time without any activity.
@@ -48,7 +48,7 @@ pub enum SebulbaError {
         /// For each thread a sentence about its activity.
         doing: Vec<String>,
     },
-    /// The run ended with an error before.
+    /// The run has already ended with an error.
     #[error("the run ended with an error before")]
     Over,
 }
@@ -63,13 +63,13 @@ pub enum ThreadFailure {
     /// An error of the thread's environments.
     #[error("was stopped by its environments: {0}")]
     Environment(#[from] HostError),
-    /// The workers of an inference thread are gone for good.
+    /// The workers of an inference thread are permanently gone.
     #[error("was stopped: {0}")]
     Workers(#[from] WorkersClosed),
     /// A device or the runtime ended in an error.
     #[error("was stopped by its device: {0}")]
     Runtime(#[from] RuntimeError),
-    /// Rollouts could not be written to the disk, or windows not be read.
+    /// Rollouts could not be written to the disk, or windows could not be read.
     #[error("was stopped: {0}")]
     Replay(#[from] ReplayError),
 }
@@ -101,7 +101,7 @@ pub enum ReplayError {
         /// Bytes that are free.
         available: u64,
     },
-    /// Data that is not that of the replay.
+    /// Data that does not belong to the replay.
     #[error("{0}")]
     Misfit(String),
 }

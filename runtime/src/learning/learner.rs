@@ -25,21 +25,22 @@ pub struct IterationReport {
     pub metrics: Vec<f32>,
     /// Episodes that ended in its trajectories, in the order of their steps, then of the threads.
     pub episodes: Vec<Episode>,
-    /// Age of the parameters that its trajectories were acted with, in iterations: the mean over their steps.
+    /// Mean age of the parameters over the steps of its trajectories, in iterations.
     pub lag: f64,
-    /// Number of trajectories that were waiting beside its own when it began.
+    /// Number of further trajectories that were waiting when it began.
     pub queued: usize,
-    /// Reports of `check` and `debug_print` in agent and environments. Places begin with the thread and the step for reports of
-    /// acting and environments, and with the learner device, if there are several, for those of learning.
+    /// Reports of `check` and `debug_print` in agent and environments. The places of reports from
+    /// acting and environments begin with the thread and the step. Reports from learning begin with
+    /// the learner device, if there are several.
     pub reports: Vec<Report>,
-    /// The arguments of `learn`, of each learner device, where [`SebulbaRun::keep_arguments`](super::SebulbaRun::keep_arguments)
-    /// asks for them.
+    /// The arguments of `learn` on each learner device, if
+    /// [`SebulbaRun::keep_arguments`](super::SebulbaRun::keep_arguments) was called.
     pub arguments: Option<Vec<Vec<Array>>>,
 }
 
 /// A request of the run to its learner thread.
 pub(crate) enum LearnerCommand {
-    /// Do so many iterations.
+    /// Run this number of iterations.
     Iteration(u64),
     /// Copy the arguments of every iteration to the host, from now on.
     KeepArguments,
@@ -51,13 +52,13 @@ pub(crate) enum LearnerCommand {
 pub(crate) struct Learner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) program: Arc<Executable>,
-    /// Lent to the run between two iterations, and then donated to the next one.
+    /// Lent to the run between two iterations, and then donated to the next iteration.
     pub(crate) state: Arc<LearnerState>,
     /// Placement of the leaves; the metrics come after them.
     pub(crate) placements: Vec<Placement>,
     /// Number of metrics.
     pub(crate) metrics: usize,
-    /// Types of the reports of `learn`: its results after state and metrics.
+    /// Types of the reports from `learn`: its results after state and metrics.
     pub(crate) log: Spec<Log>,
     /// True if the arguments of every iteration are copied to the host.
     pub(crate) keeps_arguments: bool,
@@ -65,7 +66,7 @@ pub(crate) struct Learner {
     pub(crate) nets: Vec<usize>,
     pub(crate) actors: Vec<Device>,
     pub(crate) shape: SebulbaShape,
-    /// The iterations that made its state.
+    /// Number of iterations that made its state.
     pub(crate) iterations: u64,
     pub(crate) commands: Receiver<LearnerCommand>,
     pub(crate) reports: Sender<IterationReport>,
@@ -110,7 +111,7 @@ impl Learner {
         }
     }
 
-    /// Does one iteration with the data of the supply; `None` once the supply is closed.
+    /// Runs one iteration with the data of the supply; `None` once the supply is closed.
     fn iterate(&mut self, iteration: u64) -> Result<Option<IterationReport>, ThreadFailure> {
         let shared = Arc::clone(&self.shared);
         let status = &shared.statuses[self.shape.threads];
@@ -153,7 +154,7 @@ impl Learner {
         self.state = Arc::new(results);
         let values = metrics[0].iter().map(|leaf| Ok(leaf.to_host()?.item::<f32>()?));
         let metrics = values.collect::<Result<_, RuntimeError>>()?;
-        // The other devices' results are there when any of them is.
+        // The other devices' results are ready when one device's results are.
         for leaves in self.state.iter() {
             leaves.first().map_or(Ok(()), |leaf| leaf.ready()?.wait())?;
         }
@@ -174,7 +175,7 @@ impl Learner {
     }
 }
 
-/// Copies of the arguments of each device: the state, and what is learnt from.
+/// Copies of the arguments of each device: the state and the iteration's data.
 fn on_host(state: &[Vec<Buffer>], data: &[Vec<Buffer>]) -> Result<Vec<Vec<Array>>, RuntimeError> {
     let lists = state.iter().zip(data);
     lists.map(|(state, data)| state.iter().chain(data).map(Buffer::to_host).collect()).collect()

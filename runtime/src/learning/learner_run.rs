@@ -1,4 +1,5 @@
-//! The threads of a run around its learner: what runs with actors and runs with central inference have in common.
+//! The threads of a run around its learner: the common part of runs with actors and runs with
+//! central inference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::trajectory::Episode;
 use crate::pjrt::Device;
 use crate::{Array, Checkpoint, Executable, RuntimeError, World};
 
-/// The threads of a run, of which one learns. Dropping it ends them.
+/// The threads of a run, including the learner. Dropping it ends the threads.
 pub(crate) struct LearnerRun {
     pub(crate) shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -30,11 +31,11 @@ pub(crate) struct LearnerRun {
     snapshot: Option<Snapshot>,
     reports: Receiver<IterationReport>,
     patience: Duration,
-    /// True if it was said that nothing happens, and nothing has happened since.
+    /// True if stillness was reported, and no thread has made progress since.
     told_of_stillness: bool,
     pub(crate) programs: SebulbaLoop,
     seed: u64,
-    /// The processes that learn together; `None` for one by itself.
+    /// The processes that learn together; `None` for a single process.
     pub(crate) world: Option<World>,
     pub(crate) iterations: u64,
     pub(crate) learn: Arc<Executable>,
@@ -55,7 +56,8 @@ pub(crate) struct LearnerStart {
 }
 
 impl LearnerRun {
-    /// Starts the learner thread, and the replay's if there is one on the host. Others follow by [`LearnerRun::spawn`].
+    /// Starts the learner thread, and the replay's thread if the replay is on the host. Other
+    /// threads are added by [`LearnerRun::spawn`].
     pub(crate) fn start(
         shared: Arc<Shared>,
         programs: &SebulbaLoop,
@@ -94,7 +96,7 @@ impl LearnerRun {
             reports: sent,
         };
         let threads = programs.shape.threads;
-        // A thread that cannot be started ends those that were: `run` is dropped.
+        // If a thread cannot be started, the threads that were started end: `run` is dropped.
         run.spawn(threads, move || learner.run())?;
         if programs.replay.is_some() {
             run.spawn(threads + 1, move || shared.supply.work(&shared.statuses[threads + 1]))?;
@@ -119,7 +121,7 @@ impl LearnerRun {
             };
             let status = &shared.statuses[index];
             let thread = status.name().to_owned();
-            // A thread that was recalled leaves the others to be ended by the run.
+            // A thread that ends after a recall leaves the other threads to the run.
             let closes = failure.is_some() || !shared.is_recalled();
             if let Some(failure) = failure {
                 shared.fail(SebulbaError::Thread { thread, failure });
@@ -136,10 +138,11 @@ impl LearnerRun {
         Ok(())
     }
 
-    /// Does so many iterations, and gives what came of each. `interrupt` ends the run early where it waits for what only somebody
-    /// outside can do; its state can be read then.
+    /// Runs `iterations` iterations, and returns a report of each. `interrupt` ends the run early
+    /// if it waits for external workers or processes; its state can be read then.
     ///
-    /// With several processes the reports have the episodes of all, and nothing ends the run early, for the others would wait.
+    /// With several processes, the reports contain every process's episodes, and `interrupt` does
+    /// not end the run early, because the others would wait.
     pub(crate) fn run(
         &mut self,
         iterations: usize,
@@ -159,7 +162,7 @@ impl LearnerRun {
     ) -> Result<Vec<IterationReport>, SebulbaError> {
         self.snapshot = None;
         let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
-        // Where the learner has ended, the reports say so.
+        // If the learner has ended, the channel of reports shows it.
         let _ = commands.send(LearnerCommand::Iteration(iterations as u64));
         let mut reports = Vec::with_capacity(iterations);
         while reports.len() < iterations {
@@ -173,7 +176,8 @@ impl LearnerRun {
                     let waits = statuses.iter().any(ThreadStatus::waits_for_others);
                     if waits && interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
                         self.shared.recall();
-                        // The learner may have been within an iteration: afterwards its report is there.
+                        // The learner may have been in the middle of an iteration: after this its
+                        // report is available.
                         drop(self.lend()?);
                         reports.extend(self.reports.try_iter());
                         self.iterations =
@@ -195,7 +199,8 @@ impl LearnerRun {
         Ok(())
     }
 
-    /// Ends the run where no thread has begun anything new for too long, unless one waits for what only somebody outside can do.
+    /// Ends the run if no thread has made progress for too long, unless a thread waits for external
+    /// workers or processes.
     pub(crate) fn expect_motion(&mut self) -> Result<(), SebulbaError> {
         let statuses = &self.shared.statuses;
         let doing: Vec<_> = statuses.iter().filter_map(ThreadStatus::doing).collect();
@@ -211,8 +216,8 @@ impl LearnerRun {
         Err(self.end(Duration::ZERO))
     }
 
-    /// Says so once where no thread has begun anything new for [`STILL`], with what each of them does. What only somebody outside can do,
-    /// inference threads say themselves.
+    /// Prints a message once if no thread has begun anything new for [`STILL`], with the activity
+    /// of each thread. Inference threads report external waiting themselves.
     fn tell_of_stillness(&mut self) {
         let statuses = &self.shared.statuses;
         let still = self.motion().still();
@@ -236,7 +241,7 @@ impl LearnerRun {
     pub(crate) fn end(&mut self, patience: Duration) -> SebulbaError {
         self.commands = None;
         self.shared.close();
-        // The learner may be about to report; nobody is there to take it.
+        // The learner may be about to report, but no thread receives the report.
         let (_, nobody) = bounded(0);
         self.reports = nobody;
         let began = Instant::now();
@@ -245,7 +250,7 @@ impl LearnerRun {
                 thread::sleep(Duration::from_millis(1));
             }
             if thread.is_finished() {
-                // Its panic was caught inside.
+                // The thread's panic was caught inside it.
                 let _ = thread.join();
             } else {
                 let name = thread.thread().name().unwrap_or("a thread").to_owned();
@@ -269,7 +274,7 @@ impl LearnerRun {
     pub(crate) fn lend(&mut self) -> Result<Arc<LearnerState>, SebulbaError> {
         let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
         let (to, lent) = bounded(1);
-        // Where the learner has ended, nothing is lent.
+        // If the learner has ended, nothing is lent.
         let _ = commands.send(LearnerCommand::Lend(to));
         loop {
             match lent.recv_timeout(self.patience.min(LOOK)) {
@@ -280,7 +285,7 @@ impl LearnerRun {
         }
     }
 
-    /// A checkpoint of a snapshot, which is kept until the next iteration is asked for.
+    /// Makes a checkpoint from a snapshot, which is kept until the next iteration is requested.
     pub(crate) fn checkpoint(
         &mut self,
         snapshot: Snapshot,
@@ -304,7 +309,7 @@ impl LearnerRun {
     }
 }
 
-/// The motion of a run's threads, to be looked at from any thread, also while a call is under way.
+/// The motion of a run's threads, readable from any thread, even during a call.
 #[derive(Clone)]
 pub struct Motion(Arc<Shared>);
 
@@ -317,9 +322,9 @@ impl Motion {
     }
 }
 
-/// Time without motion after which a run says so.
+/// Time without motion after which a run prints a message.
 const STILL: Duration = Duration::from_secs(10);
-/// Interval at which a caller looks whether the threads still move.
+/// Interval between a caller's checks if the threads still move.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Drop for LearnerRun {
@@ -328,10 +333,10 @@ impl Drop for LearnerRun {
     }
 }
 
-/// Gives each report the episodes of all processes, one process's after another's.
+/// Gives each report the episodes from all processes, in the order of the processes.
 fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), RuntimeError> {
     const NUMBERS: usize = 5;
-    // The success of an episode without: a NaN that no arithmetic makes.
+    // The success of an episode without success: a NaN that no arithmetic produces.
     const NONE: u32 = u32::MAX;
     let own = reports.iter().enumerate().flat_map(|(report, one)| {
         one.episodes.iter().flat_map(move |&Episode { step, episode_return, length, success }| {

@@ -1,5 +1,6 @@
-//! What Sebulba and central inference stand on: the learner's thread, the supply of trajectories, published parameters, the replay on the host,
-//! programs and their compilation, checkpoints of a moment between two iterations.
+//! The common basis of Sebulba and central inference: the learner's thread, the supply of
+//! trajectories, published parameters, the replay on the host, programs and their compilation. It
+//! also contains checkpoints of a moment between two iterations.
 
 pub(crate) mod boundary;
 pub(crate) mod check;

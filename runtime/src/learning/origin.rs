@@ -17,10 +17,10 @@ use crate::{
 
 /// The part of a checkpoint with the learner's state.
 const STATE: &str = "state.";
-/// The run's seed. Environments without a snapshot begin anew with it.
+/// The run's seed. Environments without a snapshot start anew with it.
 const SEED: &str = "seed";
 
-/// The part of a checkpoint with the parameters after so many iterations.
+/// The part of a checkpoint with the parameters after `number` iterations.
 fn version(number: u64) -> String {
     format!("published[{number}].")
 }
@@ -32,7 +32,7 @@ pub(crate) struct Restored {
     pub(crate) iterations: u64,
     /// Leaves of the learner's state on each learner device.
     pub(crate) state: Vec<Vec<Buffer>>,
-    /// Older parameters that the schedule lets actors act with, the oldest first.
+    /// Older parameters that actors still need for the schedule, the oldest first.
     pub(crate) versions: Vec<Version>,
     /// The boundary of each actor thread.
     pub(crate) boundaries: Vec<Option<Boundary>>,
@@ -57,7 +57,8 @@ impl Restored {
         })
     }
 
-    /// Reads the learner's state, and the parameters of so many iterations before.
+    /// Reads the learner's state, and the parameters of the preceding iterations that the schedule
+    /// needs.
     pub(crate) fn read(
         programs: &SebulbaLoop,
         lag: usize,
@@ -93,7 +94,7 @@ impl Restored {
         })
     }
 
-    /// Reads the boundary of every actor thread, too.
+    /// Also reads the boundary of every actor thread.
     pub(crate) fn with_boundaries(
         mut self,
         programs: &SebulbaLoop,
@@ -117,15 +118,15 @@ impl Restored {
     }
 }
 
-/// The number of a process's first actor thread among those of all processes.
+/// The number of a process's first actor thread, counted over all processes.
 pub(crate) fn first_thread(threads: usize, world: Option<World>) -> usize {
     threads * world.map_or(0, World::rank)
 }
 
-/// A run between two iterations: handles of all that [`Restored::read`] reads.
+/// A run between two iterations: handles of everything that [`Restored::read`] reads.
 pub(crate) struct Snapshot {
     pub(crate) state: Arc<LearnerState>,
-    /// The published parameters that are kept, the latest at the end.
+    /// The published parameters that are kept, the latest last.
     pub(crate) versions: Vec<Arc<Version>>,
     /// The boundary of each actor thread.
     pub(crate) boundaries: Vec<Arc<Boundary>>,
@@ -145,7 +146,7 @@ impl Snapshot {
             (path.clone(), ArraySource::of_devices(buffers, *placement, world))
         });
         checkpoint.insert(STATE, state);
-        // The last version is the learner's.
+        // The last version equals the learner's parameters.
         for old in self.versions.iter().filter(|old| old.number < iterations) {
             let leaves = programs.nets.iter().zip(&old.leaves[0]).map(|((_, path), leaf)| {
                 let source =
@@ -161,7 +162,8 @@ impl Snapshot {
             boundary.save(first + thread, &carried, &programs.environments, &mut actors)?;
         }
         if let Some(world) = world {
-            // All have the threads of all, so that each array is in the checkpoint of every process.
+            // Every process has every thread's data, so that each array is in the checkpoint of
+            // every process.
             let own = to_safetensors(&actors.to_host()?).map_err(CheckpointError::Array)?;
             for bytes in world.gather(&own).map_err(RuntimeError::from)? {
                 let threads = from_safetensors(&bytes).map_err(CheckpointError::Array)?;
@@ -183,7 +185,8 @@ pub(crate) fn named(
     named.map(|((_, name), leaf)| Ok((name.clone(), leaf.to_host()?))).collect()
 }
 
-/// The leaves (with their types and placements) on some devices of some processes, for each device of this one.
+/// The leaves (with their types and placements) on some devices of some processes, for each device
+/// of this process.
 fn uploaded<'a>(
     leaves: impl Iterator<Item = (&'a ArraySource<'a>, &'a TensorType, Placement)>,
     devices: (&[pjrt::Device], Option<World>),

@@ -1,4 +1,5 @@
-//! The parameters that actors act with: published by the learner, numbered by the iterations that made them.
+//! The parameters for actors: published by the learner, and numbered by the iterations that made
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,8 +15,8 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Copies the parameters among the leaves of a learner's state to the actor devices, and waits for the copies: the
-    /// learner's own will be donated.
+    /// Copies the parameters among the leaves of a learner's state to the actor devices, and waits
+    /// for the copies, because the learner's own buffers will be donated.
     pub(crate) fn copied(
         state: &[Buffer],
         nets: &[usize],
@@ -34,7 +35,8 @@ impl Version {
     }
 }
 
-/// The latest versions. A version's memory is freed when the last actor that acts with it has another.
+/// The latest versions. A version's memory is freed when the last actor that uses it has taken
+/// another version.
 pub(crate) struct Parameters {
     versions: Mutex<Versions>,
     changed: Condvar,
@@ -48,7 +50,7 @@ struct Versions {
 }
 
 impl Parameters {
-    /// Begins with these versions, the latest at the end; the last `kept` of all that are published stay.
+    /// Starts with these versions, the latest last; the last `kept` published versions are kept.
     pub(crate) fn new(versions: impl IntoIterator<Item = Version>, kept: usize) -> Self {
         Parameters {
             versions: Mutex::new(Versions {
@@ -77,8 +79,8 @@ impl Parameters {
         versions.latest.back().filter(|_| !versions.closed).cloned()
     }
 
-    /// Waits for the version of a number; `None` after [`Parameters::close`]. A version is kept as long as the schedule lets an
-    /// actor ask for it.
+    /// Waits for the version with this number; `None` after [`Parameters::close`]. A version is
+    /// kept as long as the schedule lets an actor ask for it.
     pub(crate) fn exactly(&self, number: u64) -> Option<Arc<Version>> {
         let mut versions = self.lock();
         loop {
@@ -92,7 +94,8 @@ impl Parameters {
         }
     }
 
-    /// Waits until at least the version of a number is published, and gives the latest; `None` after [`Parameters::close`].
+    /// Waits until at least the version with this number is published, and returns the latest;
+    /// `None` after [`Parameters::close`].
     pub(crate) fn at_least(&self, number: u64) -> Option<Arc<Version>> {
         let mut versions = self.lock();
         loop {
@@ -111,12 +114,12 @@ impl Parameters {
         self.lock().latest.back().cloned()
     }
 
-    /// All versions that are kept, the latest at the end.
+    /// The versions that are kept, the latest last.
     pub(crate) fn all(&self) -> Vec<Arc<Version>> {
         self.lock().latest.iter().cloned().collect()
     }
 
-    /// Ends all waiting.
+    /// Ends every wait.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();

@@ -1,4 +1,5 @@
-//! The programs of a run, traced and lowered: what is scheduled, before there is any device.
+//! The programs of a run, traced and lowered: everything that is scheduled, before any device is
+//! involved.
 
 use std::sync::Arc;
 
@@ -23,14 +24,15 @@ use crate::{Client, Executable, Placement, Processes, RuntimeError, projection, 
 
 /// The functions of the DSL that Sebulba and central inference schedule. Each becomes a program.
 ///
-/// The methods from [`HostLoopFunctions::act_in`] on are for central inference, whose actor is what an acting device keeps of its `N`
-/// lanes. Numbers of lanes and rows that are `N` or more are padding, for which nothing may be written.
+/// The methods from [`HostLoopFunctions::act_in`] on are for central inference. In central
+/// inference, the actor is the state of `N` lanes that an acting device keeps. Lane and row numbers
+/// of `N` or more are padding, and nothing may be written for them.
 pub trait HostLoopFunctions {
-    /// The parameters that actors act with: a part of the learner's state.
+    /// The parameters for acting: a part of the learner's state.
     type Params: Tree;
     /// The part of the learner's state that is equal on all learner devices.
     type State: Tree;
-    /// The part of the learner's state of which each learner device has its own.
+    /// The part of the learner's state that differs between learner devices.
     type Store: Tree;
     /// The state of an actor thread, on its device.
     type Actor: Tree;
@@ -38,26 +40,31 @@ pub trait HostLoopFunctions {
     type Carry: Tree;
     /// The part of a trajectory that goes to one learner device.
     type Shard: Tree;
-    /// Data of an iteration: one shard of every actor thread in their order, as a `Vec`, or windows of a replay on the host.
+    /// Data of an iteration: one shard of every actor thread in their order, as a `Vec`, or windows
+    /// of a replay on the host.
     type Data: Tree;
     /// Scalars of an iteration, f32 `[]`.
     type Metrics: Tree;
-    /// An iteration's requests to a replay on the host: the number of gradient steps that need windows, i32 `[1]`, and the windows
-    /// over all devices, i32 `[G, B]`. `()` where there is none.
+    /// An iteration's requests to a replay on the host: the number of gradient steps that need
+    /// windows, i32 `[1]`, and the windows over all devices, i32 `[G, B]`. `()` if there is no such
+    /// replay.
     type Requests: Tree;
     /// Memory for the unrolls of `N` rows.
     type Unrolls: Tree;
 
     /// The learner at the start of a run, from the run's key.
     fn init(&self, key: Key) -> Placed<Self::State, Self::Store>;
-    /// The leaves of the learner's state that are acted with, as they are.
+    /// The leaves of the learner's state that are used for acting, unchanged.
     fn params(&self, learner: &Self::State) -> Self::Params;
-    /// An actor thread at the start of a run, from the run's key and the global index of its first environment, i32 `[]`. `continues`,
-    /// bool `[]`, is true if it will be given the carry of another, and the steps that it acts follow the other's last.
+    /// An actor thread at the start of a run, from the run's key and the global index of its first
+    /// environment, i32 `[]`. `continues`, bool `[]`, is true if the actor will get the carry of
+    /// another actor, and its steps follow the other's last step.
     fn start(&self, key: Key, first: Tensor, continues: Tensor) -> Self::Actor;
-    /// The leaves of an actor's state that the next trajectory depends on, as they are, before its first step.
+    /// The leaves of an actor's state that the next trajectory depends on, unchanged, before its
+    /// first step.
     fn carried(&self, actor: &Self::Actor) -> Self::Carry;
-    /// One step of acting: the outcome of the last step goes in, the actions of the next come out.
+    /// One step of acting: takes the outcome of the last step, and returns the actions of the next
+    /// step.
     fn act(
         &self,
         nets: &Self::Params,
@@ -66,20 +73,22 @@ pub trait HostLoopFunctions {
     ) -> (Tensor, Self::Actor);
     /// The trajectory after its last outcome: a shard for each learner device.
     fn finish(&self, actor: Self::Actor, outcome: StepOutcome) -> Vec<Self::Shard>;
-    /// The types of what an iteration learns from, by those of a shard.
+    /// The types of an iteration's data, from the types of a shard.
     ///
     /// # Errors
     /// Mistakes, with the user's lines.
     fn data(&self, shard: &Spec<Self::Shard>) -> Result<Spec<Self::Data>, TraceErrors>;
-    /// The sizes of the replay on the host, by the types of a shard; `None` if rollouts stay on the devices.
+    /// The sizes of the replay on the host, from the types of a shard; `None` if rollouts stay on
+    /// the devices.
     ///
     /// # Errors
     /// Mistakes, with the user's lines.
     fn replay(&self, shard: &Spec<Self::Shard>) -> Result<Option<HostReplay>, TraceErrors>;
-    /// One iteration. What is averaged over learner devices is averaged here, but for the metrics.
+    /// One iteration. Averages over learner devices are computed here, except for the metrics.
     fn learn(&self, state: Placed<Self::State, Self::Store>, data: Self::Data) -> LearntBy<Self>;
 
-    /// One step of acting in the lanes i32 `[B]`: the outcomes of their last steps go in, the actions of the next come out. `[B, ..]`
+    /// One step of acting in the lanes i32 `[B]`: takes the outcomes of their last steps, and
+    /// returns the actions of the next steps. `[B, ..]`
     fn act_in(
         &self,
         params: &Self::Params,
@@ -89,7 +98,8 @@ pub trait HostLoopFunctions {
     ) -> (Tensor, Self::Actor);
     /// Memory without unrolls.
     fn unrolls(&self) -> Self::Unrolls;
-    /// Puts the unrolls of the lanes i32 `[B]`, whose last steps had these outcomes, into `rows` i32 `[B]`.
+    /// Writes the unrolls of the lanes i32 `[B]`, with these outcomes of their last steps, into
+    /// `rows` i32 `[B]`.
     fn take_out(
         &self,
         unrolls: Self::Unrolls,
@@ -100,11 +110,12 @@ pub trait HostLoopFunctions {
     ) -> Self::Unrolls;
     /// Divides the unrolls over the learner devices: a shard each.
     fn shards(&self, unrolls: Self::Unrolls) -> Vec<Self::Shard>;
-    /// Puts the lanes of the mask bool `[N]` to the start of a run with this key. `first` is the global index of the first lane.
+    /// Resets the lanes in the mask bool `[N]` to the start of a run with this key. `first` is the
+    /// global index of the first lane.
     fn restart(&self, actor: Self::Actor, key: Key, first: Tensor, lanes: Tensor) -> Self::Actor;
 }
 
-/// The results of an iteration: the learner's state, metrics, and what is asked of a replay on the host.
+/// The results of an iteration: the learner's state, metrics, and requests to a replay on the host.
 pub type LearntBy<F> = (
     Placed<<F as HostLoopFunctions>::State, <F as HostLoopFunctions>::Store>,
     <F as HostLoopFunctions>::Metrics,
@@ -133,9 +144,9 @@ pub struct SebulbaLoop {
     pub(crate) replay: Option<HostReplay>,
     /// Names of the metrics.
     pub(crate) metrics: Vec<String>,
-    /// Types of the reports of `check` and `debug_print` in `act`: its last results.
+    /// Types of the reports from `check` and `debug_print` in `act`: its last results.
     pub(crate) act_log: Spec<Log>,
-    /// The same of `learn`, on each learner device.
+    /// Types of the reports from `check` and `debug_print` in `learn`, on each learner device.
     pub(crate) learn_log: Spec<Log>,
     warnings: Vec<Warning>,
 }
@@ -155,8 +166,8 @@ impl SebulbaLoop {
     /// Traces all programs, and lowers them with these groups of simplifications.
     ///
     /// # Errors
-    /// Every mistake of the trace that comes first, with the user's lines; [`SebulbaError::Options`] for functions that do
-    /// not fit each other or the environments.
+    /// Every mistake of the first trace that fails, with the user's lines;
+    /// [`SebulbaError::Options`] for functions that do not match each other or the environments.
     #[track_caller]
     pub fn trace<F: HostLoopFunctions>(
         name: &str,
@@ -168,7 +179,7 @@ impl SebulbaLoop {
         Ok(Self::traces(name, shape, environments, functions, simplify)?.0)
     }
 
-    /// [`SebulbaLoop::trace`], with what other programs of the same functions need.
+    /// [`SebulbaLoop::trace`], with the data that other programs of the same functions need.
     #[track_caller]
     pub(crate) fn traces<'a, F: HostLoopFunctions>(
         name: &'a str,
@@ -266,8 +277,9 @@ impl SebulbaLoop {
         &self.warnings
     }
 
-    /// The arrays that a run has at the same time: the learner's state and a trajectory on each learner device, the state of each
-    /// actor thread, and what the largest loops of acting and of learning make. A lower bound.
+    /// A lower bound of the arrays that a run holds at the same time. These are the learner's state
+    /// and a trajectory on each learner device, the state of each actor thread, and the results of
+    /// the largest loops of acting and of learning.
     fn needed(&self, learners: &[usize]) -> Needed {
         let mut needed = Needed::default();
         let learn = &self.learn.lowered;
@@ -283,7 +295,8 @@ impl SebulbaLoop {
         needed
     }
 
-    /// Checks that the machine has room for a run, on the devices and for a replay that is on the host, and tells the programs' warnings.
+    /// Checks that the machine has room for a run, on the devices and for a replay on the host, and
+    /// logs the programs' warnings.
     pub(crate) fn check_machine(
         &self,
         client: &Client,
@@ -296,7 +309,7 @@ impl SebulbaLoop {
         Ok(())
     }
 
-    /// Checks that the disk of the folder has room for a replay that is on the host.
+    /// Checks that the disk of the folder has room for a replay on the host.
     fn check_space(
         &self,
         folder: &std::path::Path,
@@ -316,14 +329,14 @@ impl SebulbaLoop {
         self.nets.iter().map(|(leaf, _)| *leaf).collect()
     }
 
-    /// Names of the learner's threads: its own, and that of a replay on the host.
+    /// Names of the learner's threads: the learner thread, and the thread of a replay on the host.
     pub(crate) fn learner_threads(&self) -> impl Iterator<Item = String> {
         ["the learner".to_owned()]
             .into_iter()
             .chain(self.replay.iter().map(|_| "the replay".to_owned()))
     }
 
-    /// Paths and types of what is carried from trajectory to trajectory.
+    /// Paths and types of the leaves that are carried from trajectory to trajectory.
     pub(crate) fn carried_types(&self) -> Vec<(String, TensorType)> {
         let results = &self.start.lowered.module.results;
         let carried = self.carried.iter();
@@ -336,7 +349,8 @@ impl SebulbaLoop {
         self.replay.as_ref()
     }
 
-    /// The supply of a run: a replay in the folder if the programs have one on the host, else `queues`.
+    /// The supply of a run: a replay in the folder if the programs have a replay on the host,
+    /// otherwise `queues`.
     pub(crate) fn supply(
         &self,
         learn: &Arc<Executable>,
@@ -370,14 +384,15 @@ impl SebulbaLoop {
         &self.init
     }
 
-    /// The programs that run over and over: `act` and `finish` of the actor threads, `learn` of the learner.
+    /// The programs that run repeatedly: `act` and `finish` of the actor threads, `learn` of the
+    /// learner.
     #[must_use]
     pub fn programs(&self) -> [&SebulbaProgram; 3] {
         [&self.act, &self.finish, &self.learn]
     }
 }
 
-/// Types of the functions of a run, and how its programs are lowered.
+/// Types of a run's functions, and the settings for lowering its programs.
 pub(crate) struct Traces<'a, F: HostLoopFunctions> {
     pub(crate) lowering: Lowering<'a>,
     pub(crate) nets: Spec<F::Params>,
@@ -388,7 +403,7 @@ pub(crate) struct Traces<'a, F: HostLoopFunctions> {
 /// The replicas of a program of one device.
 pub(crate) const ALONE: (usize, Processes) = (1, Processes::ONE);
 
-/// The names and options that all programs of a run are lowered with.
+/// The names and options for lowering every program of a run.
 pub(crate) struct Lowering<'a> {
     /// The run's name.
     name: &'a str,
@@ -396,7 +411,7 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Lowers a program for so many replicas of so many processes.
+    /// Lowers a program for the given replicas and processes.
     pub(crate) fn program<A: Tree, R: Tree>(
         &self,
         program: &'static str,

@@ -5,18 +5,18 @@ use crate::{Buffer, Checkpoint, Client, Processes, World};
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SebulbaShape {
-    /// Actor threads, of all actor devices together.
+    /// Actor threads, over all actor devices.
     pub threads: usize,
     /// Learner devices of a process.
     pub learners: usize,
-    /// Processes that learn together, each with as many threads and learners.
+    /// Processes that learn together, each with equally many threads and learners.
     pub processes: Processes,
     /// Steps of a trajectory.
     pub unroll: usize,
 }
 
 impl SebulbaShape {
-    /// Learner devices of all processes.
+    /// Number of learner devices over all processes.
     #[must_use]
     pub fn all_learners(&self) -> usize {
         self.learners * self.processes.count
@@ -33,7 +33,7 @@ impl SebulbaShape {
 pub enum Origin<'a> {
     /// A new run; all its randomness comes from this seed.
     Seed(u64),
-    /// A run that goes on after [`SebulbaRun::checkpoint`](crate::SebulbaRun::checkpoint).
+    /// A run that resumes from [`SebulbaRun::checkpoint`](crate::SebulbaRun::checkpoint).
     Checkpoint(&'a Checkpoint<'a>),
 }
 

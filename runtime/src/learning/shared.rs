@@ -1,4 +1,4 @@
-//! State that all threads of a run share.
+//! State that is shared by all threads of a run.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct Shared {
     /// Restarts of each actor thread's environments.
     pub(crate) restarts: Vec<AtomicUsize>,
     closed: AtomicBool,
-    /// True if the run is over although nothing failed, and the learner's state is still asked for.
+    /// True if the run is over without a failure, and the learner's state is still needed.
     recalled: AtomicBool,
     /// The first failure.
     failure: Mutex<Option<SebulbaError>>,
@@ -52,8 +52,8 @@ impl Shared {
         self.recalled.load(Ordering::Relaxed)
     }
 
-    /// Ends all threads but the learner, which learns no more and still lends its state, and that of a replay, which can still be
-    /// saved.
+    /// Ends every thread except the learner and the thread of a replay. The learner learns no more
+    /// and still lends its state, and the replay can still be saved.
     pub(crate) fn recall(&self) {
         self.recalled.store(true, Ordering::Relaxed);
         self.closed.store(true, Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl Shared {
         self.supply.recall();
     }
 
-    /// Ends all threads: as soon as they look, and at once where they wait for each other.
+    /// Ends all threads: at their next check, or at once if they wait for each other.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.parameters.close();

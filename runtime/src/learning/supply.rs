@@ -1,4 +1,4 @@
-//! Between actors and learner: where trajectories wait, and what an iteration learns from.
+//! The supply between actors and learner: waiting trajectories, and the data of iterations.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -15,8 +15,9 @@ use crate::{Checkpoint, CheckpointError};
 /// Takes trajectories from actors, and gives the learner the data of its next iteration.
 ///
 /// # Invariants
-/// - [`Supply::close`] ends all waiting, for good: no thread waits in a supply for one that has ended.
-/// - A thread's status says what the thread waits for.
+/// - [`Supply::close`] ends every wait permanently: no thread waits in a supply for a thread that
+///   has ended.
+/// - A thread's status names the reason why the thread waits.
 pub(crate) trait Supply: Send + Sync {
     /// Adds a trajectory of an actor thread, as soon as there is room. Returns `Break` once the supply is closed.
     fn put(
@@ -26,47 +27,51 @@ pub(crate) trait Supply: Send + Sync {
         status: &ThreadStatus,
     ) -> Result<ControlFlow<()>, ThreadFailure>;
 
-    /// The data of the next iteration, as soon as it is there. `None` once the supply is closed.
+    /// The data of the next iteration, as soon as it is available. `None` once the supply is
+    /// closed.
     fn take(&self, status: &ThreadStatus) -> Result<Option<Batch>, ThreadFailure>;
 
-    /// Gives back what an iteration says about its [`Batch::items`] (priorities): the learner program's results after state and
-    /// metrics, on each learner device, `[learner][leaf]`. Called after every iteration.
+    /// Returns an iteration's results about its [`Batch::items`] (priorities): the learner
+    /// program's results after state and metrics, on each learner device, `[learner][leaf]`. Called
+    /// after every iteration.
     fn feedback(&self, items: &[u64], results: Handles) -> Result<(), ThreadFailure>;
 
-    /// Works for the supply on a thread of its own, until it is closed; at once over where the supply needs none.
+    /// Works for the supply on its own thread, until the supply is closed; returns at once if the
+    /// supply needs no thread.
     fn work(&self, status: &ThreadStatus) -> Result<(), ThreadFailure> {
         let _ = status;
         Ok(())
     }
 
-    /// Adds what the supply holds to a checkpoint, between two iterations and while actors go on.
+    /// Adds the contents of the supply to a checkpoint, between two iterations and while actors
+    /// continue.
     fn save<'a>(&'a self, checkpoint: &mut Checkpoint<'a>) -> Result<(), CheckpointError>;
 
-    /// Takes back what [`Supply::save`] added, before any thread begins.
+    /// Restores the data from [`Supply::save`], before any thread begins.
     fn restore(&self, checkpoint: &Checkpoint<'_>) -> Result<(), CheckpointError>;
 
-    /// Ends the waiting for trajectories: there is no iteration any more for which they are not there. One that has them goes on to its
-    /// end, and the supply can be saved.
+    /// Ends the waiting for trajectories. An iteration without its trajectories does not happen any
+    /// more. An iteration that has them runs to its end, and the supply can be saved.
     fn recall(&self) {
         self.close();
     }
 
-    /// Ends all waiting. What waits in the supply is dropped.
+    /// Ends every wait. Data that waits in the supply is dropped.
     fn close(&self);
 }
 
-/// Queues of handles. An iteration learns from one trajectory of every thread, in their order, or from as many of any threads; each
-/// trajectory is learnt from once.
+/// Queues of handles. An iteration learns from one trajectory of every thread, in their order, or
+/// from equally many of any threads; each trajectory is learnt from once.
 pub(crate) struct TrajectoryQueues(Queues<Handles>);
 
 impl TrajectoryQueues {
-    /// Queues for so many actor threads, each with room for `room` trajectories.
+    /// Queues for `threads` actor threads, each with room for `room` trajectories.
     pub(crate) fn new(threads: usize, room: usize) -> Self {
         TrajectoryQueues(Queues::new(threads, room))
     }
 
-    /// One queue for all threads, with room for `room` trajectories: an iteration learns from the oldest, as many as there are
-    /// threads.
+    /// One queue for all threads, with room for `room` trajectories: an iteration learns from the
+    /// oldest trajectories; their number is the number of threads.
     pub(crate) fn in_order(threads: usize, room: usize) -> Self {
         let Queues { open, closed, .. } = Queues::<Handles>::new(0, 0);
         TrajectoryQueues(Queues { queues: vec![bounded(room)], takes: threads, open, closed })
@@ -96,12 +101,13 @@ impl Supply for TrajectoryQueues {
         Ok(Some(batch))
     }
 
-    /// A trajectory is gone once it was learnt from.
+    /// A trajectory is dropped after it was learnt from.
     fn feedback(&self, _: &[u64], _: Handles) -> Result<(), ThreadFailure> {
         Ok(())
     }
 
-    /// Nothing to add: trajectories that wait are acted again, from the boundary of each actor thread.
+    /// Nothing to add: waiting trajectories are acted again, from the boundary of each actor
+    /// thread.
     fn save<'a>(&'a self, _: &mut Checkpoint<'a>) -> Result<(), CheckpointError> {
         Ok(())
     }
@@ -118,10 +124,11 @@ impl Supply for TrajectoryQueues {
 /// The two ends of an actor thread's queue.
 type Queue<S> = (Sender<Trajectory<S>>, Receiver<Trajectory<S>>);
 
-/// A bounded queue for each actor thread, or one for all, of trajectories whose shards are `S`.
+/// A bounded queue of trajectories for each actor thread, or one queue for all; `S` is the type of
+/// the shards.
 pub(crate) struct Queues<S> {
     queues: Vec<Queue<S>>,
-    /// Number of trajectories of an iteration.
+    /// Number of trajectories in an iteration.
     takes: usize,
     /// Dropped to close the queues.
     open: Mutex<Option<Sender<Infallible>>>,
@@ -129,7 +136,7 @@ pub(crate) struct Queues<S> {
 }
 
 impl<S> Queues<S> {
-    /// Queues for so many actor threads, each with room for `room` trajectories.
+    /// Queues for `threads` actor threads, each with room for `room` trajectories.
     pub(crate) fn new(threads: usize, room: usize) -> Self {
         let (open, closed) = bounded(0);
         let queues = (0..threads).map(|_| bounded(room)).collect();
@@ -150,8 +157,8 @@ impl<S> Queues<S> {
         }
     }
 
-    /// One trajectory of every thread, in their order: what the host has counted in all of them, and the shards of each. `None` once
-    /// the queues are closed.
+    /// One trajectory of every thread, in their order: the merged counters of the host, and the
+    /// shards of each. `None` once the queues are closed.
     pub(crate) fn take(&self, status: &ThreadStatus) -> Option<(Batch, Vec<S>)> {
         let waiting: usize = self.queues.iter().map(|(_, queue)| queue.len()).sum();
         let queued = waiting.saturating_sub(self.takes);
@@ -175,7 +182,7 @@ impl<S> Queues<S> {
         Some((batch, shards))
     }
 
-    /// Ends all waiting. What waits in the queues is dropped.
+    /// Ends every wait. Trajectories in the queues are dropped.
     pub(crate) fn close(&self) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         for (_, queue) in &self.queues {

@@ -1,4 +1,4 @@
-//! The present activity of every thread: where time goes, and who waits for whom.
+//! The present activity of every thread: where time is spent, and which threads wait for others.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 /// An activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// Bookkeeping on the host between the others.
+    /// Bookkeeping on the host between the other activities.
     Host,
     /// An actor: its environments step.
     Environment,
-    /// An inference thread: steps of workers are not there yet.
+    /// An inference thread: the next steps of workers have not arrived.
     WaitingForWorkers,
     /// An actor: observations go to the device, the device acts, actions come back.
     Inference,
     /// An actor: a trajectory is split and sent to the learners.
     Sending,
-    /// An actor: the parameters it is to act with are not published yet.
+    /// An actor: the parameters for its next steps are not published yet.
     WaitingForParameters,
     /// An actor: the queue to the learner is full.
     WaitingForRoom,
-    /// The learner: a trajectory is not there yet.
+    /// The learner: the next trajectory is not available yet.
     WaitingForTrajectory,
-    /// The learner: the windows of the replay on the host are not there yet.
+    /// The learner: the windows of the replay on the host are not available yet.
     WaitingForWindows,
     /// The learner: the devices iteration.
     Iteration,
@@ -35,7 +35,7 @@ pub enum Activity {
     Storing,
     /// The replay on the host: windows are read and go to the learner devices.
     Gathering,
-    /// The learner: all iterations asked for are done; the replay on the host: nothing is asked for.
+    /// The learner: every requested iteration is done. The replay on the host: there is no request.
     Idle,
     /// The thread has ended.
     Ended,
@@ -90,10 +90,10 @@ impl Activity {
     }
 }
 
-/// A thread's present activity, and the time that it has spent in each.
+/// A thread's present activity, and the time that it has spent in each activity.
 pub(crate) struct ThreadStatus {
     name: String,
-    /// True if waiting for those who are elsewhere may take any time.
+    /// True if waiting for external workers or processes may take any time.
     open_ended: bool,
     now: Mutex<Current>,
 }
@@ -119,8 +119,8 @@ impl ThreadStatus {
         }
     }
 
-    /// The status of a thread for which waiting for workers elsewhere, its own or those of other processes' learners, is no sign of a
-    /// fault, however long.
+    /// The status of a thread that may wait for external workers without limit. They are its own
+    /// workers, or the workers of other processes' learners. Such a wait is no sign of a fault.
     pub(crate) fn open_ended(self) -> Self {
         ThreadStatus { open_ended: true, ..self }
     }
@@ -162,8 +162,8 @@ impl ThreadStatus {
         (now.activity != Activity::Ended).then_some((now.since, doing))
     }
 
-    /// True while the thread may wait for workers that somebody else is to start: a learner does within an iteration, in which it waits
-    /// for those of other processes.
+    /// True while the thread may wait for workers that must be started externally. A learner does
+    /// so within an iteration, because it waits for the learners of other processes.
     pub(crate) fn waits_for_others(&self) -> bool {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         self.open_ended && matches!(now.activity, Activity::WaitingForWorkers | Activity::Iteration)

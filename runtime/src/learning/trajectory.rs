@@ -9,26 +9,26 @@ use crate::Buffer;
 /// An episode that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Episode {
-    /// Index of the step of its trajectory at which it ended.
+    /// Index of the step in its trajectory that ended it.
     pub step: usize,
     /// Sum of its rewards.
     pub episode_return: f32,
     /// Number of its steps.
     pub length: u32,
-    /// Share of its task that was done, of environments that tell it.
+    /// The fraction of its task that was completed, for environments that report it.
     pub success: Option<f32>,
 }
 
 /// Handles of arrays on each learner device, `[learner][leaf]`.
 pub(crate) type Handles = Vec<Vec<Buffer>>;
 
-/// A trajectory of one actor thread: its shards for the learner devices, and what the host has counted.
+/// A trajectory of one actor thread: its shards for the learner devices, and the host's counters.
 pub(crate) struct Trajectory<S = Handles> {
     /// The shard for each learner device.
     pub(crate) shards: S,
     /// Number of steps, `T`.
     pub(crate) steps: usize,
-    /// Sum over the steps of the number of the parameters that they were acted with.
+    /// Sum over the steps of their parameters' version numbers.
     pub(crate) versions: u64,
     /// The episodes that ended in it, in order.
     pub(crate) episodes: Vec<Episode>,
@@ -38,9 +38,9 @@ pub(crate) struct Trajectory<S = Handles> {
 
 /// The learner program's arguments after its state, on each learner device.
 pub(crate) enum Data {
-    /// Arrays of this iteration alone, whose memory the program may take.
+    /// Arrays of this iteration only; the program may take over their memory.
     Given(Handles),
-    /// Arrays that other iterations are given too.
+    /// Arrays that are also used in other iterations.
     Lent(Arc<Handles>),
 }
 
@@ -65,16 +65,17 @@ impl Default for Data {
 pub(crate) struct Batch {
     /// The arguments of the learner's program.
     pub(crate) data: Data,
-    /// Numbers by which [`Supply::feedback`](super::supply::Supply::feedback) knows what the data was made of.
+    /// Numbers that identify the items of the data for
+    /// [`Supply::feedback`](super::supply::Supply::feedback).
     pub(crate) items: Vec<u64>,
-    /// Number of steps, of all trajectories together.
+    /// Number of steps, over all trajectories.
     pub(crate) steps: usize,
-    /// Sum over the steps of the number of the parameters that they were acted with.
+    /// Sum over the steps of their parameters' version numbers.
     pub(crate) versions: u64,
     /// Episodes that ended since the last batch, in the order of their steps, then of the threads.
     pub(crate) episodes: Vec<Episode>,
     /// Reports of agent and environments in the trajectories; places begin with the thread.
     pub(crate) reports: Vec<Report>,
-    /// Number of trajectories that were waiting beside those taken.
+    /// Number of further trajectories that were waiting.
     pub(crate) queued: usize,
 }

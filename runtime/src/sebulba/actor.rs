@@ -27,7 +27,7 @@ pub(super) struct Actor {
     pub(super) environment: Box<dyn HostEnvironment>,
     /// The thread's number in its process.
     pub(super) index: usize,
-    /// The thread's number among those of all processes.
+    /// The thread's number, counted over all processes.
     pub(super) number: usize,
     /// Index of the thread's device among the actor devices.
     pub(super) device: usize,
@@ -37,7 +37,7 @@ pub(super) struct Actor {
     pub(super) shape: SebulbaShape,
     pub(super) lag: Option<usize>,
     pub(super) seed: u64,
-    /// The boundary of a checkpoint to go on from.
+    /// The boundary of a checkpoint to resume from.
     pub(super) from: Option<Boundary>,
 }
 
@@ -59,7 +59,7 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let status = &shared.statuses[self.index];
         let (first, mut acting) = self.begin(status)?;
-        // Ends with the run: then there are no parameters to act with, or the supply is closed.
+        // Ends with the run: then there are no parameters, or the supply is closed.
         for number in first.. {
             status.begin(Activity::Host, 0);
             shared.boundaries.add(self.index, self.boundary(number, &acting)?);
@@ -80,7 +80,8 @@ impl Actor {
         let start = &self.programs.start;
         let key = start.upload(0, 0, &Array::key(self.seed))?;
         let index = start.upload(0, 1, &Array::scalar(first as i32))?;
-        // A free-running thread had acted on by the time of the checkpoint: those steps are lost.
+        // A free-running thread had acted further by the time of the checkpoint: those steps are
+        // lost.
         let continues =
             self.lag.is_some() && self.from.as_ref().is_some_and(|from| from.environment.is_some());
         let continues = start.upload(0, 2, &Array::scalar(continues))?;
@@ -102,7 +103,8 @@ impl Actor {
                     memory = from.memory;
                     running = from.running;
                 } else {
-                    // Other episodes than those that began the run, before which all others end.
+                    // Episodes that differ from the run's first episodes; all running episodes end
+                    // before them.
                     let seed = self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
                     self.environment.reset(seed, first, &mut memory.step())?;
                     memory.step().terminated.fill(1);
@@ -115,7 +117,7 @@ impl Actor {
         Ok((number, acting))
     }
 
-    /// All that the trajectory of this number depends on, before its first step.
+    /// Everything that the trajectory with this number depends on, before its first step.
     fn boundary(&self, number: u64, acting: &Acting) -> Result<Boundary, ThreadFailure> {
         let carried = self.programs.carried.iter().map(|&leaf| acting.state[leaf].to_host());
         let array =
@@ -190,7 +192,8 @@ impl Actor {
         Ok(actions)
     }
 
-    /// Splits the trajectory and copies each part to its learner. One that goes to the host stays on this device until then.
+    /// Splits the trajectory and copies each part to its learner. A trajectory for the host stays
+    /// on this device until then.
     fn send(&self, acting: &Acting) -> Result<Vec<Vec<Buffer>>, ThreadFailure> {
         let outcome = acting.outcome.iter().map(Arc::as_ref);
         let arguments = acting.state.iter().chain(outcome).map(Argument::Kept).collect();
@@ -208,7 +211,7 @@ impl Actor {
 
     /// Puts the last step on the device: the last arguments of `act`.
     fn upload(&self, memory: &mut StepMemory) -> Result<Vec<Arc<Buffer>>, ThreadFailure> {
-        // Behind the networks and the state.
+        // After the networks and the state.
         let first = self.programs.nets + self.programs.start.results().len();
         let leaves: Vec<&[u8]> = memory.leaves().collect();
         let shape = (leaves.len(), self.environment.spec().truncates);
@@ -221,7 +224,7 @@ fn only(results: Vec<Vec<Buffer>>) -> Vec<Buffer> {
     results.into_iter().next().unwrap_or_default()
 }
 
-/// Adds a step to the episodes that run, and moves those that ended to `ended`.
+/// Adds a step to the running episodes, and moves the ended episodes to `ended`.
 fn count_episodes(
     memory: &StepMemory,
     step: usize,

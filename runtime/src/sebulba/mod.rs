@@ -1,18 +1,23 @@
-//! Sebulba: actors and learners on devices of their own, environments on the host (Hessel et al. 2021).
+//! Sebulba: actors and learners on separate devices, environments on the host (Hessel et al. 2021).
 //!
-//! Actor threads, several for each actor device, step batches of environments and run inference; their trajectories
-//! accumulate on the actor device and go to the learner devices from device to device. One learner thread learns on all
-//! learner devices at once and publishes the parameters. What is computed are the functions of a [`HostLoopFunctions`](crate::HostLoopFunctions);
-//! here is only who runs them when.
+//! Actor threads, several for each actor device, step batches of environments and run inference.
+//! Their trajectories accumulate on the actor device and are copied from device to device to the
+//! learner devices. One learner thread learns on all learner devices at once and publishes the
+//! parameters. The computations are the functions of a
+//! [`HostLoopFunctions`](crate::HostLoopFunctions); this module only schedules them.
 //!
 //! # Invariants
-//! - No thread donates a buffer that another thread may use. What is published is a copy.
-//! - Between actors and learner stands a [`supply`](crate::learning::supply): neither knows more of the other. The queues there carry handles, and no
-//!   trajectory passes through the host, unless the replay is there: see [`HostReplay`](crate::HostReplay).
-//! - Threads wait for each other only in [`supply`](crate::learning::supply), in [`parameters`](crate::learning::parameters) and for the run's commands, which all close when one
-//!   thread ends: no failure of a thread leaves another one waiting.
-//! - A checkpoint is of the moment between two iterations, wherever the actors are: see [`boundary`](crate::learning::boundary).
-//! - Each thread is at any moment in one [`Activity`](crate::Activity), and the time in all of them adds up to its life.
+//! - No thread donates a buffer that another thread may use. Published parameters are copies.
+//! - The only link between actors and learner is a [`supply`](crate::learning::supply). Its queues
+//!   carry handles, and no trajectory passes through the host, unless the replay is on the host:
+//!   see [`HostReplay`](crate::HostReplay).
+//! - Threads wait for each other only in [`supply`](crate::learning::supply), in
+//!   [`parameters`](crate::learning::parameters) and for the run's commands. These all close when a
+//!   thread ends, so no failure of a thread leaves another thread waiting.
+//! - A checkpoint is a moment between two iterations, at any state of the actors: see
+//!   [`boundary`](crate::learning::boundary).
+//! - Each thread is at any moment in one [`Activity`](crate::Activity), and the times in its
+//!   activities add up to the thread's lifetime.
 
 mod actor;
 mod check;

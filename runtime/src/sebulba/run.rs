@@ -24,17 +24,18 @@ use crate::learning::thread_status::{ThreadStatus, ThreadTimes};
 use crate::settings::SebulbaSettings;
 use crate::{Array, Checkpoint, Executable, TransferCounts};
 
-/// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
-/// thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the threads.
+/// A run of Sebulba in progress. Its actor threads act whenever the schedule and their queues allow
+/// it, and its learner thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the
+/// threads.
 pub struct SebulbaRun {
     run: LearnerRun,
-    /// Tells if the schedule is deterministic.
+    /// True if the schedule is deterministic.
     lagging: bool,
     fresh_episodes: usize,
     actors: Vec<Arc<ActorPrograms>>,
 }
 
-/// Transfers of the programs of a run so far, of all devices together.
+/// Transfers of a run's programs so far, over all devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SebulbaTransfers {
     /// Inference: observations up, actions down.
@@ -46,8 +47,8 @@ pub struct SebulbaTransfers {
 }
 
 impl SebulbaRun {
-    /// Compiles the programs and starts the threads, at the beginning or where a checkpoint was taken. There is one batch of
-    /// environments for each actor thread.
+    /// Compiles the programs and starts the threads, from the beginning or from a checkpoint. Each
+    /// actor thread has one batch of environments.
     ///
     /// # Errors
     /// [`SebulbaError::Options`] for sizes, devices or environments that do not fit the programs; [`SebulbaError::Checkpoint`];
@@ -71,7 +72,8 @@ impl SebulbaRun {
 
         let (actors, learners) = compiler.devices(host)?;
         let world = shape.world(client);
-        // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
+        // A thread may act `lag` trajectories more than the learner has taken, and also leaves a
+        // boundary after the last trajectory.
         let (lag, kept_boundaries) = settings.fixed_lag().map_or((0, 1), |lag| (lag, lag + 2));
         let restored = match origin {
             Origin::Seed(seed) => Restored::first(programs, init.as_ref(), seed)?,
@@ -132,17 +134,18 @@ impl SebulbaRun {
         Ok(SebulbaRun { run, lagging, fresh_episodes, actors: actor_programs })
     }
 
-    /// Does so many iterations, and gives what came of each.
+    /// Runs `iterations` iterations, and returns a report of each.
     ///
     /// # Errors
-    /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
-    /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
+    /// [`SebulbaError::Thread`] names the thread that failed. [`SebulbaError::Stalled`] lists what
+    /// each thread waits for if no thread makes progress. The run is over then: later calls return
+    /// [`SebulbaError::Over`].
     pub fn run(&mut self, iterations: usize) -> Result<Vec<IterationReport>, SebulbaError> {
         self.run.run(iterations, None)
     }
 
-    /// From now on every [`IterationReport`] has the arguments of `learn`, copied to the host: to look at an iteration that goes
-    /// wrong.
+    /// From now on every [`IterationReport`] contains the arguments of `learn`, copied to the host,
+    /// for inspecting an iteration that goes wrong.
     ///
     /// # Errors
     /// [`SebulbaError::Over`].
@@ -158,10 +161,12 @@ impl SebulbaRun {
         self.run.parameters()
     }
 
-    /// Makes a checkpoint of the run after the iterations so far, from which [`SebulbaRun::start`] goes on. With a deterministic
-    /// schedule and environments that have snapshots, the next iterations are the same as without the stop, to the bit.
+    /// Makes a checkpoint of the run after the iterations so far, which [`SebulbaRun::start`]
+    /// resumes. With a deterministic schedule and environments that have snapshots, the next
+    /// iterations are bit-identical to an uninterrupted run.
     ///
-    /// The learner's state stays on its devices, and no iteration can be asked for until the checkpoint is written and dropped.
+    /// The learner's state stays on its devices. No iteration can be requested until the checkpoint
+    /// is written and dropped.
     ///
     /// # Errors
     /// As [`SebulbaRun::run`].
@@ -171,7 +176,8 @@ impl SebulbaRun {
         let shared = Arc::clone(&self.run.shared);
         let mut boundaries = Vec::new();
         while boundaries.len() < self.run.programs.shape.threads {
-            // The thread has been there, or is about to: its last trajectory was taken.
+            // The thread has reached this trajectory, or is about to: its last trajectory was
+            // taken.
             match shared.boundaries.get(boundaries.len(), number) {
                 Some(boundary) => boundaries.push(boundary),
                 None if shared.is_closed() => return Err(self.run.ended()),
@@ -184,14 +190,14 @@ impl SebulbaRun {
         self.run.checkpoint(Snapshot { state, versions: shared.parameters.all(), boundaries })
     }
 
-    /// Number of actor threads that began fresh episodes although the run goes on from a checkpoint: their environments have
-    /// no snapshots.
+    /// Number of actor threads that began fresh episodes although the run resumed from a
+    /// checkpoint: their environments have no snapshots.
     #[must_use]
     pub fn fresh_episodes(&self) -> usize {
         self.fresh_episodes
     }
 
-    /// Number of times that environments were started again after a fault, in all threads.
+    /// Number of restarts of environments after a fault, over all threads.
     #[must_use]
     pub fn restarts(&self) -> usize {
         self.run.shared.restarts.iter().map(|one| one.load(Ordering::Relaxed)).sum()
@@ -209,7 +215,7 @@ impl SebulbaRun {
         self.run.times()
     }
 
-    /// The motion of the run's threads, to be looked at from any thread.
+    /// The motion of the run's threads, readable from any thread.
     #[must_use]
     pub fn motion(&self) -> Motion {
         self.run.motion()
@@ -229,7 +235,7 @@ impl SebulbaRun {
         }
     }
 
-    /// Ends the threads, and waits for them. What was learnt and counted can still be read.
+    /// Ends the threads, and waits for them. The learnt parameters and counters can still be read.
     ///
     /// # Errors
     /// The failure of a thread since the last [`SebulbaRun::run`].

@@ -1,5 +1,5 @@
-//! The checked-in bindings of PJRT's C API (`pjrt/src/c_api/ffi.rs`) are what bindgen makes of the header that the pinned `cpu` plugin
-//! ships. `PODRACER_BLESS=1` writes them anew.
+//! The checked-in bindings of PJRT's C API (`pjrt/src/c_api/ffi.rs`) equal bindgen's output for the
+//! header that the pinned `cpu` plugin ships. `PODRACER_BLESS=1` writes them again.
 
 use podracer_test_support::generated::check_generated;
 use podracer_test_support::skip::skip;

@@ -93,7 +93,7 @@ fn an_entry_that_others_can_write_is_not_loaded() {
         set_mode(entry, open);
         assert!(!compiled(), "{open:o}");
     }
-    // The new entry took its place; who can write the folder can put another there.
+    // The new entry took its place; a user who can write the folder can put another entry in it.
     assert!(compiled());
     set_mode(entry.parent().unwrap(), 0o777);
     assert!(!compiled());

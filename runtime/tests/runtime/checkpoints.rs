@@ -1,5 +1,6 @@
-//! States of hundreds of megabytes: their checkpoints are written and read in pieces. Each measurement runs in a process of
-//! its own, as the peak of its memory belongs to the whole process.
+//! States of hundreds of megabytes: their checkpoints are written and read in pieces. Each
+//! measurement runs in a separate process, because the peak of its memory belongs to the whole
+//! process.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +24,8 @@ const MIB: usize = 1 << 20;
 
 type Store = AnakinProgram<Tensor, Tensor, (), ()>;
 
-/// A counter, and a store of numbers that differ, of so many bytes on two devices together. An iteration changes one number.
+/// A counter, and a store of different numbers with `bytes` bytes over two devices. An iteration
+/// changes one number.
 fn store(bytes: usize) -> Store {
     // Its parts do not end where pieces do.
     let numbers = bytes / 8 + 1;
@@ -87,7 +89,7 @@ fn child() {
         let found = checkpoints("first").latest().unwrap();
         let state = store.restore(&found.checkpoint, "state.").unwrap();
         checkpoints("second").save(&checkpoint(&state)).unwrap();
-        // What was read is a state like any other: the program takes over its memory.
+        // A restored state is like any other: the program takes over its memory.
         let address =
             |state: &AnakinState<Tensor, Tensor>| state.sharded.buffers()[1].address().unwrap();
         let lies = address(&state);
@@ -99,7 +101,8 @@ fn child() {
     println!("RESULT {}", extra / MIB);
 }
 
-/// Mebibytes beyond the state's at the peak of writing its checkpoint, or of reading it and going on.
+/// Mebibytes in addition to the state's at the peak of writing its checkpoint, or of reading it and
+/// resuming.
 fn extra(mode: &str, folder: &Path, mebibytes: usize) -> usize {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "checkpoints::child", "--nocapture", "--test-threads=1"]);
@@ -140,7 +143,7 @@ fn two_gigabytes_are_checkpointed_within_200_megabytes() {
     check(2048, 190);
 }
 
-/// Uploads that are under way are given up, and nobody waits for the rest of their bytes.
+/// Uploads in progress are aborted, and no reader waits for the rest of their bytes.
 #[test]
 fn a_file_that_is_cut_off_while_it_is_read_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

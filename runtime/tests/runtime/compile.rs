@@ -1,4 +1,5 @@
-//! Compiling: what XLA rejects, what podracer checks beyond it, and what a compiled program tells.
+//! Compilation: errors from XLA, further checks by podracer, and the information about a compiled
+//! program.
 
 use podracer_compiler::{DType, TensorType};
 use podracer_dsl::prelude::{Replicas, all_gather, f32};

@@ -63,8 +63,8 @@ fn a_program_that_was_loaded_is_asked_too() {
 
 const CHILD: &str = "PODRACER_TEST_MEMORY_CHILD";
 
-/// Not a test of itself: launches a program of 256 MB of results twice when another test starts it, the second time with no more
-/// memory to be had from the system.
+/// Not a test by itself: another test starts it. It launches a program with 256 MB of results
+/// twice, the second time without more memory available from the system.
 #[test]
 fn child() {
     if env::var_os(CHILD).is_none() {

@@ -115,8 +115,8 @@ module @loop {
     Module::new(text, vec![ty.clone()], vec![ty])
 }
 
-/// A loop is one kernel where an iteration touches little, or where that is asked for, and otherwise a call for each
-/// iteration and operation.
+/// A loop is one kernel if an iteration touches little memory, or if an option requests it;
+/// otherwise there is a call for each iteration and operation.
 #[test]
 fn loops_that_are_one_kernel() {
     let launched = |extent, xla| {

@@ -8,7 +8,7 @@ use podracer_runtime::{
     Argument, Array, Buffer, Client, ClientOptions, CompileOptions, Element, Executable, Module,
 };
 
-/// A client with two devices, whatever the machine. XLA wants few clients per process.
+/// A client with two devices on every machine. XLA wants few clients per process.
 pub fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The counters: what a call moves is what a test can assert.
+//! The transfer counters: tests can assert the transfers of a call.
 
 use podracer_runtime::{Argument, Array, Count, RuntimeError, process_transfers};
 

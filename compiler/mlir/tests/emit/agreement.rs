@@ -75,7 +75,7 @@ fn floats_have_the_digits_of_mlir() {
         mixed ^ (mixed >> 31)
     };
     let random: Vec<u8> = (0..10_000).flat_map(|_| next().to_le_bytes()).collect();
-    // Integers, and numbers of few digits, some of which need no exponent.
+    // Integers, and numbers of few digits; some need no exponent.
     let mut plain = || {
         let (digits, places) = (next() % 10u64.pow(1 + (next() % 17) as u32), next() % 20);
         digits as f64 / 10f64.powi(places as i32 - 6)

@@ -1,4 +1,4 @@
-//! Test doubles: an op whose lowering is a function of the test, and one that calls a function.
+//! Test doubles: an op with a test function as its lowering, and an op that calls a function.
 
 use podracer_compiler::ops::OpStruct;
 use podracer_compiler::stablehlo::{Module, ModuleSpec};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The lowering of a double: any function that emits.
 pub type Lower = fn(&mut dyn Hlo, &[HloValue], &[TensorType]) -> Vec<HloValue>;
 
-/// An op that emits what the test says. Its name is its identity.
+/// An op with a lowering that the test defines. Its name is its identity.
 #[derive(Clone, Debug)]
 pub struct Double {
     pub name: &'static str,
@@ -132,7 +132,7 @@ pub fn module(func: &Func) -> Module {
     module_of(func, &ModuleSpec::new(func.name.clone(), func))
 }
 
-/// The module of a function, of which MLIR makes the same.
+/// The module of a function, checked to be equal to MLIR's module.
 pub fn module_of(func: &Func, spec: &ModuleSpec) -> Module {
     let modules = modules(func, spec).unwrap_or_else(|error| panic!("{}: {error}", func.name));
     assert_eq!(difference(&modules), None, "{}", func.name);

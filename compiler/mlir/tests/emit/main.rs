@@ -1,5 +1,6 @@
-//! The emitter, seen from outside: text that comes out of functions whose ops are test doubles, so that every corner of
-//! the trait `Hlo` is reached whatever ops exist. Every text is compared with that of MLIR.
+//! Tests of the emitter from outside: texts of functions that are made of test doubles, so that
+//! every part of the trait `Hlo` is reached regardless of the existing ops. Every text is compared
+//! with MLIR's text.
 
 mod agreement;
 mod attributes;

@@ -38,7 +38,7 @@ fn a_value_used_outside_its_region() {
     check(error, "malformed stablehlo.negate: operand 0 is not visible here");
 }
 
-/// The error of a module for two replicas whose function is one collective.
+/// The error of a module for two replicas with a function that is a single collective.
 #[track_caller]
 fn refused(op: impl Op) -> String {
     let mut b = Builder::new();

@@ -36,7 +36,7 @@ pub fn branches() -> Func {
     })
 }
 
-/// Three branches by index, the last of which branches again.
+/// Three branches by index; the last branch branches again.
 pub fn switch() -> Func {
     let x = ty(DType::F32, &[]);
     func("switch", &[ty(DType::I32, &[]), x.clone()], &[x], |hlo, inputs, types| {
@@ -248,7 +248,7 @@ pub fn rng() -> Func {
     )
 }
 
-/// A function whose results are constants of one dtype: values at its edges, a splat, none at all.
+/// A function that returns constants of one dtype: values at its edges, a splat, an empty constant.
 pub fn constants(dtype: DType) -> Func {
     let shapes: [&[usize]; 4] = [&[6], &[2, 3], &[], &[0, 3]];
     let results: Vec<_> = shapes.iter().map(|shape| ty(dtype, shape)).collect();

@@ -1,5 +1,5 @@
-//! StableHLO's own parser and verifier, from the Python package jaxlib, on every test program. Skipped where
-//! the package is not installed.
+//! StableHLO's own parser and verifier, from the Python package jaxlib, on every test program.
+//! Skipped if the package is not installed.
 
 use crate::programs;
 use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};

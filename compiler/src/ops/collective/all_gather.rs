@@ -1,4 +1,4 @@
-//! `all_gather`: the values of all members of an axis, along a new axis.
+//! `all_gather`: the values from all members of an axis, along a new axis.
 
 use super::exchange::{GATHER, exchange};
 use super::{REPLICAS, all_replicas, check_bound};
@@ -16,7 +16,7 @@ use crate::types::{DType, TensorType};
 op_struct! {
     /// The operand of every member of an axis, stacked along a new axis; every member gets the result.
     AllGather = "all_gather" {
-        /// The axis whose members take part.
+        /// The axis of the members that take part.
         axis: String,
         /// The number of members: the extent of the new axis.
         size: usize,
@@ -58,7 +58,7 @@ impl Op for AllGather {
 
     over_axis! {}
 
-    /// The result where all members have this one's operand.
+    /// The result as if all members had this member's operand.
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let ty = result_types(self, inputs).remove(0);
         vec![Array::from_fn(ty, |index| {
@@ -85,12 +85,12 @@ impl Op for AllGather {
 
     linear_jvp! {}
 
-    /// The sum over the members of their cotangents of this one's operand.
+    /// The sum over the members' cotangents of this member's operand.
     fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let total = b.psum(&[cotangent], &self.axis)[0];
         let place = b.axis_index(&self.axis);
-        // The place is in range, so that it is taken as it is.
+        // The index is in range, so that it is used unchanged.
         Rule::Some(vec![Some(b.take(total, place, self.dimension))])
     }
 
@@ -99,7 +99,7 @@ impl Op for AllGather {
         if hlo.processes() > 1 {
             let stacked = hlo.ty(inputs[0]).stacked(self.size);
             let all = exchange(hlo, GATHER, Some(inputs[0]), &stacked);
-            // The new axis goes from the front to its place.
+            // The new axis moves from the front to its place.
             let mut order: Vec<usize> = (1..stacked.rank()).collect();
             order.insert(self.dimension, 0);
             return vec![hlo_transpose(hlo, all, &order)];

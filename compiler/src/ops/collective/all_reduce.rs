@@ -13,7 +13,7 @@ use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
 
 words! {
-    /// The function of two elements by which [`AllReduce`] combines.
+    /// The binary function that [`AllReduce`] applies.
     Combination {
         /// The sum of the two.
         Sum = "sum",
@@ -25,13 +25,14 @@ words! {
 }
 
 op_struct! {
-    /// Combines each operand, element by element, with those of all members of an axis; every member gets the results.
+    /// Combines each operand, element by element, over the members of an axis; every member gets
+    /// the results.
     ///
-    /// Several tensors, of any shapes, in one op are combined in one go where that is possible: a collective costs about as
-    /// much as it waits. The operator of a sum is its own transpose; the derivative of an extremum is shared equally among
-    /// the members that hold it.
+    /// Several tensors, of any shapes, in one op are combined at once if possible, because most of
+    /// a collective's cost is waiting. The operator of a sum is its own transpose; the derivative
+    /// of an extremum is shared equally among the members that hold it.
     AllReduce = "all_reduce" {
-        /// The axis whose members take part.
+        /// The axis of the members that take part.
         axis: String,
         /// The function that combines elements.
         computation: Combination,
@@ -69,8 +70,8 @@ impl AllReduce {
 }
 
 impl AllReduce {
-    /// Puts the combined values in place of a process's own: one exchange for each dtype that is carried, since an exchange
-    /// costs about as much as it waits.
+    /// Replaces a process's own values by the combined values. It makes one exchange for each
+    /// carrier dtype, because most of an exchange's cost is waiting.
     fn lower_over_processes(
         &self,
         hlo: &mut dyn Hlo,
@@ -234,11 +235,13 @@ impl Op for AllReduce {
     }
 }
 
-/// Operands of up to so many elements travel as one. XLA:CPU lets all replicas meet once for every operand of a collective,
-/// which takes tens of microseconds; copying so few elements takes one.
+/// Operands of at most `SMALL` elements are sent together. XLA:CPU synchronizes all replicas once
+/// for every operand of a collective, which takes tens of microseconds; copying `SMALL` elements
+/// takes one.
 const SMALL: usize = 1 << 16;
 
-/// Joins the values of these indices to one vector. A single one stays as it is; without any there is nothing.
+/// Joins the values with these indices to one vector. A single value stays as it is; without values
+/// it returns `None`.
 fn pack(hlo: &mut dyn Hlo, values: &[HloValue], indices: &[usize]) -> Option<HloValue> {
     if let [] | [_] = indices {
         return indices.first().map(|&i| values[i]);
@@ -256,7 +259,7 @@ fn pack(hlo: &mut dyn Hlo, values: &[HloValue], indices: &[usize]) -> Option<Hlo
     joined.lower(hlo, &flat, &ty).pop()
 }
 
-/// Puts the parts of what [`pack`] gave back in their places.
+/// Puts the parts of the result of [`pack`] back in their places.
 fn unpack(hlo: &mut dyn Hlo, packed: HloValue, indices: &[usize], values: &mut [HloValue]) {
     if let [only] = indices {
         values[*only] = packed;

@@ -33,7 +33,8 @@ impl Op for AxisIndex {
         Ok(vec![TensorType::scalar(DType::I32)])
     }
 
-    // An effect though it waits for no member: each member has another value, so it must not be folded.
+    // It is an effect although it waits for no member: each member has another value, so it must
+    // not be folded.
     over_axis! {}
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {

@@ -1,26 +1,27 @@
-//! Calls of the runtime by which the processes of a program exchange values, where the platform's own collectives end with the
-//! process.
+//! Calls of the runtime that exchange values between the processes of a program, if the platform's
+//! own collectives cover a single process only.
 //!
-//! A call's first operands are this replica's number in its process (u32 `[]`) and how many replicas the process has (u32 `[]`).
-//! The replicas of all processes make the same calls in the same order.
+//! The first operands of a call are this replica's number in its process (u32 `[]`) and the number
+//! of replicas in the process (u32 `[]`). Every replica in every process makes the same calls in
+//! the same order.
 
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
 use crate::ops::Combination;
 use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
-/// This replica's number among those of all processes: i32 `[]`.
+/// The call for this replica's number over all processes: i32 `[]`.
 pub const INDEX: &str = "podracer_index";
-/// The sums over all replicas, element by element: of a vector's type.
+/// The call for the sums over all replicas, element by element, with the type of the vector.
 pub const SUM: &str = "podracer_sum";
-/// The greatest over all replicas, element by element.
+/// The call for the maxima over all replicas, element by element.
 pub const MAX: &str = "podracer_max";
-/// The least over all replicas, element by element.
+/// The call for the minima over all replicas, element by element.
 pub const MIN: &str = "podracer_min";
-/// The values of all replicas, along a new first axis.
+/// The call for every replica's values, along a new first axis.
 pub const GATHER: &str = "podracer_gather";
 
-/// The call that combines by this function.
+/// The call that combines values with this function.
 pub(super) fn combining(computation: Combination) -> &'static str {
     match computation {
         Combination::Sum => SUM,
@@ -29,7 +30,8 @@ pub(super) fn combining(computation: Combination) -> &'static str {
     }
 }
 
-/// Emits a call. Each is an effect but for [`INDEX`], which every replica may ask for as often as it likes.
+/// Emits a call. Each call is an effect, except [`INDEX`], which every replica may make any number
+/// of times.
 pub(super) fn exchange(
     hlo: &mut dyn Hlo,
     target: &'static str,
@@ -49,7 +51,7 @@ pub(super) fn exchange(
     hlo_op(hlo, "stablehlo.custom_call", &operands, attributes, result)
 }
 
-/// The dtype as which values of a dtype are exchanged: MPI has no floats of 16 bits, and no bools.
+/// The dtype for exchanging values of a dtype: MPI has neither 16-bit floats nor bools.
 pub(super) fn carrier(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::F32,

@@ -1,8 +1,8 @@
 //! Ops between the members of an axis: reducing, gathering and sending values, and the number of a member.
 //!
-//! An axis has a name. [`REPLICAS`] is the axis of the module's replicas, one per device; any other name is the axis of a
-//! surrounding vmap, which turns the collective into ordinary ops along the batch. The reference semantics runs one replica
-//! alone, which is all there is.
+//! An axis has a name. [`REPLICAS`] is the axis of the module's replicas, one per device. Any other
+//! name is the axis of an enclosing vmap, which turns the collective into ordinary ops along the
+//! batch. The reference semantics run a single replica.
 
 /// `effect` and `names_axis` of an op over the members of the axis `self.axis`.
 macro_rules! over_axis {
@@ -67,13 +67,14 @@ impl Builder {
     }
 }
 
-/// The attribute `replica_groups` with one group, of all replicas.
+/// The attribute `replica_groups` with one group that contains all replicas.
 fn all_replicas(hlo: &dyn Hlo) -> HloAttribute {
     let replicas = hlo.replicas();
     HloAttribute::I64Tensor(vec![1, replicas], (0..replicas as i64).collect())
 }
 
-/// Refuses an axis that is not the replicas', or has not the `size` that an op counts on. The vmaps are gone by now.
+/// Rejects an axis that is not the replicas' axis, or does not have the `size` that an op expects.
+/// The vmaps are gone at this point.
 fn check_bound(hlo: &mut dyn Hlo, op: &'static str, axis: &str, size: Option<usize>) {
     let replicas = hlo.replicas();
     if axis != REPLICAS {

@@ -20,7 +20,7 @@ use crate::types::{DType, TensorType};
 op_struct! {
     /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; a member that is no target gets zeros.
     CollectivePermute = "collective_permute" {
-        /// The axis whose members take part.
+        /// The axis of the members that take part.
         axis: String,
         /// The numbers of the members that send, each at most once.
         sources: Vec<usize>,
@@ -30,7 +30,7 @@ op_struct! {
 }
 
 impl CollectivePermute {
-    /// Examples for the generic tests. The one replica there is sends to itself, or to nobody.
+    /// Examples for the generic tests. The only replica sends to itself, or sends nothing.
     pub fn samples() -> Vec<Sample> {
         let among = |members: Vec<usize>, x| {
             let op = CollectivePermute {
@@ -49,7 +49,8 @@ impl CollectivePermute {
 }
 
 impl CollectivePermute {
-    /// The row of the sender among those of all members; one of zeros stands behind them, for a member that nobody sends to.
+    /// The sender's row in the members' gathered rows. A row of zeros follows them, for a member
+    /// that receives nothing.
     fn lower_over_processes(&self, hlo: &mut dyn Hlo, operand: HloValue) -> HloValue {
         let (ty, replicas) = (hlo.ty(operand), hlo.replicas());
         let all = exchange(hlo, GATHER, Some(operand), &ty.stacked(replicas));

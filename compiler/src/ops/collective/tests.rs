@@ -8,7 +8,7 @@ use crate::types::{DType, TensorType};
 
 const MEMBERS: usize = 3;
 
-/// Each of three members gets a row of two; `body` says what it makes of it.
+/// Each of three members gets a row of two; `body` computes the member's results from it.
 fn members(body: impl Fn(&mut Builder, Var) -> Vec<Var>) -> Func {
     let mut b = Builder::new();
     let x = b.param(TensorType::new(DType::F32, [2]));
@@ -60,7 +60,8 @@ fn another_vmap_batches_a_collective() {
     assert_eq!(batch.eqns[0].op, func.eqns[0].op);
 }
 
-/// The members' gradients of the sum of all their results, taken inside the vmap and around it.
+/// The members' gradients of the sum of every member's results, taken inside the vmap and around
+/// it.
 #[test]
 fn gradients_cross_the_axis() {
     let func = members(|b, x| {
@@ -76,7 +77,8 @@ fn gradients_cross_the_axis() {
         vec![b.mul(place, sum)]
     });
     let ones = Array::floats(DType::F32, [MEMBERS, 2], &[1.0; 6]);
-    // 0 + 1 + 2 from each of the two sums; the greatest gets as much again, half of it at a tie.
+    // 0 + 1 + 2 from each of the two sums; the greatest gets the same amount again, half of it at a
+    // tie.
     let expected = [6.0, 6.0, 9.0, 7.5, 6.0, 7.5];
     let inside = vjp(&func, &[true]).expect("collectives have gradients");
     let outside = vjp(&together(&func), &[true]).expect("ordinary ops have gradients");

@@ -1,4 +1,5 @@
-//! cond's derivative in its three forms: every branch is transformed alike, so that their operands and results agree.
+//! cond's derivative in its three forms: every branch is transformed in the same way, so that
+//! operands and results agree.
 
 use super::Cond;
 use crate::ir::{Builder, Slope, Slopes, Var};
@@ -25,8 +26,8 @@ impl Cond {
         })?;
         let results = marks.len();
 
-        // Residuals of the same type share a slot over the branches; a branch fills with zeros what it does not use. A
-        // residual that is an operand needs no slot.
+        // Residuals with the same type share a slot over the branches; a branch fills its unused
+        // slots with zeros. A residual that is an operand needs no slot.
         let mut slots: Vec<TensorType> = Vec::new();
         let places: Vec<Vec<ResidualSource>> =
             branches.iter().map(|branch| place_residuals(branch, results, &mut slots)).collect();
@@ -102,7 +103,7 @@ impl Cond {
     }
 }
 
-/// The place from which the linear branches read a residual.
+/// The place that provides a residual to the linear branches.
 enum ResidualSource {
     Operand(usize),
     Slot(usize),

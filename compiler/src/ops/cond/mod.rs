@@ -21,12 +21,14 @@ use std::sync::Arc;
 op_struct! {
     /// Runs one of `branches` on the operands.
     ///
-    /// Operands: the choice, then what the branches take, the same for all. The choice is a bool scalar for two branches
-    /// (`false` is the first, `true` the second), or an i32 scalar, clamped to the branches that there are.
+    /// Operands: the choice, then the operands of the branches, which all take the same. The choice
+    /// is a bool scalar for two branches (`false` is the first, `true` the second), or an i32
+    /// scalar, clamped to the range of branches.
     Cond = "cond" {
-        /// Functions of the same operands and result types.
+        /// Functions with the same operand and result types.
         branches: Vec<Arc<Func>>,
-        /// True if few examples of a batch take the second of two branches: then [`Rarely`] runs it for those alone where that pays.
+        /// True if few examples of a batch take the second of two branches: then [`Rarely`] runs it
+        /// only for those examples, if that is faster.
         rarely: bool,
     }
 }
@@ -39,12 +41,12 @@ impl Cond {
         }
     }
 
-    /// The same choice of other branches.
+    /// The same choice between other branches.
     fn with(&self, branches: Vec<Arc<Func>>) -> Cond {
         Cond { branches, rarely: self.rarely }
     }
 
-    /// Transforms every branch with the marks of results that they come to agree on: the union.
+    /// Transforms every branch with the union of the branches' marks of results.
     fn agree<T>(
         &self,
         attempt: impl Fn(&Func, &[bool]) -> Result<(T, Vec<bool>), TransformError>,
@@ -152,7 +154,7 @@ impl Op for Cond {
             let here = if b.ty(choice).dtype == DType::Bool {
                 choice
             } else {
-                // At the last branch and above: the index is clamped.
+                // The last branch also takes greater indices: the index is clamped.
                 let threshold = b.full_like(choice, number as f64);
                 b.compare(Direction::Ge, choice, threshold)
             };
@@ -178,8 +180,9 @@ impl Op for Cond {
             let regions = vec![region(hlo, &self.branches[1]), region(hlo, &self.branches[0])];
             return hlo.op(HloOp::new("stablehlo.if", &[choice], results).regions(regions));
         }
-        // Where there is no choice, nothing is chosen. (MLIR would take an op with one region, of a dialect that it does
-        // not know, for a table of symbols, and look there for the functions that the branch calls.)
+        // A single branch needs no choice. (MLIR would take an op with one region, of a dialect
+        // that it does not know, for a symbol table. It would then search it for the functions that
+        // the branch calls.)
         if let [only] = &self.branches[..] {
             return lower_func(hlo, only, &inputs[1..]);
         }

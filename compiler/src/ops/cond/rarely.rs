@@ -1,4 +1,4 @@
-//! `rarely`: a branch that few examples of a batch take, run for those alone.
+//! `rarely`: a branch that few examples of a batch take, run only for those examples.
 
 use super::Cond;
 use crate::array::Array;
@@ -15,28 +15,34 @@ use std::sync::Arc;
 op_struct! {
     /// Runs `body` for the examples of a batch that take it, and gives the others their fallbacks.
     ///
-    /// Operands: who takes it, `bool[N]`; what the body takes; a fallback for each result, `[N, ..]`. The results are those of the
-    /// body for the examples that take it, and the fallbacks for the others.
+    /// Operands: the mask of the examples that take the branch, `bool[N]`; the operands of the
+    /// body; a fallback for each result, `[N, ..]`. The results come from the body for the examples
+    /// that take it, and from the fallbacks for the others.
     ///
-    /// The examples that take it are gathered in blocks of a thirty-second of the batch, and the body runs for as many blocks as there are.
+    /// The examples that take it are gathered in blocks of 1/32 of the batch, and the body runs
+    /// once for each block that is needed.
     Rarely = "rarely" {
         /// The function of one example.
         body: Arc<Func>,
-        /// Positions of those operands of the body that are the same for all examples, rising; the others have the batch as leading axis.
+        /// Positions of the body's operands that all examples share, rising; the other operands
+        /// have the batch as leading axis.
         shared: Vec<usize>,
     }
 }
 
-/// The least batch of which blocks are made, the least block, and the part of a batch that a block is.
+/// The least batch that is divided into blocks, the least block, and the ratio of a batch to a
+/// block.
 const BATCH: usize = 32;
 const BLOCK: usize = 8;
 const PART: usize = 32;
 
-/// The least [work apart](Func::work_apart) of a branch that is worth gathering examples for. What has no loops, reductions and products is
-/// made for all examples in one kernel with what is around, in less time than gathering takes.
+/// The least [work apart](Func::work_apart) of a branch that makes gathering worthwhile. A branch
+/// without loops, reductions and products is fused with the surrounding ops into one kernel for all
+/// examples, which takes less time than gathering.
 const WORK: usize = 128;
 
-/// True if it pays to run this branch of a `cond` for those examples alone that take it. A branch that is part of a collective runs for all.
+/// True if it is faster to run this branch of a `cond` only for the examples that take it. A branch
+/// with a collective runs for all examples.
 fn pays(branch: &Arc<Func>, cx: &VmapContext) -> bool {
     let crosses = effect_of(&[branch]) == Effect::Collective
         || branch.eqns.iter().any(|eqn| eqn.op.names_axis(cx));
@@ -44,7 +50,7 @@ fn pays(branch: &Arc<Func>, cx: &VmapContext) -> bool {
 }
 
 impl Rarely {
-    /// The body with its operands marked that have the batch as leading axis.
+    /// The op for a body and the marks of its operands that have the batch as leading axis.
     fn new(body: Arc<Func>, batched: &[bool]) -> Rarely {
         Rarely { body, shared: (0..batched.len()).filter(|&i| !batched[i]).collect() }
     }
@@ -60,7 +66,7 @@ impl Rarely {
         (takes, inputs, fallbacks)
     }
 
-    /// The same function that runs the body for all examples.
+    /// The same function, running the body for all examples.
     fn for_all(&self, types: &[TensorType]) -> Func {
         let mut b = Builder::new();
         let operands = b.add_params(types.to_vec());
@@ -79,7 +85,8 @@ impl Rarely {
         OpRef::new(Call { body: Arc::new(self.for_all(types)) })
     }
 
-    /// The same function that gathers blocks of the examples that take the body, and puts their results in place of the fallbacks.
+    /// The same function. It gathers blocks of the examples that take the body, and replaces their
+    /// fallbacks by their results.
     fn by_blocks(&self, types: &[TensorType]) -> Func {
         let size = types[0].shape[0];
         let block = (size / PART).max(BLOCK);
@@ -89,7 +96,7 @@ impl Rarely {
         let mut b = Builder::new();
         let operands = b.add_params(types.to_vec());
         let (&takes, inputs, fallbacks) = self.split(&operands);
-        // The numbers of the examples that take it, one behind the other, and behind them a number that no example has.
+        // The numbers of the examples that take the body, followed by a number that no example has.
         let ones = b.convert(takes, DType::I32);
         let [one, none] = [1, size].map(|number| b.full_like(ones, number as f64));
         let rank = b.cumsum(ones, 0, false);
@@ -115,7 +122,7 @@ impl Rarely {
         b.finish(self.body.name.clone(), results)
     }
 
-    /// A turn of the loop: `(taking, inputs, examples done, results) -> (examples done, results)`.
+    /// A round of the loop: `(taking, inputs, examples done, results) -> (examples done, results)`.
     fn block(
         &self,
         block: usize,
@@ -148,7 +155,7 @@ impl Rarely {
     }
 }
 
-/// `(count, examples done, results)`: whether some are left.
+/// `(count, examples done, results)`: true if some are left.
 fn goes_on(carry: &[TensorType]) -> Func {
     let mut b = Builder::new();
     let count = b.param(TensorType::scalar(DType::I32));
@@ -226,7 +233,7 @@ impl Op for Rarely {
         apart.collect()
     }
 
-    /// The tangents of fallbacks alone: none reaches the body.
+    /// The tangents of the fallbacks alone: none reaches the body.
     fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let (&takes, ..) = self.split(inputs);
         let (.., tangents) = self.split(tangents);
@@ -284,7 +291,8 @@ impl Op for Rarely {
 }
 
 impl Rarely {
-    /// Examples for the generic tests: some examples, none and all, of a batch that is a block and of more.
+    /// Examples for the generic tests: some examples, none and all, of a batch that is one block
+    /// and of a larger batch.
     pub fn samples() -> Vec<Sample> {
         let mut b = Builder::new();
         let x = b.param(TensorType::new(DType::F32, [2]));

@@ -1,9 +1,10 @@
 //! Batching and transposition of a convolution: both are convolutions again.
 //!
-//! A batch goes into an axis that is there already. The cotangent of the input is the cotangent of the result, dilated by
-//! the strides, under the reversed kernel with its features exchanged. The cotangent of the kernel is the input under the
-//! cotangent as a kernel that is dilated by the strides, features and batches exchanged. The paddings are those that give
-//! the operands' extents back.
+//! A batch is merged into an axis that exists already. The cotangent of the input is the cotangent
+//! of the result, dilated by the strides, under the reversed kernel with its features exchanged.
+//! The cotangent of the kernel is the input under the result's cotangent as a kernel. That kernel
+//! is dilated by the strides, and features and batches are exchanged. The paddings restore the
+//! operands' extents.
 
 use super::{Convolution, FIRST, SECOND, dilated};
 use crate::ir::{Builder, Var};
@@ -35,19 +36,19 @@ impl Convolution {
         let outputs = self.rhs_axes[FIRST];
         let mut op = self.clone();
         match (batched[0], batched[1]) {
-            // Examples are more of a batch.
+            // Examples extend the batch.
             (true, false) => {
                 let lhs = fold(b, inputs[0], lhs_batch, batches);
                 let y = b.convolution(lhs, inputs[1], op);
                 unfold(b, y, out_batch, 1, cx.size)
             }
-            // Kernels are more output features, those of a group together.
+            // Kernels are additional output features, each next to its own group.
             (false, true) => {
                 let rhs = fold(b, inputs[1], outputs, self.groups());
                 let y = b.convolution(inputs[0], rhs, op);
                 unfold(b, y, out_feature, self.groups(), cx.size)
             }
-            // Each example has its own kernel: they are groups.
+            // Each example has its own kernel: the examples are groups.
             _ => {
                 let lhs = if batches > 1 {
                     op.batch_group_count *= cx.size;
@@ -130,7 +131,8 @@ impl Convolution {
         b.convolution(lhs, ct, op)
     }
 
-    /// The dilated extents of the spatial axes: of the input, of the kernel, of the result by the strides.
+    /// The dilated extents of the spatial axes: of the input and the kernel, and of the result
+    /// dilated by the strides.
     fn extents(&self, lhs: &TensorType, rhs: &TensorType, out: &TensorType) -> [Vec<i64>; 3] {
         [
             (lhs, &self.lhs_axes, &self.lhs_dilation),
@@ -147,15 +149,15 @@ impl Convolution {
     }
 }
 
-/// The first two of a list of axes exchanged.
+/// A list of axes with the first two exchanged.
 fn exchanged(axes: &[usize]) -> Vec<usize> {
     let mut axes = axes.to_vec();
     axes.swap(FIRST, SECOND);
     axes
 }
 
-/// Merges the leading axis, of extent `v`, into what is otherwise the axis `axis`, of extent `groups * n`: the result has
-/// extent `groups * v * n` there.
+/// Merges the leading axis, of extent `v`, into the axis `axis` of the remaining shape, of extent
+/// `groups * n`. The result's axis has the extent `groups * v * n`.
 fn fold(b: &mut Builder, x: Var, axis: usize, groups: usize) -> Var {
     let shape = b.ty(x).shape.clone();
     let (v, example) = (shape[0], &shape[1..]);

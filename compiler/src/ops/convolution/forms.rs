@@ -1,23 +1,26 @@
-//! Other forms of a convolution, for what XLA's CPU backend computes slowly, or wrongly.
+//! Other forms of a convolution, for cases that XLA's CPU backend computes slowly or wrongly.
 //!
-//! **In phases**: over a dilated input, as a convolution over the input as it is, which multiplies none of the zeros in
-//! between. XLA has a routine for dilated ones, but of one thread, and several times as slow. Where elements are `d` apart,
-//! the places `d q + r` of the result, for one phase `r`, meet every `d`-th element of the kernel only. So each phase is a
-//! convolution of the input with a part of the kernel, and all of them together are one with `d` times the output features,
-//! whose places are then brought between each other. The gradient by the input of a convolution with strides is of this kind.
-//! Where the strides do not divide the kernel some parts of it end in zeros, of which an infinite element makes NaN.
+//! **In phases**: a convolution over a dilated input becomes a convolution over the original input,
+//! which multiplies none of the inserted zeros. XLA's routine for dilated inputs is
+//! single-threaded, and several times slower. Let elements be `d` apart. Then the positions
+//! `d q + r` of the result, for one phase `r`, use only every `d`-th element of the kernel. So each
+//! phase is a convolution of the input with a part of the kernel. All phases together are one
+//! convolution with `d` times the output features, and its positions are interleaved afterwards.
+//! The input gradient of a strided convolution is such a convolution. If the strides do not divide
+//! the kernel, some of its parts end in zeros, and an infinite element times zero is NaN.
 //!
-//! **Padded before**: where the front of the input is cut off and its back is padded, XLA computes other numbers.
+//! **Padded before**: if the front of the input is cropped and its back is padded, XLA computes
+//! different numbers.
 
 use super::{Convolution, FIRST};
 use crate::ir::{Builder, Func, Loc, Var};
 use crate::types::TensorType;
 
-/// A spatial axis of a convolution that is done in phases.
+/// A spatial axis of a convolution that is computed in phases.
 struct PhasedAxis {
     /// The number of phases: the distance of the input's elements.
     phases: usize,
-    /// Zeros in front of the kernel and behind it, so that it divides into phases.
+    /// Zeros in front of the kernel and behind it, so that its length is divisible by the phases.
     front: usize,
     back: usize,
     /// The extent of each phase's part of the kernel.
@@ -30,8 +33,9 @@ struct PhasedAxis {
 }
 
 impl PhasedAxis {
-    /// The axis with these extents of the input, the kernel and the result. Phase `r` meets the kernel's element
-    /// `d t - r - (d L - low)` at the input's element `q + t - L`, where `L` is the padding in front.
+    /// The axis with these extents of the input, the kernel and the result. Phase `r` applies the
+    /// kernel's element `d t - r - (d L - low)` to the input's element `q + t - L`, where `L` is
+    /// the padding in front.
     fn new([input, kernel, result]: [usize; 3], phases: usize, low: i64) -> PhasedAxis {
         let d = phases as i64;
         let front = phases - 1 - low.rem_euclid(d) as usize;
@@ -51,7 +55,8 @@ impl PhasedAxis {
 }
 
 impl Convolution {
-    /// The function that does the same in a faster form; `None` where there is none. The axes are in the usual order.
+    /// The equivalent function in a faster form; `None` if there is none. The axes are in the usual
+    /// order.
     pub(super) fn other_form(&self, lhs: &TensorType, rhs: &TensorType, loc: Loc) -> Option<Func> {
         let one = |steps: &[usize]| steps.iter().all(|&step| step == 1);
         let mut b = Builder::new();
@@ -129,7 +134,8 @@ impl Convolution {
         b.reshape(kernel, &merged.collect::<Vec<_>>())
     }
 
-    /// The result `[batch, place.., (group, phase.., output)]` with the places of all phases in order.
+    /// The result `[batch, place.., (group, phase.., output)]` with the phases' positions
+    /// interleaved.
     fn between_each_other(
         &self,
         b: &mut Builder,

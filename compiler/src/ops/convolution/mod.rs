@@ -20,31 +20,35 @@ op_struct! {
     /// Slides a kernel (right) over an input (left), and sums the products over the window and the input's features:
     /// StableHLO's `convolution`, which is a cross-correlation, the kernel not being reversed.
     ///
-    /// The three lists of axes say what each axis means: batch and feature of the input and the result, output and input
-    /// feature of the kernel, then the spatial axes, in the same order in all three. Along a spatial axis, the input is
-    /// dilated, padded and then covered by the dilated kernel at every multiple of the stride: the result has
-    /// `floor((low + dilated + high - window) / stride) + 1` places, or none if the window does not fit.
+    /// The three lists of axes give the meaning of each axis: batch and feature of the input and
+    /// the result, output and input feature of the kernel. The spatial axes follow, in the same
+    /// order in each list. Along a spatial axis, the input is dilated and padded, and the dilated
+    /// kernel is applied at every multiple of the stride. The result has
+    /// `floor((low + dilated + high - window) / stride) + 1` positions, or none if the window does
+    /// not fit.
     ///
-    /// With `feature_group_count` G, the input's features are G groups, each seen by its own group of the kernel's output
-    /// features; with `batch_group_count` G, the batch is in G groups, each seen by its own. One of the two is 1. Integers
-    /// wrap. XLA chooses the order of the sum, and on accelerators multiplies f32 in a faster, coarser way unless told
-    /// otherwise.
+    /// With `feature_group_count` G, the input's features are G groups, each read by its own group
+    /// of the kernel's output features. With `batch_group_count` G, the batch is in G groups, each
+    /// read by its own group of output features. One of the two is 1. Integers wrap. XLA chooses
+    /// the order of the sum. On accelerators it multiplies f32 in a faster and less accurate way,
+    /// unless configured otherwise.
     Convolution = "convolution" {
         /// The step of the window along each spatial axis.
         strides: Vec<usize>,
-        /// Zeros in front of the dilated input, for each spatial axis; negative ones cut off.
+        /// Zeros in front of the dilated input, for each spatial axis; a negative number crops.
         low: Vec<i64>,
-        /// Zeros behind the dilated input, for each spatial axis; negative ones cut off.
+        /// Zeros behind the dilated input, for each spatial axis; a negative number crops.
         high: Vec<i64>,
-        /// The distance of the input's elements, for each spatial axis; at 1 no zeros are put between them.
+        /// The distance of the input's elements, for each spatial axis; at 1 no zeros are inserted
+        /// between them.
         lhs_dilation: Vec<usize>,
         /// The distance of the kernel's elements, for each spatial axis.
         rhs_dilation: Vec<usize>,
-        /// The input's axes: batch, feature, spatial ones.
+        /// The input's axes: batch, feature, spatial axes.
         lhs_axes: Vec<usize>,
-        /// The kernel's axes: output feature, input feature, spatial ones.
+        /// The kernel's axes: output feature, input feature, spatial axes.
         rhs_axes: Vec<usize>,
-        /// The result's axes: batch, feature, spatial ones.
+        /// The result's axes: batch, feature, spatial axes.
         out_axes: Vec<usize>,
         /// Groups of the input's features.
         feature_group_count: usize,
@@ -58,8 +62,8 @@ const FIRST: usize = 0;
 const SECOND: usize = 1;
 
 impl Convolution {
-    /// A convolution without strides, padding, dilation or groups over so many spatial axes, which stand in the middle:
-    /// NHWC by HWIO gives NHWC.
+    /// A convolution over `spatial` axes, without strides, padding, dilation or groups. The spatial
+    /// axes are in the middle: NHWC by HWIO gives NHWC.
     pub fn new(spatial: usize) -> Convolution {
         let middle = 1..=spatial;
         let image: Vec<usize> = [0, spatial + 1].into_iter().chain(middle).collect();
@@ -88,12 +92,12 @@ impl Convolution {
         self.feature_group_count.max(self.batch_group_count)
     }
 
-    /// The extents of the spatial axes of an operand or of the result, whose list of axes this is.
+    /// The extents of the spatial axes of an operand or of the result, given its list of axes.
     fn spatial(ty: &TensorType, axes: &[usize]) -> Vec<usize> {
         axes[2..].iter().map(|&axis| ty.shape[axis]).collect()
     }
 
-    /// The checks of the attributes alone, for operands of this rank.
+    /// Checks only the attributes, for operands of this rank.
     fn check(&self, lhs: &TensorType, rhs: &TensorType) -> Result<(), TypeError> {
         let fail = |message: String| Err(TypeError::new(message));
         let rank = lhs.rank();
@@ -189,7 +193,8 @@ impl Convolution {
         Ok(lhs.with_shape(shape))
     }
 
-    /// The place along each spatial axis of the input that an element of the window meets; `None` where it meets padding.
+    /// The position in the input, along each spatial axis, of an element of the window; `None` if
+    /// it lies in the padding.
     fn meets(&self, extents: &[usize], place: &[usize], element: &[usize]) -> Option<Vec<usize>> {
         let along = |i: usize| {
             let position = (place[i] * self.strides[i] + element[i] * self.rhs_dilation[i]) as i64
@@ -202,7 +207,7 @@ impl Convolution {
     }
 }
 
-/// The extent of an axis whose elements are `by` apart.
+/// The extent of an axis with elements that are `by` apart.
 fn dilated(extent: usize, by: usize) -> i64 {
     match extent {
         0 => 0,
@@ -248,7 +253,8 @@ impl Op for Convolution {
         let result = Array::from_fn(ty.clone(), |index| {
             let output = index[self.out_axes[SECOND]];
             let place: Vec<usize> = self.out_axes[2..].iter().map(|&axis| index[axis]).collect();
-            // The group of the output feature decides which features of the input it sees, or which part of the batch.
+            // The output feature's group decides which features of the input it reads, or which
+            // part of the batch.
             let feature = output / (outputs / self.feature_group_count) * per_group;
             let part = output / (outputs / self.batch_group_count) * batch;
             let example = part + index[self.out_axes[FIRST]];
@@ -291,9 +297,10 @@ impl Op for Convolution {
         }
     }
 
-    /// Emits it with transposes around, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast
-    /// routine for this order only, and in the body of a loop does not bring others into it. Other backends fold the
-    /// transposes in. Some have another form (`forms.rs`).
+    /// Emits the convolution between transposes, so that it is NHWC by HWIO. XLA's CPU backend has
+    /// a fast routine only for this order, and does not change other orders to it in the body of a
+    /// loop. Other backends fold the transposes into the convolution. Some convolutions have
+    /// another form (`forms.rs`).
     fn reads_many(&self) -> bool {
         true
     }
@@ -337,7 +344,7 @@ impl Op for Convolution {
     }
 }
 
-/// The permutation that brings axes with the meanings `from` into the order `to`.
+/// The permutation that moves axes with the meanings `from` into the order `to`.
 fn moved(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut permutation = vec![0; from.len()];
     for (&from, &to) in from.iter().zip(to) {

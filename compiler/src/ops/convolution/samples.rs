@@ -98,7 +98,7 @@ pub(super) fn samples() -> Vec<Sample> {
     ]
 }
 
-/// The sums of these numbers are exact in any order, but for the sign of a zero.
+/// The sums of these numbers are exact in any order, except for the sign of a zero.
 const EXACT: f64 = 1e-15;
 
 /// A kernel's values: small, of both signs, of no symmetry.

@@ -1,4 +1,4 @@
-//! `custom_jvp`: a function with its derivative in a direction.
+//! `custom_jvp`: a function with a user-defined forward derivative.
 
 use super::{CAPTURED, at_most, check, floats};
 use crate::array::Array;
@@ -15,7 +15,7 @@ use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
-    /// Runs `body`; its derivative is `rule`, which is linear in the tangents.
+    /// Runs `body`. Its derivative is `rule`, which is linear in the tangents.
     CustomJvp = "custom_jvp" {
         /// The function itself: arguments ++ captures -> results.
         body: Arc<Func>,
@@ -34,7 +34,8 @@ impl CustomJvp {
         self.body.params.len() - self.captures
     }
 
-    /// Spreads what is given per operand to the parameters of the rule: a tangent is like its argument.
+    /// Expands a list with one entry per operand to the parameters of the rule: a tangent has the
+    /// same entry as its argument.
     fn for_rule<T: Clone>(&self, given: &[T]) -> Vec<T> {
         let (arguments, captures) = given.split_at(self.arguments());
         let types = self.body.param_types();
@@ -47,7 +48,7 @@ impl CustomJvp {
         [arguments, &slopes, captures].concat()
     }
 
-    /// The rule's operands, with zeros for the tangents that are not given.
+    /// The rule's operands, with zeros for missing tangents.
     fn operands(&self, b: &mut Builder, inputs: &[Var], tangents: &[Slope]) -> Vec<Var> {
         let (arguments, captures) = inputs.split_at(self.arguments());
         let mut operands = arguments.to_vec();
@@ -77,8 +78,8 @@ impl CustomJvp {
             let slopes = values.split_off(results);
             return Ok((values, deal(&float_results, slopes)));
         }
-        // The rule is linear in the tangents, so that its derivative at zero is the rule itself; and taking it apart is
-        // `linearize`'s work, whatever loops the rule has.
+        // The rule is linear in the tangents, so its derivative at zero is the rule itself.
+        // `linearize` splits the rule, with any loops in it.
         let arguments = self.arguments();
         let given = (0..inputs.len()).filter(|&i| b.ty(inputs[i]).dtype.is_float());
         let mut wrt = vec![false; arguments];
@@ -125,7 +126,8 @@ impl Op for CustomJvp {
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
-        // A value and its tangent are batched alike, and so are the body's results and the rule's.
+        // A value and its tangent are batched alike, and so are the results of the body and the
+        // rule.
         let results = self.body.results.len();
         let types = self.body.result_types();
         let mut force = vec![false; results];
@@ -180,7 +182,8 @@ impl Op for CustomJvp {
 }
 
 impl CustomJvp {
-    /// Examples for the generic tests: the sine of x times a captured c, with the cosine written by hand.
+    /// Examples for the generic tests: the sine of x times a captured c, with a hand-written
+    /// cosine.
     pub fn samples() -> Vec<Sample> {
         let ty = TensorType::new(DType::F32, [2]);
         let mut b = Builder::new();
@@ -203,7 +206,7 @@ impl CustomJvp {
             Array::floats(DType::F32, [2], &[1.5, 0.7]),
         ];
         let op = CustomJvp { body, rule, captures: 1 };
-        // The generic derivative tests differentiate by every operand, captures too.
+        // The generic derivative tests differentiate by every operand, including captures.
         vec![Sample::new(op, inputs).tolerance(1e-6).not_differentiable()]
     }
 }

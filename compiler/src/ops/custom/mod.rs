@@ -1,10 +1,11 @@
-//! Functions whose derivative the user wrote: `custom_jvp` for both modes, `custom_vjp` for reverse mode alone.
+//! Functions with user-defined derivatives: `custom_jvp` for both modes, `custom_vjp` for reverse
+//! mode alone.
 //!
 //! # Invariants
-//! - Operands are the arguments, then what the user's closures captured. A captured tensor that is differentiated by is an
-//!   error: the user's rule says nothing of it.
-//! - Nothing of these ops is left in a finished program: [`Op::settled`](super::Op::settled) puts the plain function in
-//!   their place.
+//! - Operands are the arguments, then the captures of the user's closures. Differentiating by a
+//!   captured tensor is an error: the user's rule does not cover it.
+//! - A finished program contains none of these ops: [`Op::settled`](super::Op::settled) replaces
+//!   them by the plain function.
 
 mod jvp;
 mod vjp;
@@ -19,7 +20,7 @@ use crate::types::TensorType;
 /// The error if a captured tensor is differentiated.
 const CAPTURED: &str = "a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments";
 
-/// The types of float tensors among some.
+/// The types of the float tensors in a list.
 fn floats(types: &[TensorType]) -> Vec<TensorType> {
     types.iter().filter(|ty| ty.dtype.is_float()).cloned().collect()
 }
@@ -36,7 +37,7 @@ fn check(what: &str, got: &[TensorType], expected: &[TensorType]) -> Result<(), 
     Err(TypeError::new(format!("{what} must be ({}), got ({})", show(expected), show(got))))
 }
 
-/// Checks a count that an op gives of its own operands or results.
+/// Checks a count of operands or results in an op's attributes.
 fn at_most(what: &str, count: usize, of: &str, all: usize) -> Result<(), TypeError> {
     if count <= all {
         return Ok(());
@@ -46,7 +47,7 @@ fn at_most(what: &str, count: usize, of: &str, all: usize) -> Result<(), TypeErr
     )))
 }
 
-/// The function with its first `count` results alone.
+/// The function with only its first `count` results.
 fn first_results(func: &Func, count: usize) -> Func {
     let mut func = func.clone();
     func.results.truncate(count);

@@ -1,4 +1,4 @@
-//! `custom_vjp`: a function with its pass back.
+//! `custom_vjp`: a function with a user-defined backward pass.
 
 use super::{CAPTURED, at_most, check, first_results, floats};
 use crate::array::Array;
@@ -13,7 +13,8 @@ use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
-    /// Gives the results of `forward` that are no residuals; its reverse derivative is `backward`, which reads those.
+    /// Returns the results of `forward` that are not residuals. Its reverse derivative is
+    /// `backward`, which reads the residuals.
     CustomVjp = "custom_vjp" {
         /// The forward function: arguments ++ captures -> results ++ residuals.
         forward: Arc<Func>,
@@ -54,7 +55,8 @@ impl CustomVjp {
             .map(|(_, tangent)| tangent.is_some());
         let wanted: Vec<bool> = wanted.collect();
 
-        // The pass back of the arguments that have a tangent; what it reads besides cotangents comes first.
+        // The backward pass for the arguments that have a tangent; values other than cotangents
+        // come first.
         let mut backward = (*self.backward).clone();
         let mut keep = wanted.into_iter();
         backward.results.retain(|_| keep.next().unwrap_or(false));
@@ -100,7 +102,8 @@ impl Op for CustomVjp {
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (forward, marks) =
             vmap(&self.forward, cx, batched, &vec![false; self.forward.results.len()]);
-        // A cotangent is batched where its result is; one that goes to an argument that is not is summed over the batch.
+        // A cotangent is batched if its result is batched; a cotangent of an unbatched argument is
+        // summed over the batch.
         let (results, residuals) = marks.split_at(self.results());
         let (arguments, captures) = batched.split_at(self.arguments());
         let types = self.forward.result_types();
@@ -169,8 +172,8 @@ impl Op for CustomVjp {
 }
 
 op_struct! {
-    /// The linear function whose transpose is `backward`. It stands between `linearize` and `transpose` only: nobody wrote
-    /// what it does forward.
+    /// The linear function with `backward` as its transpose. It exists only between `linearize` and
+    /// `transpose`: its forward direction is not defined.
     Pullback = "custom_vjp" {
         /// The backward function: known operands ++ cotangents of the results -> cotangents of the other operands.
         backward: Arc<Func>,
@@ -224,7 +227,8 @@ impl Op for Pullback {
 }
 
 impl CustomVjp {
-    /// Examples for the generic tests: the sine of x times a captured c, with the pass back written by hand.
+    /// Examples for the generic tests: the sine of x times a captured c, with a hand-written
+    /// backward pass.
     pub fn samples() -> Vec<Sample> {
         let ty = TensorType::new(DType::F32, [2]);
         let mut b = Builder::new();

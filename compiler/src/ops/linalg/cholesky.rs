@@ -1,4 +1,4 @@
-//! `cholesky`: the triangular root of a positive definite matrix.
+//! `cholesky`: the triangular factor of a positive definite matrix.
 
 use super::{check_square, entries, product, transposed};
 use crate::array::{Array, for_each_index};
@@ -14,14 +14,14 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// The lower triangular `L` with a positive diagonal of which `L L^T` is the operand, for each matrix in the last two
-    /// axes. Only the lower triangles are read: the rest is taken to be symmetric. Of a matrix that is not positive
-    /// definite some entries are NaN.
+    /// The lower triangular `L` with a positive diagonal and `L L^T` equal to the operand, for each
+    /// matrix in the last two axes. Only the lower triangles are read: the rest is assumed to be
+    /// symmetric. If a matrix is not positive definite, some entries are NaN.
     Cholesky = "cholesky" {}
 }
 
 impl Cholesky {
-    /// Examples for the generic tests. They stay positive definite when their elements are rolled on.
+    /// Examples for the generic tests. They stay positive definite when their elements are rolled.
     pub fn samples() -> Vec<Sample> {
         let sample = |dtype, shape: &[usize], values: &[f64], tolerance| {
             let x = Array::floats(dtype, shape, values);
@@ -40,7 +40,8 @@ impl Cholesky {
 const SQUARE: [f64; 9] = [1.125, 4.125, 4.125, 0.0, 0.125, 1.125, 0.875, 0.0, 0.875];
 const BATCH: [f64; 8] = [1.5, 4.375, 1.25, 1.75, 1.5, 4.375, 1.25, 1.75];
 
-/// The entries below the diagonal and half of those on it: `half + half^T` is the symmetric matrix of a lower triangle.
+/// The entries below the diagonal and half of the diagonal: `half + half^T` is the symmetric matrix
+/// of a lower triangle.
 fn half(b: &mut Builder, x: Var) -> Var {
     let below = entries(b, x, Direction::Gt);
     let diagonal = entries(b, x, Direction::Eq);

@@ -10,7 +10,7 @@ use super::{Direction, DotGeneral, TypeError};
 use crate::ir::{Builder, Var};
 use crate::types::{DType, TensorType};
 
-/// Checks that `x` is square matrices of floats.
+/// Checks that `x` consists of square float matrices.
 fn check_square(x: &TensorType) -> Result<(), TypeError> {
     super::elementwise::floats(&[x.dtype])?;
     match x.shape[..] {
@@ -38,7 +38,8 @@ fn product(b: &mut Builder, x: Var, y: Var) -> Var {
     b.dot_general(x, y, dot)
 }
 
-/// The matrices with those entries alone whose row number compares so with their column number, 0 elsewhere.
+/// The matrices with only the entries that have the relation `rows` between row and column number;
+/// 0 elsewhere.
 fn entries(b: &mut Builder, x: Var, rows: Direction) -> Var {
     let shape = b.ty(x).shape.clone();
     let row = b.iota(DType::I32, &shape, shape.len() - 2);

@@ -1,4 +1,4 @@
-//! `triangular_solve`: systems of equations whose matrix is triangular.
+//! `triangular_solve`: systems of equations with a triangular matrix.
 
 use super::{check_square, entries, product, transposed};
 use crate::array::{Array, for_each_index};
@@ -11,15 +11,16 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Solves `op(a) x = b`, or `x op(a) = b` if not `left_side`, for `x`, where `a` is a triangular matrix and `op(a)` is
-    /// it or its transpose, for each pair of matrices in the last two axes. The other triangle of `a` is not read. Where
-    /// the diagonal has a zero, `x` is not finite.
+    /// Solves `op(a) x = b`, or `x op(a) = b` if not `left_side`, for `x`, for each pair of
+    /// matrices in the last two axes. `a` is a triangular matrix, and `op(a)` is `a` or its
+    /// transpose. The other triangle of `a` is not read. If the diagonal has a zero, `x` is not
+    /// finite.
     TriangularSolve = "triangular_solve" {
         /// True to solve `op(a) x = b`, false to solve `x op(a) = b`.
         left_side: bool,
         /// True to read the lower triangle of `a`, false to read the upper.
         lower: bool,
-        /// True to take the diagonal as ones without reading it.
+        /// True to assume a diagonal of 1 without reading it.
         unit_diagonal: bool,
         /// True if `op(a)` is the transpose of `a`, false if it is `a`.
         transpose_a: bool,
@@ -82,14 +83,14 @@ impl Op for TriangularSolve {
         Ok(vec![b.clone()])
     }
 
-    /// Substitution, from the end where the known coefficients are.
+    /// Substitution, from the end with the known coefficients.
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [a, b] = [&inputs[0], &inputs[1]];
         let rank = b.ty().rank();
         let n = a.ty().shape[rank - 1];
         let (along, across) =
             if self.left_side { (rank - 2, rank - 1) } else { (rank - 1, rank - 2) };
-        // The system of one vector has the matrix op(a), or its transpose where the vector is a row.
+        // The system of one vector has the matrix op(a), or its transpose if the vector is a row.
         let flipped = self.transpose_a == self.left_side;
         let from_front = self.lower != flipped;
         let mut result = b.clone();

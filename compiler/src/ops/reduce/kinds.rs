@@ -71,8 +71,9 @@ impl Reduction for Sum {
 impl Reduction for Prod {
     const MNEMONIC: &'static str = "reduce_prod";
 
-    /// The sum of each tangent times the product of all other elements. That product is found without dividing, since
-    /// elements may be zero: the elements before times the elements after.
+    /// The sum of each tangent times the product of the other elements. That product is found
+    /// without division, because elements may be zero: the elements before times the elements
+    /// after.
     fn jvp(b: &mut Builder, axes: &[usize], x: Var, _: Var, t: Var) -> Option<Var> {
         let shape = b.ty(x).shape.clone();
         let kept = other_axes(shape.len(), axes);
@@ -92,7 +93,7 @@ impl Reduction for Prod {
     }
 }
 
-/// At each position of `axis` the product of all elements before it, or after it.
+/// For each position of `axis`, the product of the elements before it, or after it.
 fn exclusive_product(b: &mut Builder, x: Var, axis: usize, after: bool) -> Var {
     let ty = b.ty(x).clone();
     if ty.shape[axis] == 0 {
@@ -122,7 +123,7 @@ impl Reduction for Min {
     }
 }
 
-/// The mean of the tangents of all elements of `x` that are the extremum `y`.
+/// The mean of the tangents at the elements of `x` that attain the extremum `y`.
 fn mean_over_ties(b: &mut Builder, axes: &[usize], x: Var, y: Var, t: Var) -> Var {
     let ty = b.ty(x).clone();
     let extremum = spread(b, y, &ty.shape, axes);
@@ -166,7 +167,7 @@ pub(super) fn samples<K: Reduction>() -> Vec<Sample> {
         if K::COMBINE.dtype(&[dtype]).is_err() {
             continue;
         }
-        // Sums and products of these numbers are exact in any order, but for the sign of a zero.
+        // Sums and products of these numbers are exact in any order, except for the sign of a zero.
         let tolerance = if dtype.is_float() { 1e-15 } else { 0.0 };
         let narrow = dtype == DType::BF16;
         let cases: [(&[usize], &[usize]); 5] = [

@@ -1,7 +1,8 @@
-//! Folding axes away: sums, products, extrema, logic, and the positions of extrema.
+//! Reductions over axes: sums, products, extrema, logic, and the positions of extrema.
 //!
-//! A reduction is an operation with a neutral element ([`Monoid`]) and its derivative ([`Reduction`]); [`Reduce`] is the op.
-//! The cumulative ops and the collectives fold with the same monoids.
+//! A reduction is an operation with a neutral element ([`Monoid`]) and its derivative
+//! ([`Reduction`]); [`Reduce`] is the op. The cumulative ops and the collectives use the same
+//! monoids.
 
 mod arg;
 mod kinds;
@@ -23,7 +24,7 @@ use std::marker::PhantomData;
 
 /// An associative and commutative operation with a neutral element.
 pub trait Monoid: Clone + Debug + Send + Sync + 'static {
-    /// The op of two operands that combines two elements.
+    /// The binary op that combines two elements.
     type Combine: Elementwise;
 
     /// The op that combines two elements.
@@ -32,7 +33,7 @@ pub trait Monoid: Clone + Debug + Send + Sync + 'static {
     /// The neutral element.
     fn identity(dtype: DType) -> Scalar;
 
-    /// Combines two elements; a float is not rounded, so that a fold is rounded once.
+    /// Combines two elements; a float is not rounded here, so that a reduction is rounded once.
     fn combine(dtype: DType, x: Scalar, y: Scalar) -> Scalar {
         match Self::COMBINE.scalar(dtype, &[x, y]) {
             Scalar::Int(value) => Scalar::Int(dtype.wrap(value)),
@@ -54,10 +55,10 @@ pub trait Reduction: Monoid {
     /// The name in the IR's text.
     const MNEMONIC: &'static str;
 
-    /// The tangent of `y`, which is `x` reduced over `axes`, given that of `x`.
+    /// The tangent of `y`, which is `x` reduced over `axes`, from the tangent of `x`.
     fn jvp(b: &mut Builder, axes: &[usize], x: Var, y: Var, t: Var) -> Option<Var>;
 
-    /// The cotangent of an operand of type `ty`, given that of the result.
+    /// The cotangent of an operand of type `ty`, from the cotangent of the result.
     fn transpose(b: &mut Builder, axes: &[usize], ty: &TensorType, ct: Var) -> Rule<Var> {
         let _ = (b, axes, ty, ct);
         Rule::None("it is not linear in its operand")
@@ -65,10 +66,10 @@ pub trait Reduction: Monoid {
 }
 
 op_struct! {
-    /// Combines all elements along `axes`, which the result leaves out, by the [`Monoid`] `K`. Over no elements it gives
-    /// the neutral element. Floats may be combined in any order.
+    /// Combines all elements along `axes`, which the result leaves out, by the [`Monoid`] `K`. The
+    /// result over no elements is the neutral element. Floats may be combined in any order.
     Reduce<K: Reduction> {
-        /// The axes that are folded away, in any order, each once.
+        /// The reduced axes, in any order, each once.
         axes: Vec<usize>,
     }
 }
@@ -77,9 +78,11 @@ op_struct! {
 pub type ReduceSum = Reduce<Sum>;
 /// Products along axes.
 pub type ReduceProd = Reduce<Prod>;
-/// The greatest along axes; NaN if one is. Its derivative is shared equally among all that are greatest.
+/// The greatest element along axes; NaN if any is NaN. Its derivative is shared equally among all
+/// greatest elements.
 pub type ReduceMax = Reduce<Max>;
-/// The least along axes; NaN if one is. Its derivative is shared equally among all that are least.
+/// The least element along axes; NaN if any is NaN. Its derivative is shared equally among all
+/// least elements.
 pub type ReduceMin = Reduce<Min>;
 /// Bitwise and along axes; "all" on bools.
 pub type ReduceAnd = Reduce<All>;
@@ -162,7 +165,7 @@ fn lower<K: Monoid>(
         .regions(vec![region]))[0]
 }
 
-/// The entries that do not stand at `axes`.
+/// The entries at positions that are not in `axes`.
 pub(super) fn without(entries: &[usize], axes: &[usize]) -> Vec<usize> {
     entries
         .iter()

@@ -1,5 +1,5 @@
-//! Folding windows: sums and extrema of what lies under a moving window, as pooling layers need them, and the selections
-//! that are the derivatives of the extrema.
+//! Reductions under moving windows: sums and extrema, as pooling layers need them, and the
+//! selections that are the derivatives of the extrema.
 
 mod select;
 mod window;
@@ -18,23 +18,23 @@ use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
-/// A [`Monoid`] with the name and derivative of its fold under a window.
+/// A [`Monoid`] with the name and derivative of its windowed reduction.
 pub trait WindowFold: Monoid {
     /// The name in the IR's text.
     const MNEMONIC: &'static str;
 
-    /// The tangent of the result for the operand `x`, given that of `x`.
+    /// The tangent of the result for the operand `x`, from the tangent of `x`.
     fn jvp(b: &mut Builder, window: &Window, x: Var, t: Var) -> Var;
 
-    /// The cotangent of an operand of type `ty`, given that of the result.
+    /// The cotangent of an operand of type `ty`, from the cotangent of the result.
     fn transpose(b: &mut Builder, window: &Window, ty: &TensorType, ct: Var) -> Rule<Var> {
         let _ = (b, window, ty, ct);
         Rule::None("it is not linear in its operand")
     }
 }
 
-/// Combines the elements under each place of a window by the [`Monoid`] `K`; padding does not count. Floats may be
-/// combined in any order.
+/// Combines the elements under each position of a window by the [`Monoid`] `K`; padding is ignored.
+/// Floats may be combined in any order.
 #[derive(Clone, Debug)]
 pub struct ReduceWindow<K> {
     /// The window that moves over the operand.
@@ -44,13 +44,15 @@ pub struct ReduceWindow<K> {
 
 /// Sums under a window.
 pub type ReduceWindowSum = ReduceWindow<Sum>;
-/// The greatest under a window; NaN if one is. Its derivative is that of the first of those that are greatest.
+/// The greatest element under a window; NaN if any is NaN. Its derivative goes to the first of the
+/// greatest elements.
 pub type ReduceWindowMax = ReduceWindow<Max>;
-/// The least under a window; NaN if one is. Its derivative is that of the first of those that are least.
+/// The least element under a window; NaN if any is NaN. Its derivative goes to the first of the
+/// least elements.
 pub type ReduceWindowMin = ReduceWindow<Min>;
 
 impl<K> ReduceWindow<K> {
-    /// The fold under this window.
+    /// The reduction under this window.
     pub fn new(window: Window) -> Self {
         ReduceWindow { window, kind: PhantomData }
     }
@@ -80,7 +82,7 @@ impl<K: WindowFold> ReduceWindow<K> {
     }
 }
 
-/// Windows with the shape of an operand each: apart, overlapping, padded, with gaps.
+/// Windows, each with the shape of an operand: disjoint, overlapping, padded, with gaps.
 fn windows() -> Vec<(Window, Vec<usize>)> {
     vec![
         (Window::new([2]), vec![5]),
@@ -98,10 +100,10 @@ fn windows() -> Vec<(Window, Vec<usize>)> {
     ]
 }
 
-/// The sums of these numbers are exact in any order, but for the sign of a zero.
+/// The sums of these numbers are exact in any order, except for the sign of a zero.
 const EXACT: f64 = 1e-15;
 
-/// Distinct values in no order.
+/// Distinct values in no particular order.
 fn uneven(shape: &[usize]) -> Array {
     let count: usize = shape.iter().product();
     let values: Vec<f64> = (0..count).map(|i| ((7 * i + 3) % 29) as f64 * 0.25 - 3.0).collect();
@@ -185,7 +187,8 @@ impl WindowFold for Sum {
         b.reduce_window_sum(t, window.clone())
     }
 
-    /// An element gets what the windows over it get: those that start within a window's extent in front of it.
+    /// An element gets the sum of the cotangents of the windows that contain it. Those windows
+    /// start within a window's extent in front of the element.
     fn transpose(b: &mut Builder, window: &Window, ty: &TensorType, ct: Var) -> Rule<Var> {
         let places = b.ty(ct).clone();
         if places.elements() == 0 {

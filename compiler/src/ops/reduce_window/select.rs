@@ -1,4 +1,5 @@
-//! The element that a window selects: taken from there, or added to there. Each is the transpose of the other.
+//! The element that a window selects: `SelectAndGather` reads a value at its position, and
+//! `SelectAndScatter` adds a value at that position. The two ops are transposes of each other.
 
 use super::{Window, uneven, windows};
 use crate::array::Array;
@@ -12,33 +13,35 @@ use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
-/// For each place of a window, the element of `values` where `operand` is greatest (with [`Direction::Ge`]) or least
-/// ([`Direction::Le`]); of equals, the first.
+/// For each position of a window, the element of `values` at the greatest (with [`Direction::Ge`])
+/// or least ([`Direction::Le`]) element of `operand`; at a tie, the first.
 ///
-/// Operands: `operand` and `values`, floats of one type. XLA gives 0 where all under the window are the infinity that
-/// stands for nothing (-inf with `Ge`). With NaN under the window, which element is selected is not said.
+/// Operands: `operand` and `values`, floats of one type. XLA gives 0 if every element under the
+/// window is the neutral infinity (-inf with `Ge`). If a NaN is under the window, the selected
+/// element is unspecified.
 #[derive(Clone, Debug)]
 pub struct SelectAndGather {
-    /// The relation to a later element by which a selected one stays selected: `Ge` or `Le`.
+    /// The relation to a later element that keeps a selected element selected: `Ge` or `Le`.
     pub direction: Direction,
     /// The window that moves over `operand`.
     pub window: Window,
 }
 
-/// For each place of a window, adds an element of `source` to where `operand` is greatest (with [`Direction::Ge`]) or
-/// least ([`Direction::Le`]) under the window, to the first of equals; 0 where none is added.
+/// For each position of a window, adds an element of `source` at the greatest (with
+/// [`Direction::Ge`]) or least ([`Direction::Le`]) element of `operand` under the window. At a tie
+/// it adds to the first. Elements that receive nothing are 0.
 ///
-/// Operands: `operand`, and `source` with an element for each place; floats of one dtype. The result has the type of
-/// `operand`.
+/// Operands: `operand`, and `source` with an element for each position; floats of one dtype. The
+/// result has the type of `operand`.
 #[derive(Clone, Debug)]
 pub struct SelectAndScatter {
-    /// The relation to a later element by which a selected one stays selected: `Ge` or `Le`.
+    /// The relation to a later element that keeps a selected element selected: `Ge` or `Le`.
     pub direction: Direction,
     /// The window that moves over `operand`.
     pub window: Window,
 }
 
-/// The index of the element that is selected, if there is one.
+/// The index of the selected element, if there is one.
 fn selected(
     direction: Direction,
     window: &Window,
@@ -59,7 +62,7 @@ fn selected(
     best.map(|(index, _)| index)
 }
 
-/// The type with an element for each place, after the checks that both ops share.
+/// The type with an element for each position, after the checks that both ops share.
 fn places(
     direction: Direction,
     window: &Window,
@@ -122,7 +125,8 @@ macro_rules! selection {
                 vec![(b.emit1(wide, &[operand, other]), true)]
             }
 
-            /// The tangent, linear in that of `values`: small changes of `operand` do not change the selection.
+            /// The tangent, linear in the tangent of `values`: small changes of `operand` do not
+            /// change the selection.
             fn jvp(
                 &self,
                 b: &mut Builder,
@@ -191,7 +195,7 @@ impl SelectAndGather {
         })
     }
 
-    /// Emits a fold of pairs: the elements of `operand`, each with its value.
+    /// Emits a reduction of pairs: the elements of `operand`, each with its value.
     fn emit(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], result: &TensorType) -> HloValue {
         let scalar = TensorType::scalar(result.dtype);
         let least = match self.direction {

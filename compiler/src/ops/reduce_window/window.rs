@@ -7,8 +7,9 @@ use crate::ops::TypeError;
 use crate::ops::shape::prepended;
 use crate::types::TensorType;
 
-/// A box that stands at every multiple of the strides on an operand with padding around it. All lists have an entry for
-/// each axis. A window may overlap the padding but not lie in it: it has at least one element.
+/// A box placed at every multiple of the strides on an operand with padding around it. All lists
+/// have an entry for each axis. A window may overlap the padding but not lie entirely in it: it
+/// contains at least one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The box's extents.
@@ -57,7 +58,7 @@ impl Window {
         }
     }
 
-    /// The type that has an element for each place of the window on an operand.
+    /// The type with an element for each position of the window on an operand.
     pub(super) fn places(&self, x: &TensorType) -> Result<TensorType, TypeError> {
         let fail = |message: String| Err(TypeError::new(message));
         // XLA's select_and_scatter aborts on scalars.
@@ -99,8 +100,8 @@ impl Window {
         Ok(x.with_shape((0..x.rank()).map(along).collect::<Vec<_>>()))
     }
 
-    /// Calls `f` with the index of every element of an operand of this shape that the window at a place has, in row-major
-    /// order.
+    /// Calls `f` with the index of every element that the window at `place` contains, in row-major
+    /// order, for an operand of this shape.
     pub(super) fn for_each(&self, shape: &[usize], place: &[usize], mut f: impl FnMut(&[usize])) {
         let mut index = vec![0; shape.len()];
         for_each_index(&self.dimensions, |element| {
@@ -115,7 +116,7 @@ impl Window {
         });
     }
 
-    /// Emits an op that has a window.
+    /// Emits an op with a window.
     pub(super) fn lower(
         &self,
         hlo: &mut dyn Hlo,

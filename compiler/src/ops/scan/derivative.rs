@@ -1,5 +1,6 @@
-//! scan's derivative in its three forms. Each finds which carries have a tangent as a least fixpoint, transforms the
-//! body once more with that known, and sorts the new body's operands back into consts, carries, slices.
+//! scan's derivative in its three forms. Each form finds the carries with a tangent as a least
+//! fixpoint, and transforms the body again with these marks. It then sorts the new body's operands
+//! back into consts, carries, slices.
 
 use super::Scan;
 use crate::ir::{Builder, Slope, Slopes, Var};
@@ -23,7 +24,7 @@ pub(super) fn forward(
             jvp_with(&scan.body, marked, force)
         })?;
 
-    // The body takes consts, their tangents, carries, theirs, slices, theirs.
+    // The body takes the consts, the carries and the slices, each group followed by its tangents.
     let types = scan.body.param_types();
     let carried = scan.carried();
     let groups = [0..carried.start, carried.clone(), carried.end..types.len()];
@@ -57,17 +58,18 @@ pub(super) fn forward(
     Ok((values, deal(&results, slopes.copied())))
 }
 
-/// The place from which the linear loop reads a residual of the body.
+/// The place that provides a residual of the body to the linear loop.
 enum Residual {
     /// A value outside of the loop: the residual is the same in every iteration.
     Constant(Var),
     /// The slices of an operand that the first loop reads too.
     Operand(usize),
-    /// An output that the first loop stacks for it, by its number.
+    /// An output that the first loop stacks for the residual, by its number.
     Output(usize),
 }
 
-/// One loop for the values, which also stacks what the second, linear in the tangents, reads of them.
+/// Emits a loop for the values and a second loop, which is linear in the tangents. The first loop
+/// also stacks the values that the second loop reads.
 pub(super) fn linearized(
     scan: &Scan,
     b: &mut Builder,
@@ -85,8 +87,8 @@ pub(super) fn linearized(
     let Linearized { primal, linear, residuals, .. } = linearized;
     let slices_at = scan.consts + scan.carries;
 
-    // A residual that depends on loop constants alone is computed once, outside; one that is a slice of an operand is
-    // read from that operand; the rest become outputs of the loop.
+    // A residual that depends only on loop constants is computed once, outside. A residual that is
+    // a slice of an operand is read from that operand. The rest become outputs of the loop.
     let (outputs, residual_vars) = primal.results.split_at(scan.body.results.len());
     let varies =
         primal.depends_on(&(0..inputs.len()).map(|i| i >= scan.consts).collect::<Vec<_>>());
@@ -100,7 +102,8 @@ pub(super) fn linearized(
                 .filter(|eqn| eqn.inputs.iter().all(|input| !varies[input.index()]))
                 .collect();
             let outside = crate::transform::dce(&primal.subset(&primal.params, wanted, &[var]));
-            // Carries and slices are not read: any value of their type serves as their argument.
+            // Carries and slices are not read: any value with the right type serves as their
+            // argument.
             let constants =
                 outside.subset(&outside.params[..scan.consts], &outside.eqns, &outside.results);
             places.push(Residual::Constant(b.inline(&constants, &inputs[..scan.consts])[0]));
@@ -169,8 +172,8 @@ pub(super) fn linearized(
     Ok((values.to_vec(), deal(&results, slopes)))
 }
 
-/// A loop that is linear in some operands, backward in time: cotangents of carries are carried, those of constants summed
-/// up, those of slices stacked.
+/// A loop that is linear in some operands, run backward in time: cotangents of carries are carried,
+/// cotangents of constants are summed, and cotangents of slices are stacked.
 pub(super) fn transposed(
     scan: &Scan,
     b: &mut Builder,
@@ -179,7 +182,8 @@ pub(super) fn transposed(
 ) -> Result<Slopes, TransformError> {
     let slices_at = scan.consts + scan.carries;
     let mut marked: Vec<bool> = inputs.iter().map(Operand::is_linear).collect();
-    // A carry that starts from a known value (a zero tangent) and takes up a linear one is linear too.
+    // A carry that starts from a known value (a zero tangent) and becomes linear in a later
+    // iteration is linear too.
     let body = &scan.body;
     loop {
         let depends = body.depends_on(&marked);
@@ -257,7 +261,7 @@ pub(super) fn transposed(
         back[slot] = Some(carry_outputs[scan.carries + i]);
     }
     for i in 0..scan.carries {
-        // A carry that started from a known value has nobody to send its cotangent to.
+        // The cotangent of a carry that started from a known value is dropped.
         back[scan.consts + i] = inputs[scan.consts + i].is_linear().then(|| carry_outputs[i]);
     }
     for (&slot, _) in

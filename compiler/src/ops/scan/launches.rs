@@ -1,20 +1,23 @@
-//! Scans with fewer kernels in an iteration, for platforms that launch each of them.
+//! Scans with fewer kernels in an iteration, for platforms that launch each kernel.
 //!
-//! Invariant: the results are the same to the bit.
+//! Invariant: the results are bit-identical.
 
 use super::Scan;
 use crate::ir::{Builder, Var};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
-/// Greatest number of iterations that become one, and of equations in the body of each: XLA makes a kernel or two of them.
+/// Greatest number of iterations that become one, and of equations in the body of each of these:
+/// XLA compiles them to a kernel or two.
 const ITERATIONS: usize = 8;
 const EQUATIONS: usize = 24;
 
-/// Greatest size of an output slice that is written together with others. Those that are larger take longer to copy than to launch.
+/// Greatest size of an output slice that is written together with others. Copying a larger slice
+/// takes longer than a launch.
 const BYTES: usize = 1 << 18;
 
-/// Emits the loop with short bodies several times an iteration and with small outputs written together; `None` if it has neither.
+/// Emits the loop with several short bodies per iteration, and with small outputs written together;
+/// `None` if it has neither.
 pub(super) fn fewer(scan: &Scan, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
     let factor = factor(scan);
     let packs = packs(&scan.body.result_types()[scan.carries..]);
@@ -42,7 +45,8 @@ fn factor(scan: &Scan) -> usize {
         .unwrap_or(1)
 }
 
-/// The scan with `factor` iterations in one, and its operands. Arrays and outputs have their leading axis in two: `[length / factor, factor]`.
+/// The scan with `factor` iterations merged into one, and its operands. The leading axis of arrays
+/// and outputs is split in two: `[length / factor, factor]`.
 fn unrolled(scan: &Scan, b: &mut Builder, inputs: &[Var], factor: usize) -> (Scan, Vec<Var>) {
     let length = scan.length / factor;
     let (consts, carries, xs) = scan.split(inputs);
@@ -89,7 +93,7 @@ fn unrolled(scan: &Scan, b: &mut Builder, inputs: &[Var], factor: usize) -> (Sca
     (Scan { body, length, ..scan.clone() }, operands)
 }
 
-/// The results of an unrolled scan with one leading axis again.
+/// The results of an unrolled scan with a single leading axis again.
 fn by_iteration(scan: &Scan, b: &mut Builder, mut results: Vec<Var>) -> Vec<Var> {
     for stack in &mut results[scan.carries..] {
         let ty = b.ty(*stack).unstacked().unstacked().stacked(scan.length);
@@ -98,7 +102,8 @@ fn by_iteration(scan: &Scan, b: &mut Builder, mut results: Vec<Var>) -> Vec<Var>
     results
 }
 
-/// The outputs by position, those that are written together in one list: small ones whose elements have the same size.
+/// The outputs by position, grouped into lists that are written together: small outputs with
+/// elements of the same size.
 fn packs(outputs: &[TensorType]) -> Vec<Vec<usize>> {
     let mut packs: Vec<Vec<usize>> = Vec::new();
     let small = |ty: &TensorType| ty.bytes() <= BYTES && ty.elements() > 0;
@@ -117,7 +122,8 @@ fn packs(outputs: &[TensorType]) -> Vec<Vec<usize>> {
     packs
 }
 
-/// The unsigned integers that hold the bits of an element; `None` for truth values, which have no bits of their own.
+/// The unsigned integer type that holds the bits of an element; `None` for bools, which have no bit
+/// pattern.
 fn word(dtype: DType) -> Option<DType> {
     match (dtype, dtype.size()) {
         (DType::Bool, _) => None,
@@ -128,11 +134,11 @@ fn word(dtype: DType) -> Option<DType> {
     }
 }
 
-/// Emits the scan with one output for each of `packs`, and takes them apart.
+/// Emits the scan with one output for each of `packs`, and takes the packed outputs apart.
 fn packed(scan: &Scan, b: &mut Builder, inputs: &[Var], packs: &[Vec<usize>]) -> Vec<Var> {
     let body = &scan.body;
     let outputs = body.result_types().split_off(scan.carries);
-    // Bits are the same in any type; a pack of one type keeps it.
+    // Bits are the same in any type; a pack with a single type keeps it.
     let dtype = |pack: &[usize]| {
         let first = outputs[pack[0]].dtype;
         let one = pack.iter().all(|&k| outputs[k].dtype == first);

@@ -1,4 +1,5 @@
-//! `scan`: a loop of known length with a carry, slices in and slices out. The one loop that runs backward too.
+//! `scan`: a loop of known length with a carry, slices in and slices out. It is the only loop with
+//! a reverse derivative.
 
 mod derivative;
 mod launches;
@@ -28,10 +29,11 @@ use std::sync::Arc;
 op_struct! {
     /// Runs `body` `length` times.
     ///
-    /// Operands: `consts` loop constants, `carries` initial carries, then arrays with a leading axis of `length`. The
-    /// body takes consts, carries, one slice of each array, and gives the next carries and the slices of the outputs.
-    /// Results: the final carries, then the output slices stacked along a new leading axis. With `reverse` the slices
-    /// are taken, and the output slices put, from the last to the first.
+    /// Operands: `consts` loop constants, `carries` initial carries, then arrays with a leading
+    /// axis of `length`. The body takes the consts, the carries and one slice of each array; it
+    /// gives the next carries and the slices of the outputs. Results: the final carries, then the
+    /// output slices stacked along a new leading axis. With `reverse`, slices are read and written
+    /// from the last to the first.
     Scan = "scan" {
         /// One iteration: consts ++ carries ++ slices -> carries ++ output slices.
         body: Arc<Func>,
@@ -47,7 +49,7 @@ op_struct! {
 }
 
 impl Scan {
-    /// Splits a list with one entry per operand into those of consts, carries and arrays.
+    /// Splits a list with one entry per operand into the entries of consts, carries and arrays.
     fn split<'a, T>(&self, operands: &'a [T]) -> (&'a [T], &'a [T], &'a [T]) {
         let (consts, rest) = operands.split_at(self.consts);
         let (carries, xs) = rest.split_at(self.carries);
@@ -124,7 +126,7 @@ impl Op for Scan {
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut flags = batched.to_vec();
         let slots = self.carried();
-        // A carry is batched if it starts so, or if the body makes it so.
+        // A carry is batched if its initial value is batched, or if the body makes it batched.
         let Ok((body, outputs)) =
             fixpoint(&mut flags, slots.clone(), self.body.results.len(), |flags, force| {
                 Ok::<_, Infallible>(vmap(&self.body, cx, flags, force))
@@ -211,7 +213,8 @@ impl Op for Scan {
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
-        // A carry is needed if its final value is, or if a needed result reads it in a later iteration.
+        // A carry is needed if its final value is needed, or if a needed result reads it in a later
+        // iteration.
         let mut wanted = used.to_vec();
         let (inputs, outputs) = loop {
             let needed = needed(&self.body, &wanted);
@@ -224,7 +227,7 @@ impl Op for Scan {
                 break (inputs, wanted);
             }
         };
-        // A carry that is only handed through, kept for its final value, keeps its operand.
+        // A carry that is only passed through, and kept for its final value, keeps its operand.
         let keep: Vec<usize> =
             (0..inputs.len())
                 .filter(|&i| {
@@ -260,7 +263,8 @@ impl Scan {
     }
 }
 
-/// The lesser of a counter and the one after it, by a sort: the counter, which XLA does not know, and no op of a kernel.
+/// The lesser of a counter and its successor, by a sort. This is the counter, but XLA does not know
+/// it, and does not fuse the sort into a kernel.
 fn unfused(hlo: &mut dyn Hlo, counter: HloValue) -> HloValue {
     let ty = TensorType::new(DType::I32, [1]);
     let one = hlo_splat(hlo, &ty, Scalar::Int(1));

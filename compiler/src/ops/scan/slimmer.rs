@@ -1,4 +1,4 @@
-//! Cheaper scans of the same results.
+//! Cheaper scans with the same results.
 
 use super::Scan;
 use crate::ir::{Builder, Var};
@@ -18,8 +18,8 @@ enum Source {
 }
 
 impl Scan {
-    /// Emits the loop without operands that are constants or given twice, carries that never change, and outputs known
-    /// without it; `None` if there are none.
+    /// Emits the loop without constant or repeated operands, carries that never change, and outputs
+    /// that are known without the loop; `None` if the loop has none of them.
     pub(crate) fn slimmer(
         &self,
         b: &mut Builder,
@@ -32,7 +32,8 @@ impl Scan {
             |i: usize| carried.contains(&i) && body.results[i - self.consts] == body.params[i];
         let source = |i: usize| {
             let moves = carried.contains(&i) && !is_still(i);
-            // Constants are like constants, slices like slices, and carries if they begin and go on alike.
+            // Constants are equivalent to constants, slices to slices, and carries if they begin
+            // and continue in the same way.
             let alike = |&j: &usize| {
                 let role = |i: usize| (i >= carried.end, carried.contains(&i) && !is_still(i));
                 inputs[i] == inputs[j]
@@ -88,7 +89,7 @@ impl Scan {
         let arguments: Vec<Var> =
             params.into_iter().map(|param| param.expect("every source gives one")).collect();
         let values = inner.inline(body, &arguments);
-        // The outputs that stay, and where each result of the old loop is found.
+        // The remaining outputs, and the source of each result of the old loop.
         let mut outputs = Vec::new();
         let mut found: Vec<Result<usize, Var>> = Vec::new();
         for (k, &value) in values.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! The function by which a scatter combines an element and its update.
+//! The function that combines an element of a scatter with its update.
 
 use crate::scalar::Scalar;
 use crate::words;
 
 words! {
-    /// The function by which [`Scatter`](super::Scatter) combines an element and its update.
+    /// The function that combines an element of a [`Scatter`](super::Scatter) with its update.
     Combiner {
         /// The update alone.
         Set = "set",
@@ -12,15 +12,15 @@ words! {
         Add = "add",
         /// The product of both.
         Multiply = "multiply",
-        /// The lesser of both; NaN if one is.
+        /// The lesser of both; NaN if either is NaN.
         Min = "min",
-        /// The greater of both; NaN if one is.
+        /// The greater of both; NaN if either is NaN.
         Max = "max",
     }
 }
 
 impl Combiner {
-    /// The combination of two elements, not yet brought into the dtype.
+    /// The combination of two elements, before conversion to the dtype.
     pub(super) fn scalar(self, x: Scalar, update: Scalar) -> Scalar {
         match (self, x, update) {
             (Combiner::Set, _, update) => update,

@@ -9,7 +9,7 @@ use crate::ops::{Direction, Gather, Operand, Rule};
 use crate::types::{DType, TensorType};
 
 impl Scatter {
-    /// [`Op::jvp`](crate::Op::jvp), for the one result.
+    /// [`Op::jvp`](crate::Op::jvp), for the single result.
     pub(super) fn tangent(
         &self,
         b: &mut Builder,
@@ -81,8 +81,9 @@ impl Scatter {
         }
     }
 
-    /// The elements of `x`, which has the operand's shape, at which the updates go. A dropped update gets what the nearest
-    /// window that fits has; [`Scatter::read_back`] gives zero there.
+    /// The elements of `x`, which has the operand's shape, at the positions of the updates. A
+    /// dropped update gets the elements of the nearest window that fits; [`Scatter::read_back`]
+    /// gives zero for it.
     fn gather(&self, b: &mut Builder, x: Var, indices: Var, updates: &[usize]) -> Var {
         let op = Gather {
             offset_dims: self.update_window_dims.clone(),
@@ -111,9 +112,10 @@ impl Scatter {
         b.select(kept, read, zeros)
     }
 
-    /// Two bool tensors: the elements of the operand that no update reaches, and the elements of the updates that `set`
-    /// kept: of several the last, and only those that are in the result, where `kept` has the updates and the result. Platforms differ in which
-    /// one they keep.
+    /// Two bool tensors: the elements of the operand that no update reaches, and the elements of
+    /// the updates that `set` kept. If several updates meet, `set` keeps the last. Platforms differ
+    /// in this choice: if `kept` has the updates and the result, only updates that occur in the
+    /// result count.
     fn winners(
         &self,
         b: &mut Builder,
@@ -124,8 +126,8 @@ impl Scatter {
     ) -> (Var, Var) {
         let batch_dims = self.windows().batch_dims(updates.len());
         let batch: Vec<usize> = batch_dims.iter().map(|&dim| updates[dim]).collect();
-        // Scatter the updates' numbers, from 1 on, the way the updates went; an update that finds its own number won. The number 0
-        // changes nothing.
+        // Scatter the updates' numbers, from 1 on, in the same way as the updates; an update that
+        // finds its own number won. The number 0 changes nothing.
         let numbers = b.iota(DType::U32, &[batch.iter().product()], 0);
         let one = b.full_like(numbers, 1.0);
         let numbers = b.add(numbers, one);
@@ -161,7 +163,7 @@ impl Scatter {
             let updates = updates.unwrap_or_else(|| b.full_like(inputs[2], 0.0));
             return b.scatter(x, inputs[1], updates, self.clone());
         };
-        // Setting again might keep another update than the first time.
+        // A second `set` might keep another update than the first.
         let (x_shape, updates_shape) = (b.ty(x).shape.clone(), b.ty(updates).shape.clone());
         let kept = Some((inputs[2], output));
         let (untouched, won) = self.winners(b, &x_shape, inputs[1], &updates_shape, kept);
@@ -196,7 +198,8 @@ impl Scatter {
         Rule::Some(b.scatter(from_x, inputs[1], updates, self.with(Combiner::Add)))
     }
 
-    /// The tangent of `min` and `max`: the mean of the tangents of all that have the result's value.
+    /// The tangent of `min` and `max`: the mean of the tangents at all elements with the result's
+    /// value.
     fn jvp_extremum(
         &self,
         b: &mut Builder,

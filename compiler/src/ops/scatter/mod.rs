@@ -1,4 +1,4 @@
-//! `scatter`: windows of a tensor at computed places replaced by updates or combined with them.
+//! `scatter`: windows of a tensor at computed positions, replaced by updates or combined with them.
 
 mod combiner;
 mod derivative;
@@ -19,16 +19,18 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// A tensor with windows of it, one for each index, combined with updates, as StableHLO's scatter has it.
+    /// A tensor with windows, one for each index, combined with updates, as in StableHLO's scatter.
     ///
-    /// Operands: `x`, the integer indices, and the updates of the dtype of `x`. One axis of the indices,
-    /// `index_vector_dim`, holds the components of an index; the updates have the others, in order, with the axes of the
-    /// window in between at `update_window_dims`. The result has the type of `x`. A window that does not lie wholly inside
-    /// `x` is dropped. Where several updates meet, `set` keeps one of them (the reference semantics: the last), the others
-    /// combine all.
+    /// Operands: `x`, the integer indices, and the updates, with the dtype of `x`. One axis of the
+    /// indices, `index_vector_dim`, holds the components of an index. The updates have the other
+    /// axes, in order, with the axes of the window inserted at `update_window_dims`. The result has
+    /// the type of `x`. A window that does not lie entirely inside `x` is dropped. If several
+    /// updates meet, `set` keeps one of them (in the reference semantics the last); the other
+    /// combiners combine them all.
     ///
-    /// Derivatives: all combiners have one. `multiply` has none with respect to the updates unless `unique_indices`. `set`
-    /// sends the derivative through the update that was kept; ties of `min` and `max` share it evenly.
+    /// Derivatives: every combiner has a derivative. `multiply` has none with respect to the
+    /// updates unless `unique_indices`. `set` sends the derivative through the update that was
+    /// kept; ties of `min` and `max` share it evenly.
     Scatter = "scatter" {
         /// Axes of the updates that come from the window, rising.
         update_window_dims: Vec<usize>,
@@ -40,11 +42,13 @@ op_struct! {
         scatter_indices_batching_dims: Vec<usize>,
         /// The axis of `x` that each index component addresses.
         scatter_dims_to_operand_dims: Vec<usize>,
-        /// The axis of the indices that holds the components; their rank if each index is one component.
+        /// The axis of the indices that holds the components; the indices' rank if each index is a
+        /// single component.
         index_vector_dim: usize,
         /// The function that combines an element and its update.
         combiner: Combiner,
-        /// A promise that no two windows meet, which makes it faster; the result is anything if it is broken.
+        /// A promise that no two windows meet, which makes it faster; if the promise is broken, the
+        /// result is arbitrary.
         unique_indices: bool,
     }
 }
@@ -55,8 +59,9 @@ impl Scatter {
         samples::samples()
     }
 
-    /// The scatter that is to [`Gather::take`](super::Gather::take) as writing is to reading: update `i` goes to index `i` along `axis` of an
-    /// operand of this rank. The updates have the shape `x[..axis] ++ indices ++ x[axis + 1..]`.
+    /// The scatter that writes where [`Gather::take`](super::Gather::take) reads: update `i` goes
+    /// to index `i` along `axis` of an operand of this rank. The updates have the shape
+    /// `x[..axis] ++ indices ++ x[axis + 1..]`.
     pub fn at(
         operand_rank: usize,
         indices_rank: usize,
@@ -148,7 +153,7 @@ impl Op for Scatter {
         let window_shape: Vec<usize> =
             self.update_window_dims.iter().map(|&dim| updates.ty().shape[dim]).collect();
         let mut result = x.clone();
-        // Window by window, as XLA does: where windows meet, the later one is the later write.
+        // Window by window, as in XLA: if windows meet, the later window is written last.
         for_each_index(&windows.batch_shape(indices.ty()), |batch| {
             let start = windows.start(x.ty().rank(), indices, batch);
             let fits = |axis: usize| {
@@ -182,7 +187,7 @@ impl Op for Scatter {
                 shifted_with_batch(&op.scatter_indices_batching_dims);
             op.index_vector_dim += 1;
         } else {
-            // Every window reaches over the whole batch.
+            // Every window covers the whole batch.
             op.update_window_dims = shifted_with_batch(&op.update_window_dims);
             op.input_batching_dims = shifted(&op.input_batching_dims);
         }

@@ -1,4 +1,5 @@
-//! Rows that are set one after the other: a scatter keeps XLA from making one kernel of the loop around it.
+//! Rows that are set one after the other: a scatter keeps XLA from compiling the surrounding loop
+//! to one kernel.
 
 use super::{Combiner, Scatter};
 use crate::array::Array;
@@ -9,7 +10,8 @@ use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 impl Scatter {
-    /// The loop that sets whole rows of `x` at a list of places, in their order; `None` for anything else.
+    /// The loop that sets whole rows of `x` at a list of positions, in order; `None` for any other
+    /// scatter.
     pub(super) fn row_by_row(&self, inputs: &[TensorType]) -> Option<Scan> {
         let [x, places, rows] = inputs else { return None };
         let whole = Scatter {
@@ -29,7 +31,7 @@ impl Scatter {
     }
 }
 
-/// `(x, place, row) -> x` with the row at the place, if it lies inside.
+/// `(x, place, row) -> x` with the row at the position `place`, if it lies inside.
 fn set_row(x: &TensorType) -> Func {
     let mut b = Builder::new();
     let one = x.unstacked().stacked(1);

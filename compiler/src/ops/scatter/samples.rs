@@ -6,7 +6,7 @@ use crate::ops::Sample;
 use crate::ops::samples::ramp;
 use crate::types::DType;
 
-/// Every combiner with updates that are unique, that meet, and that are dropped; windows; batching dimensions.
+/// Every combiner with unique, overlapping and dropped updates; windows; batching dimensions.
 pub(super) fn samples() -> Vec<Sample> {
     let ints = |shape: &[usize], values: &[i128]| Array::ints(DType::I32, shape, values);
     let f32s = |shape: &[usize]| ramp(DType::F32, shape);
@@ -29,7 +29,7 @@ pub(super) fn samples() -> Vec<Sample> {
         samples.push(if combiner == Combiner::Multiply { met.not_differentiable() } else { met });
     }
     for combiner in [Combiner::Set, Combiner::Add] {
-        // Rows; windows that meet in part; one that hangs over the edge.
+        // Rows; windows that overlap in part; one window over the edge.
         let rows = Scatter::at(2, 1, 0, combiner);
         samples.push(sample(
             &rows,
@@ -48,7 +48,7 @@ pub(super) fn samples() -> Vec<Sample> {
             unique_indices: false,
         };
         samples.push(sample(&pairs, &f32s(&[5]), &ints(&[1, 3], &[1, 2, 4]), &f32s(&[2, 3])));
-        // A column of its own for each index, two components.
+        // A separate column for each index, two components.
         let columns = Scatter {
             update_window_dims: vec![1],
             inserted_window_dims: vec![2],

@@ -14,11 +14,11 @@ op_struct! {
     /// Repeats elements: axis `i` of the operand becomes axis `broadcast_dimensions[i]` of the result, and the other
     /// axes of the result repeat.
     ///
-    /// Along its axis the operand's extent is the result's, or 1, and then it repeats there too.
+    /// The operand's extent along its axis equals the result's extent, or is 1 and repeats.
     BroadcastInDim = "broadcast_in_dim" {
         /// The result's shape.
         shape: Vec<usize>,
-        /// The result's axis of each of the operand's axes; no two the same.
+        /// The result's axis for each of the operand's axes; all are distinct.
         broadcast_dimensions: Vec<usize>,
     }
 }
@@ -91,7 +91,8 @@ impl Op for BroadcastInDim {
         let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
             return Rule::Some(vec![None]);
         };
-        // What was repeated is summed; the axes that are left stand in the result's order, not yet in the operand's.
+        // Repeated axes are summed; the remaining axes are in the result's order, not yet in the
+        // operand's.
         let mut kept: Vec<(usize, usize)> = Vec::new();
         for (axis, &extent) in x.shape.iter().enumerate() {
             if !self.repeats(axis, extent) {
@@ -120,7 +121,8 @@ impl Op for BroadcastInDim {
 }
 
 impl Builder {
-    /// Repeats `x` to `shape`, its axis `i` becoming axis `dims[i]`. The same variable where nothing changes.
+    /// Repeats `x` to `shape`, its axis `i` becoming axis `dims[i]`. Returns the same variable if
+    /// nothing changes.
     #[track_caller]
     pub fn broadcast_in_dim(&mut self, x: Var, shape: &[usize], dims: &[usize]) -> Var {
         if self.ty(x).shape[..] == *shape && dims.iter().copied().eq(0..shape.len()) {

@@ -14,7 +14,7 @@ use crate::types::{DType, TensorType};
 op_struct! {
     /// One or more tensors joined along the axis `dimension`, in order. They agree in dtype and in their other axes.
     Concatenate = "concatenate" {
-        /// The axis along which they join.
+        /// The axis of the concatenation.
         dimension: usize,
     }
 }
@@ -110,7 +110,7 @@ impl Op for Concatenate {
 }
 
 impl Builder {
-    /// `xs` joined along the axis `dimension`; a single one is itself.
+    /// `xs` joined along the axis `dimension`; a single tensor is returned unchanged.
     #[track_caller]
     pub fn concatenate(&mut self, xs: &[Var], dimension: usize) -> Var {
         if let [x] = xs { *x } else { self.emit1(Concatenate { dimension }, xs) }

@@ -16,12 +16,13 @@ pub use transpose::Transpose;
 
 use super::TypeError;
 
-/// The axes as they are called once a batch axis stands in front.
+/// The numbers of the axes after a batch axis is inserted in front.
 pub(super) fn shifted(axes: &[usize]) -> Vec<usize> {
     axes.iter().map(|&axis| axis + 1).collect()
 }
 
-/// The axes as they are called once a batch axis stands in front, that axis included as the first.
+/// The numbers of the axes after a batch axis is inserted in front, with the batch axis as the
+/// first.
 pub(super) fn shifted_with_batch(axes: &[usize]) -> Vec<usize> {
     prepended(0, &shifted(axes))
 }

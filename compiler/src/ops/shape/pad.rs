@@ -1,4 +1,5 @@
-//! `pad`: a value around and between the elements, or, with a negative amount, elements cut off the edges.
+//! `pad`: inserts a value around and between the elements, or, with a negative amount, crops
+//! elements at the edges.
 
 use super::prepended;
 use crate::array::{Array, for_each_index};
@@ -13,11 +14,12 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Puts `interior[i]` copies of a value between neighbours along axis `i`, then `low[i]` in front and `high[i]`
-    /// behind; negative `low` and `high` cut that many off.
+    /// Inserts `interior[i]` copies of a value between neighbours along axis `i`, then `low[i]` in
+    /// front and `high[i]` behind; negative `low` and `high` crop that many elements.
     ///
-    /// Operands: `x`, and the scalar padding value of its dtype. Axis `i` of the result has extent
-    /// `low[i] + n + max(n - 1, 0) * interior[i] + high[i]`, `n` being that of `x`, which must not be negative.
+    /// Operands: `x`, and the scalar padding value with its dtype. For an extent `n` of `x`, axis
+    /// `i` of the result has extent `low[i] + n + max(n - 1, 0) * interior[i] + high[i]`, which
+    /// must not be negative.
     Pad = "pad" {
         /// The amount in front of each axis.
         low: Vec<i64>,
@@ -123,7 +125,7 @@ impl Op for Pad {
         if !batched[1] {
             return vec![(b.emit1(wide, &[x, inputs[1]]), true)];
         }
-        // Each example has its own value: pad with any, then put the values where there is padding.
+        // Each example has its own value: pad with any value, then replace the padding.
         let dtype = b.ty(x).dtype;
         let zero = b.zeros(&TensorType::scalar(dtype));
         let padded = b.emit1(wide, &[x, zero]);
@@ -144,7 +146,8 @@ impl Op for Pad {
         let x = inputs[0].ty(b).clone();
         let zero = b.zeros(&TensorType::scalar(x.dtype));
         let of_x = inputs[0].is_linear().then(|| {
-            // Undo the edges first: what was cut off comes back as zeros, and every element is at a multiple of the stride.
+            // Undo the edges first: cropped elements come back as zeros, and every element is at a
+            // multiple of the stride.
             let low: Vec<i64> = self.low.iter().map(|amount| -amount).collect();
             let high: Vec<i64> = self.high.iter().map(|amount| -amount).collect();
             let spread = b.pad(ct, zero, &low, &high, &vec![0; low.len()]);
@@ -154,7 +157,8 @@ impl Op for Pad {
             b.slice(spread, &vec![0; limit.len()], &limit, &strides)
         });
         let of_value = inputs[1].is_linear().then(|| {
-            // Summing the padding alone, not all minus the elements, keeps an infinite cotangent of one from the other.
+            // Summing only the padding, not everything minus the elements, separates an infinite
+            // cotangent of one part from the other.
             let mask = self.mask(b, &x);
             let zeros = b.full_like(ct, 0.0);
             let padding = b.select(mask, zeros, ct);
@@ -175,7 +179,8 @@ impl Op for Pad {
 }
 
 impl Builder {
-    /// `value` around and between the elements of `x`, see [`Pad`]; the same variable where all amounts are zero.
+    /// `value` around and between the elements of `x`, see [`Pad`]. Returns the same variable if
+    /// every amount is zero.
     #[track_caller]
     pub fn pad(&mut self, x: Var, value: Var, low: &[i64], high: &[i64], interior: &[i64]) -> Var {
         if low.iter().chain(high).chain(interior).all(|&amount| amount == 0) {

@@ -12,7 +12,7 @@ use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// The same elements in row-major order under another shape of as many elements.
+    /// The same elements in row-major order under another shape with equally many elements.
     Reshape = "reshape" {
         /// The result's shape.
         shape: Vec<usize>,
@@ -76,7 +76,7 @@ impl Op for Reshape {
 }
 
 impl Builder {
-    /// The same elements under another shape; the same variable where `x` has that shape.
+    /// The same elements under another shape. Returns the same variable if `x` has that shape.
     #[track_caller]
     pub fn reshape(&mut self, x: Var, shape: &[usize]) -> Var {
         if self.ty(x).shape[..] == *shape {

@@ -1,4 +1,4 @@
-//! `reverse`: elements in opposite order along some axes.
+//! `reverse`: elements in reverse order along some axes.
 
 use super::{check_axes, shifted};
 use crate::array::Array;
@@ -11,9 +11,9 @@ use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// The elements in opposite order along each of `dimensions`.
+    /// The elements in reverse order along each of `dimensions`.
     Reverse = "reverse" {
-        /// The axes that turn round; no two the same.
+        /// The reversed axes; all are distinct.
         dimensions: Vec<usize>,
     }
 }
@@ -72,7 +72,8 @@ impl Op for Reverse {
 }
 
 impl Builder {
-    /// The elements of `x` in opposite order along `dims`; the same variable where there are none.
+    /// The elements of `x` in reverse order along `dims`. Returns the same variable if `dims` is
+    /// empty.
     #[track_caller]
     pub fn reverse(&mut self, x: Var, dims: &[usize]) -> Var {
         if dims.is_empty() { x } else { self.emit1(Reverse { dimensions: dims.to_vec() }, &[x]) }

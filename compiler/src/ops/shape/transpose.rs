@@ -85,7 +85,8 @@ impl Op for Transpose {
 }
 
 impl Builder {
-    /// The axes of `x` in the order `permutation`; the same variable where that is their order.
+    /// The axes of `x` in the order `permutation`. Returns the same variable if that is their
+    /// order.
     #[track_caller]
     pub fn permute(&mut self, x: Var, permutation: &[usize]) -> Var {
         if permutation.iter().copied().eq(0..self.ty(x).rank()) {
@@ -94,7 +95,7 @@ impl Builder {
         self.emit1(Transpose { permutation: permutation.to_vec() }, &[x])
     }
 
-    /// Axis `from` of `x` becomes axis `to`, the others keeping their order.
+    /// Axis `from` of `x` becomes axis `to`; the others keep their order.
     #[track_caller]
     pub fn move_axis(&mut self, x: Var, from: usize, to: usize) -> Var {
         let mut permutation: Vec<usize> = (0..self.ty(x).rank()).collect();

@@ -20,15 +20,15 @@ use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
 
 op_struct! {
-    /// Sorts several tensors of one shape together along an axis. The first `num_keys` of them are the keys, compared one
-    /// after the other; the least comes first. `false` is less than `true`, -0 equals 0, and NaN is greater than all else
-    /// and equal to itself.
+    /// Sorts several tensors of one shape together along an axis. The first `num_keys` of them are
+    /// the keys, compared one after the other; the least comes first. `false` is less than `true`,
+    /// -0 equals 0, and NaN is greater than everything else and equal to itself.
     Sort = "sort" {
         /// The axis along which elements move.
         dimension: usize,
         /// True if elements with equal keys keep their order.
         stable: bool,
-        /// The number of operands that are keys, at least 1: the first ones.
+        /// The number of operands that are keys, at least 1; the keys come first.
         num_keys: usize,
     }
 }
@@ -84,7 +84,7 @@ impl Sort {
             .unwrap_or(Ordering::Equal)
     }
 
-    /// The sort with the elements' positions as one more operand and result: where each one came from.
+    /// The sort with the elements' original positions as an additional operand and result.
     fn with_positions(&self, b: &mut Builder, inputs: &[Var]) -> (Vec<Var>, Var) {
         let shape = b.ty(inputs[0]).shape.clone();
         let positions = b.iota(DType::I32, &shape, self.dimension);
@@ -142,7 +142,7 @@ impl Op for Sort {
         Rule::Some(self.tangents(b, positions, tangents))
     }
 
-    /// Sorts once, values and positions together, where the default would sort twice.
+    /// Sorts once, values and positions together; the default would sort twice.
     fn differentiate(
         &self,
         _: &OpRef,
@@ -168,7 +168,8 @@ impl Op for Sort {
             .flat_map(|ty| [TensorType::scalar(ty.dtype), TensorType::scalar(ty.dtype)])
             .collect();
         let arguments = hlo.begin_region(&scalars);
-        // Lexicographic order, from the last key to the first: less, or equal and less in what follows.
+        // Lexicographic order, from the last key to the first: less, or equal and less in the
+        // following keys.
         let mut less = None;
         for key in (0..self.num_keys).rev() {
             let [x, y] = [0, 1].map(|side| canonical(hlo, arguments[2 * key + side]));
@@ -207,10 +208,11 @@ impl Builder {
     }
 }
 
-/// The elements of `x` at `positions` along `axis`; both have one shape but for that axis.
+/// The elements of `x` at `positions` along `axis`; both have the same shape, except along that
+/// axis.
 fn take_along(b: &mut Builder, x: Var, positions: Var, axis: usize) -> Var {
     if b.ty(positions).elements() == 0 {
-        // No window fits into an axis without elements.
+        // No window fits into an axis of extent 0.
         let ty = b.ty(positions).with_dtype(b.ty(x).dtype);
         return b.zeros(&ty);
     }
@@ -254,7 +256,7 @@ fn order(x: Scalar, y: Scalar) -> Ordering {
     }
 }
 
-/// A float key with one zero and one NaN, for the total order to take them as equal.
+/// A float key with a single zero and a single NaN, so that the total order compares them as equal.
 fn canonical(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
     let ty = hlo.ty(x);
     if !ty.dtype.is_float() {
@@ -266,7 +268,7 @@ fn canonical(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
     one_nan(hlo, x)
 }
 
-/// Numbers with one NaN, which is positive.
+/// Numbers with a single NaN, which is positive.
 fn one_nan(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
     let ty = hlo.ty(x);
     if !ty.dtype.is_float() {
@@ -277,7 +279,7 @@ fn one_nan(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
     hlo_select(hlo, is_nan, nan, x)
 }
 
-/// `stablehlo.compare`, floats in IEEE 754's total order.
+/// `stablehlo.compare`, with floats in IEEE 754's total order.
 fn compare_total(hlo: &mut dyn Hlo, direction: &'static str, x: HloValue, y: HloValue) -> HloValue {
     if !hlo.ty(x).dtype.is_float() {
         return hlo_compare(hlo, direction, x, y);

@@ -15,8 +15,9 @@ use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
 
 op_struct! {
-    /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
-    /// the first comes first. NaN of either sign counts as greatest, and 0 as greater than -0.
+    /// The `k` greatest elements along the last axis, the greatest first, and their positions as
+    /// `i32`. Among equal elements the first comes first. NaN of either sign counts as greatest,
+    /// and 0 as greater than -0.
     TopK = "top_k" {
         /// The number of elements to take.
         k: usize,

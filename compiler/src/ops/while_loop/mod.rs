@@ -1,4 +1,4 @@
-//! `while`: a loop whose length is known only at run time.
+//! `while`: a loop with a length that is known only at run time.
 
 mod sample;
 
@@ -19,8 +19,9 @@ use std::sync::Arc;
 op_struct! {
     /// Runs `body` as long as `condition` holds.
     ///
-    /// Operands: what the condition reads beside the carry, what the body reads beside it, the initial carry. The results
-    /// are the final carry. Has a forward derivative only: how many steps a reverse pass would have to save is unknown.
+    /// Operands: the constants that only the condition reads, the constants that only the body
+    /// reads, and the initial carry. The results are the final carry. It has only a forward
+    /// derivative: the number of steps that a reverse pass would have to save is unknown.
     While = "while" {
         /// The condition: condition consts ++ carry -> bool[].
         condition: Arc<Func>,
@@ -171,7 +172,7 @@ impl Op for While {
             let (condition, differ) =
                 vmap(&self.condition, cx, &with(condition_flags, &carry_flags), &[false]);
             if differ[0] && carry_flags.contains(&false) {
-                // Lanes end at different times, so every carry differs.
+                // Lanes end at different times, so every carry is batched.
                 carry_flags.fill(true);
                 continue;
             }
@@ -196,8 +197,8 @@ impl Op for While {
             return b.emit(op, &inputs).into_iter().zip(carry_flags).collect();
         }
 
-        // Go on while any lane does; a lane that has ended keeps its carry. The body must know which lanes go on, so it
-        // reads what the condition reads.
+        // Run while any lane runs; a lane that has ended keeps its carry. The body must know which
+        // lanes are running, so it also reads the operands of the condition.
         let mut any = Builder::new();
         let arguments = any.add_params(condition.param_types());
         let lanes = any.inline(&condition, &arguments)[0];
@@ -237,7 +238,7 @@ impl Op for While {
         inputs: &[Var],
         tangents: &[Slope],
     ) -> Rule<(Vec<Var>, Slopes)> {
-        // The condition gives no float: tangents of what only it reads go nowhere.
+        // The condition has no float results: tangents of operands that only it reads are dropped.
         if tangents[self.condition_consts..].iter().all(Option::is_none) {
             let outputs = b.emit_ref(this.clone(), inputs);
             let none = vec![None; outputs.len()];
@@ -275,7 +276,8 @@ impl Op for While {
         let condition = dce(&self.condition);
         let tested = needed(&condition, &[true]);
         let (consts, carry) = condition.params.split_at(self.condition_consts);
-        // A carry is needed if its final value is, or if the condition or a needed carry reads it.
+        // A carry is needed if its final value is needed, or if the condition or a needed carry
+        // reads it.
         let mut wanted: Vec<bool> =
             (carry.iter().zip(used)).map(|(param, used)| *used || tested[param.index()]).collect();
         let read = loop {

@@ -39,7 +39,8 @@ impl While {
                 Array::floats(DType::F32, [2], &[1.0, 2.0]),
                 Array::ints(DType::I32, [], &[0]),
             ];
-            // A reverse pass does not exist, so the generic derivative tests leave it out; its jvp has tests of its own.
+            // A reverse pass does not exist, so the generic derivative tests skip it; its jvp has
+            // its own tests.
             Sample::new(op, inputs).tolerance(1e-6).not_differentiable()
         };
         vec![sample(3), sample(0)]

@@ -1,4 +1,4 @@
-//! Arithmetic: neutral elements, inverses, signs, and integers' constants that meet.
+//! Arithmetic: neutral elements, inverses, signs, and combinations of integer constants.
 
 use super::super::graph::{Term, View};
 use super::{FLOATS, Group, INTEGERS, NUMBERS, Rule, is};
@@ -256,7 +256,7 @@ pub(super) fn involution<T: Op>(view: View, _: Id, _: &OpRef, x: &[Id], out: &mu
     out.extend(view.all::<T>(x[0]).map(|(_, y)| y[0].into()));
 }
 
-/// The other operand of two, where one is neutral.
+/// The other of two operands, if one is neutral.
 pub(super) fn neutral(x: &[Id], is_neutral: impl Fn(Id) -> bool, out: &mut Vec<Term>) {
     for (kept, other) in both_ways(x) {
         if is_neutral(other) {
@@ -265,7 +265,7 @@ pub(super) fn neutral(x: &[Id], is_neutral: impl Fn(Id) -> bool, out: &mut Vec<T
     }
 }
 
-/// `-c`, where that takes nothing from what is known of the constant.
+/// `-c`, if the negation loses nothing that is known about the constant.
 fn negative(value: Scalar) -> Option<Scalar> {
     match value {
         Scalar::Float(value) => Some(Scalar::Float(-value)),
@@ -274,7 +274,7 @@ fn negative(value: Scalar) -> Option<Scalar> {
     }
 }
 
-/// `(x op c) op d` as `x op (c op d)`, for an op in which operands may change places and be grouped at will.
+/// `(x op c) op d` as `x op (c op d)`, for an associative and commutative op.
 pub(super) fn regroup(view: View, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
     for (constant, other) in both_ways(x) {
         let ty = view.ty(constant);

@@ -1,17 +1,20 @@
 //! The rules of the e-graph, by family.
 //!
 //! # What a rule may do
-//! - It is directional: it says of a node what cheaper or plainer term is equal. It makes no term that costs more for its own
-//!   sake, in the hope of another rule; so graphs stay small.
-//! - It is true to the bit, by the reference semantics, for all values: NaN, infinities and -0 too. `x + 0.0` is *not* `x`
-//!   (it turns -0 into 0), but `x + -0.0` is, and so is `x - 0.0`. `x * 0.0` is not `0.0` (NaN, infinities, the sign).
-//!   `x - x` is not `0.0`. `-(x - y)` is not `y - x` (the sign of zero). All of that holds for integers, which wrap.
+//! - A rule is directional: for a node it gives an equal term that is cheaper or simpler. It makes
+//!   no more expensive term in the hope of another rule; so graphs stay small.
+//! - It is bit-exact by the reference semantics for all values, including NaN, infinities and -0.
+//!   `x + 0.0` is *not* `x` (it turns -0 into 0), but `x + -0.0` is, and so is `x - 0.0`. `x * 0.0`
+//!   is not `0.0` (NaN, infinities, the sign). `x - x` is not `0.0`. `-(x - y)` is not `y - x` (the
+//!   sign of zero). All of these hold for integers, which wrap.
 //! - It never reassociates floats: `(x + 1.0) + 2.0` stays.
 //! - It never changes the order of a sum in a product or a reduction.
-//! - It has a name, which says what becomes what, and an example on which it applies, in every dtype that it is for: the
-//!   tests run each rule alone on its examples and compare all bits, at the edges of the dtypes and at random values.
-//! - An op says what it is (`pointwise`, `recompute`, `exact`) where that is enough; a rule that knows single ops is an
-//!   identity *between* them and stands here, in the family of what it matches.
+//! - It has a name, which states the rewrite, and an example that it rewrites, in every dtype that
+//!   it supports. The tests run each rule alone on its examples and compare all bits, at the edges
+//!   of the dtypes and at random values.
+//! - If a property of an op (`pointwise`, `recompute`, `exact`) is enough, a rule uses it. A rule
+//!   that names ops is an identity *between* them, and belongs to the family of the op that it
+//!   matches.
 
 mod algebra;
 mod bits;
@@ -30,26 +33,27 @@ use egg::Id;
 pub struct Rule {
     /// The two terms that it equates, such as `x * 1 = x`.
     pub name: &'static str,
-    /// The group by which it is switched on and off.
+    /// The group that enables and disables it.
     pub group: Group,
-    /// True for the ops whose nodes it looks at.
+    /// True for ops with nodes that the rule inspects.
     pub(super) root: fn(&OpRef) -> bool,
     /// Adds the terms that are equal to a node: its class, its op, its operands.
     pub(super) apply: fn(View, Id, &OpRef, &[Id], &mut Vec<Term>),
     /// The dtypes of the example.
     pub dtypes: &'static [DType],
-    /// A value to which it applies, of two tensors of a dtype and one of bools, all of shape [2, 3].
+    /// A value that it rewrites, built from two tensors of one dtype and one bool tensor, all with
+    /// shape [2, 3].
     pub example: fn(&mut Builder, Var, Var, Var) -> Var,
 }
 
-/// The rules of all families.
+/// The rules in every family.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     let families: [&'static [Rule]; 5] =
         [algebra::RULES, bits::RULES, select::RULES, shape::RULES, sink::RULES];
     families.into_iter().flatten()
 }
 
-/// The rules that are switched on.
+/// The rules that are enabled.
 pub(super) fn enabled(options: &Options) -> Vec<&'static Rule> {
     all().filter(|rule| options.has(rule.group)).collect()
 }
@@ -59,7 +63,7 @@ fn is<T: Op>(op: &OpRef) -> bool {
     op.downcast::<T>().is_some()
 }
 
-/// The op at which a rule for `T` was applied.
+/// The op of the node that a rule for `T` matched.
 fn root<T: Op>(op: &OpRef) -> &T {
     op.downcast().expect("the rule is applied to nodes of its op alone")
 }

@@ -1,4 +1,4 @@
-//! Ops that move or repeat elements: what undoes or follows one another is one op, or none.
+//! Ops that move or repeat elements: ops that undo or follow one another become one op, or none.
 
 use super::super::graph::Term;
 use super::{ALL, Group, Rule, is, root};
@@ -167,7 +167,7 @@ pub(super) const RULES: &[Rule] = &[
                 let place = |dim: &usize| permutation.iter().position(|axis| axis == dim);
                 let dims: Option<Vec<usize>> =
                     inner.broadcast_dimensions.iter().map(place).collect();
-                // Axes in another order would be a transpose again.
+                // Axes in another order would require a transpose again.
                 if let Some(dims) = dims.filter(|dims| dims.is_sorted()) {
                     out.push(broadcast(y[0].into(), &view.ty(id).shape, dims));
                 }
@@ -207,7 +207,7 @@ pub(super) const RULES: &[Rule] = &[
                 let start: Vec<usize> = (axes.clone())
                     .map(|axis| inner.start[axis] + outer.start[axis] * inner.strides[axis])
                     .collect();
-                // Steps that are not taken may be of any size, and the product of two too large for a number.
+                // Unused steps may have any size, and the product of two may overflow.
                 let strides: Vec<usize> = (axes.clone())
                     .map(|axis| match shape[axis] {
                         1 => 1,
@@ -367,12 +367,13 @@ fn broadcast(x: Term, shape: &[usize], broadcast_dimensions: Vec<usize>) -> Term
     Term::Op(OpRef::new(BroadcastInDim { shape, broadcast_dimensions }), vec![x])
 }
 
-/// For two shapes that differ in axes of extent 1 alone: the axis of `to` that each axis of `from` is, if there is one.
+/// For two shapes that differ only in axes of extent 1: the axis of `to` for each axis of `from`,
+/// if there is one.
 fn unit_axes_apart(from: &[usize], to: &[usize]) -> Option<Vec<Option<usize>>> {
     let mut axes = Vec::with_capacity(from.len());
     let mut next = 0;
     for &extent in from {
-        // What `to` has more is passed over; what it has less has no place.
+        // Additional axes in `to` are skipped; axes missing in `to` have no counterpart.
         while extent != 1 && to.get(next) == Some(&1) {
             next += 1;
         }

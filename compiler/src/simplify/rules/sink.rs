@@ -21,7 +21,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Moves a broadcast, reshape or the like behind the op, if every operand is a constant, a scalar, or moved alike.
+/// Moves a broadcast, reshape or similar op behind the op, if every operand is a constant, a
+/// scalar, or moved in the same way.
 fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
     let result = view.ty(id);
     if result.rank() == 0 {
@@ -44,7 +45,7 @@ fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
         let operands: Option<Vec<Term>> = x.iter().map(operand).collect();
         Some(Term::Op(movement.clone(), vec![Term::Op(op.clone(), operands?)]))
     };
-    // The first operand that is moved says how; if none is, all are constants or scalars.
+    // The first moved operand decides how; if none is moved, all are constants or scalars.
     let Some(&first) = (x.iter()).find(|&&id| !is_scalar(id) && view.splat(id).is_none()) else {
         if view.splat(id).is_none() && result.elements() > 1 {
             let broadcast =
@@ -54,7 +55,7 @@ fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
         return;
     };
     for (movement, y) in view.ops(first) {
-        // Another broadcast with as many elements would only change places with the function.
+        // Another broadcast with equally many elements would only swap with the function.
         if movement.recompute() && y.len() == 1 && view.ty(y[0]).elements() <= result.elements() {
             out.extend(sunk(movement, &view.ty(y[0]).shape));
         }

@@ -1,4 +1,4 @@
-//! Simplified functions give the same bits.
+//! Tests that simplified functions give bit-identical results.
 
 mod programs;
 mod regions;
@@ -26,7 +26,7 @@ impl Random {
         (self.next() % end as u64) as usize
     }
 
-    /// A value of a dtype: one at its edges, a small one, or any.
+    /// A value of a dtype: an edge value, a small value, or any value.
     fn scalar(&mut self, dtype: DType) -> Scalar {
         let small = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -2.5, 3.0];
         let edges = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 3.4e38, -1e-39, 5e-324, 1e308];
@@ -65,7 +65,8 @@ fn assert_same(func: &Func, after: &Func, seed: u64) {
     }
 }
 
-/// Simplifies, and checks that the results are the same and that a second time changes nothing.
+/// Simplifies, and checks that the results are the same and that a second simplification changes
+/// nothing.
 fn check(func: &Func, options: &Options, seed: u64) -> Func {
     let after = simplify(func, options);
     assert_same(func, &after, seed);

@@ -1,4 +1,4 @@
-//! Random programs, large programs, and the same bytes in every process.
+//! Random programs, large programs, and byte-identical output in every process.
 
 use super::{Random, assert_same, check};
 use crate::ir::{Builder, Func, Var};
@@ -7,7 +7,8 @@ use crate::simplify::{Options, simplify};
 use crate::types::{DType, TensorType};
 use std::process::Command;
 
-/// A program of so many equations over a few types, with much to simplify: few values, few constants.
+/// A program of `equations` equations over a few types, with much to simplify: few values, few
+/// constants.
 fn program(seed: u64, equations: usize) -> Func {
     let mut random = Random(seed);
     let mut b = Builder::new();
@@ -88,7 +89,7 @@ fn random_programs_keep_all_bits() {
     assert!(fewer > 200, "of 300 programs, only {fewer} became smaller");
 }
 
-/// A chain of rounds as random number generators have it, on numbers of which every other one is known.
+/// A chain of rounds as in random number generators, on numbers; every other number is known.
 fn chain(rounds: u64) -> Func {
     let mut b = Builder::new();
     let ty = TensorType::new(DType::U32, [2]);
@@ -103,7 +104,7 @@ fn chain(rounds: u64) -> Func {
     b.finish("chain", vec![x, y])
 }
 
-/// A graph with ever more nodes, or a walk that visits shared parts again and again, would not end.
+/// A graph that grows forever, or a walk that visits shared parts repeatedly, would not end.
 #[test]
 fn long_programs_end() {
     let func = chain(4000);
@@ -113,7 +114,7 @@ fn long_programs_end() {
     check(&short, &Options::all(), 5);
 }
 
-/// Once a limit is met, the rewrites found until then are taken.
+/// After a limit is reached, the rewrites found until then are used.
 #[test]
 fn limits_keep_all_bits() {
     for seed in 0..40 {
@@ -126,7 +127,7 @@ fn limits_keep_all_bits() {
     }
 }
 
-/// Set in the processes that the test below starts.
+/// Set in the child processes of the test below.
 const CHILD: &str = "PODRACER_PRINT_SIMPLIFIED";
 
 fn texts() -> String {

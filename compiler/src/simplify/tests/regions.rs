@@ -15,7 +15,7 @@ fn ops(func: &Func) -> Vec<&'static str> {
     func.eqns.iter().map(|eqn| eqn.op.mnemonic()).collect()
 }
 
-/// The bodies of the first equation that has some.
+/// The body of the first equation with bodies.
 fn body(func: &Func) -> Func {
     let mut bodies =
         func.eqns.iter().flat_map(|eqn| eqn.op.funcs().into_iter().cloned().collect::<Vec<_>>());
@@ -44,7 +44,7 @@ fn a_scan_keeps_only_what_changes() {
     for reverse in [false, true] {
         let after = check(&scan(4, reverse), &Options::all(), 1);
         let inner = body(&after);
-        // The slices and constants that came out are what went in.
+        // The resulting slices and constants are the original slices and constants.
         assert_eq!(ops(&inner), ["sqrt", "multiply", "add", "multiply"], "{after}");
         assert_eq!(inner.results.len(), 2, "{after}");
     }
@@ -101,7 +101,7 @@ fn a_while_loop_keeps_only_what_changes() {
     assert_eq!(outputs.len(), 1, "{after}");
 }
 
-/// Collectives are neither merged nor moved past one another, whatever becomes of what they read.
+/// Collectives are neither merged nor reordered, even if their operands are simplified.
 #[test]
 fn effects_stay_in_order() {
     let reduce = |b: &mut Builder, x: Var, computation| {

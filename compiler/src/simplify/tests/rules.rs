@@ -1,4 +1,4 @@
-//! Each rule by itself, and what no rule may do.
+//! Tests of each rule alone, and of the rewrites that no rule may make.
 
 use super::{assert_same, check};
 use crate::ir::{Builder, Func, Var};
@@ -27,7 +27,7 @@ fn every_rule_applies_to_its_example_and_keeps_all_bits() {
                 "`{}` does not apply in {dtype}\n{func}",
                 rule.name
             );
-            // The rule alone, and with those that it makes way for.
+            // The rule alone, and together with the rules that it enables.
             let after = [
                 region::simplify_by(&func, &Options::default(), &[rule]),
                 check(&func, &Options::default().with(rule.group), 7),
@@ -50,7 +50,7 @@ fn names_of_rules_are_distinct() {
     assert_eq!(names.len(), rules::all().count());
 }
 
-/// A slice that takes all of its operand in steps that it does not take is one of itself, any number of times over.
+/// A slice of its whole operand with unused steps is a slice of itself, any number of times.
 #[test]
 fn steps_that_are_not_taken_do_not_grow() {
     let mut b = Builder::new();

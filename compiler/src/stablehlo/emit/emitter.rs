@@ -11,7 +11,8 @@ use crate::types::TensorType;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A value: the backend's one, unless a mistake came before, its type, and the block it is visible in.
+/// A value: the backend's value, unless there was an error before, its type, and the block that
+/// makes it visible.
 struct Entry<V> {
     value: Option<V>,
     ty: TensorType,
@@ -21,7 +22,8 @@ struct Entry<V> {
 /// An open block.
 struct Scope {
     id: u32,
-    /// Constants of this block by value, since lowerings ask for the same few again and again.
+    /// Constants of this block by value, since lowerings request the same few values again and
+    /// again.
     constants: HashMap<Arc<Array>, HloValue>,
 }
 
@@ -40,7 +42,7 @@ pub(super) struct Emitter<'b, B: Backend> {
     error: Option<EmitError>,
 }
 
-/// The parts of an op beside its operands and results.
+/// The parts of an op other than its operands and results.
 struct Parts<'a, R> {
     attributes: &'a [(&'static str, HloAttribute)],
     callee: Option<&'a str>,
@@ -54,7 +56,7 @@ impl<R> Parts<'_, R> {
 }
 
 impl<'b, B: Backend> Emitter<'b, B> {
-    /// An emitter into a backend that has no open block, for so many replicas of so many processes.
+    /// An emitter into a backend without open blocks, for the replicas and processes in `spec`.
     pub(super) fn new(backend: &'b mut B, spec: &ModuleSpec) -> Self {
         Emitter {
             backend,
@@ -76,7 +78,7 @@ impl<'b, B: Backend> Emitter<'b, B> {
         self.symbols.callee(index)
     }
 
-    /// Opens a block; gives its arguments.
+    /// Opens a block; returns its arguments.
     pub(super) fn open(&mut self, arguments: &[BlockArgument<'_>]) -> HloResults {
         let values = self.backend.open(arguments);
         debug_assert_eq!(values.len(), arguments.len(), "one value per argument");
@@ -86,7 +88,8 @@ impl<'b, B: Backend> Emitter<'b, B> {
         values.into_iter().zip(types).map(|(value, ty)| self.define(Some(value), ty)).collect()
     }
 
-    /// Closes a function's block, which must be the only open one, and appends the function to the module.
+    /// Closes a function's block, which must be the only open block, and appends the function to
+    /// the module.
     pub(super) fn close_function(&mut self, function: Function<'_>, results: &[HloValue]) {
         while self.scopes.len() > 1 {
             self.fail("region", "it is left open");
@@ -108,7 +111,8 @@ impl<'b, B: Backend> Emitter<'b, B> {
         self.backend.close()
     }
 
-    /// The first mistake, if there was one. Consumes the emitter, after which no unfinished block is left.
+    /// The first mistake, if there was one. Consumes the emitter; afterwards no unfinished block is
+    /// left.
     pub(super) fn finish(mut self) -> Result<(), EmitError> {
         if self.regions.iter().any(Option::is_some) {
             self.fail("region", "it was given to no op");
@@ -132,13 +136,14 @@ impl<'b, B: Backend> Emitter<'b, B> {
         self.values.get(value.0 as usize).expect("values belong to the emitter that gave them")
     }
 
-    /// The backend's value, if it is visible here.
+    /// The backend's value, if it is visible in the current block.
     fn operand(&self, value: HloValue) -> Option<B::Value> {
         let entry = self.entry(value);
         self.scopes.iter().any(|scope| scope.id == entry.scope).then_some(entry.value)?
     }
 
-    /// Appends an op; gives its results, without the backend's values if a mistake was made before or here.
+    /// Appends an op and returns its results. The results lack the backend's values if there was an
+    /// error before or in this op.
     fn build(
         &mut self,
         name: &'static str,
@@ -278,8 +283,9 @@ impl<B: Backend> Hlo for Emitter<'_, B> {
     }
 }
 
-/// Regions and blocks are dropped after everything that may use their values: first the regions that no op took, older
-/// and thus inner ones first, then the open blocks from the innermost outwards.
+/// Regions and blocks are dropped after everything that may use their values. The regions that no
+/// op took come first, older and thus inner regions before newer. The open blocks follow, from the
+/// innermost outwards.
 impl<B: Backend> Drop for Emitter<'_, B> {
     fn drop(&mut self) {
         for region in &mut self.regions {

@@ -1,15 +1,16 @@
-//! The part of emitting a module that does not depend on its representation.
+//! The part of module emission that does not depend on the module's representation.
 //!
-//! The emitter implements the trait [`Hlo`], which ops lower themselves through, and
-//! checks what they do. A [`Backend`] builds the module, and may trust what it is given.
+//! The emitter implements the trait [`Hlo`], the interface for the ops' lowerings, and checks every
+//! call. A [`Backend`] builds the module, and may trust its input.
 //!
 //! # Invariants
-//! - An op reads a value only where the value is visible: in the block that defines it, or in a region opened inside that
-//!   block.
+//! - An op reads only visible values: values that are defined in its own block, or in a block
+//!   around it.
 //! - A region is given to exactly one op.
-//! - The first mistake is what comes back. After it the backend gets no more ops; blocks are still opened and closed in
-//!   pairs.
-//! - A constant is emitted once per block and value, and a private function once, however often it is called.
+//! - The first mistake is returned. After it the backend gets no more ops; blocks are still opened
+//!   and closed in pairs.
+//! - A constant is emitted once per block and value, and a private function once, regardless of the
+//!   number of calls.
 
 mod emitter;
 mod symbols;
@@ -29,26 +30,27 @@ pub trait Backend {
     /// A region of one finished block.
     type Region;
 
-    /// Opens a block inside the innermost open one, if there is one; gives the values of its arguments.
+    /// Opens a block inside the innermost open block, if there is one; returns the values of its
+    /// arguments.
     fn open(&mut self, arguments: &[BlockArgument<'_>]) -> Vec<Self::Value>;
 
-    /// Closes the innermost open block, of which there is at least one.
+    /// Closes the innermost open block. At least one block is open.
     fn close(&mut self) -> Self::Region;
 
-    /// Appends an op to the innermost open block; gives its results.
+    /// Appends an op to the innermost open block; returns its results.
     ///
     /// # Errors
-    /// A sentence that says why the op cannot be built.
+    /// A sentence with the reason why the op cannot be built.
     fn append(&mut self, op: BackendOp<'_, Self>) -> Result<Vec<Self::Value>, String>;
 
     /// Appends a function to the module. No block is open.
     ///
     /// # Errors
-    /// A sentence that says why the function cannot be built.
+    /// A sentence with the reason why the function cannot be built.
     fn function(&mut self, function: Function<'_>, body: Self::Region) -> Result<(), String>;
 }
 
-/// A place that an op or an argument of a block comes from.
+/// The origin of an op or of a block argument.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
     /// A place in the user's source; [`Loc::NONE`] is MLIR's unknown location.
@@ -66,7 +68,7 @@ pub struct BlockArgument<'a> {
     pub place: Place<'a>,
 }
 
-/// An op whose operands are visible and whose regions no other op has.
+/// An op with visible operands, and with regions that no other op has.
 pub struct BackendOp<'a, B: Backend + ?Sized> {
     /// The full name, such as `stablehlo.add`.
     pub name: &'static str,
@@ -74,7 +76,7 @@ pub struct BackendOp<'a, B: Backend + ?Sized> {
     pub operands: &'a [B::Value],
     /// The attributes by name, in the order of the op's lowering.
     pub attributes: &'a [(&'static str, HloAttribute)],
-    /// The symbol that the attribute `callee` refers to: of `func.call` alone.
+    /// The symbol of the attribute `callee`, only for `func.call`.
     pub callee: Option<&'a str>,
     /// The regions, in order.
     pub regions: Vec<B::Region>,
@@ -91,7 +93,8 @@ pub struct Function<'a> {
     pub name: &'a str,
     /// The function that is emitted, for its types.
     pub func: &'a Func,
-    /// The specification of the module, for the public function `main`; the others are private.
+    /// The specification of the module, for the public function `main`; `None` for private
+    /// functions.
     pub main: Option<&'a ModuleSpec>,
 }
 
@@ -102,13 +105,13 @@ impl<'a> Function<'a> {
         if self.main.is_some() { "public" } else { "private" }
     }
 
-    /// The attribute by which XLA may reuse the memory of an argument.
+    /// The attribute that lets XLA reuse the memory of an argument.
     #[must_use]
     pub fn argument_attribute(&self, argument: usize) -> Option<(&'static str, HloAttribute)> {
         match self.main?.arguments.get(argument)?.donation {
             Donation::Kept => None,
             Donation::Into(result) => {
-                // The specification was checked: there is a result of this number.
+                // The specification was checked: the result exists.
                 let result = i32::try_from(result).unwrap_or(i32::MAX);
                 Some(("tf.aliasing_output", HloAttribute::I32(result)))
             }
@@ -124,15 +127,17 @@ impl<'a> Function<'a> {
     }
 }
 
-/// Emits `func` as the public function `main` of the backend's module, and after it all functions that are called.
+/// Emits `func` as the public function `main` of the backend's module, followed by all called
+/// functions.
 ///
 /// # Errors
-/// [`EmitError`] where the specification does not fit the function, or an op cannot be lowered.
+/// [`EmitError`] if the specification does not fit the function, or an op cannot be lowered.
 pub fn emit<B: Backend>(backend: &mut B, func: &Func, spec: &ModuleSpec) -> Result<(), EmitError> {
     spec.check(func)?;
     let mut emitter = Emitter::new(backend, spec);
     function(&mut emitter, Function { name: "main", func, main: Some(spec) });
-    // Emitting one may call more; the list grows until all that are reachable are there.
+    // Emitting a function may call more functions; the list grows until it has every reachable
+    // function.
     for index in 0.. {
         let Some((name, callee)) = emitter.callee(index) else {
             break;

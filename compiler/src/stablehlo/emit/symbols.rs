@@ -37,14 +37,15 @@ impl Symbols {
             self.by_value.insert(func.clone(), self.callees.len() - 1);
             self.callees.len() - 1
         });
-        // Only a pointer that `callees` keeps alive may serve as a key: another's address may be used again.
+        // Only a pointer that `callees` keeps alive may be a key: the address of another may be
+        // reused.
         if known.is_none() {
             self.by_pointer.insert(pointer, index);
         }
         self.callees[index].0.clone()
     }
 
-    /// A name that reads like the given one, needs no quotes in MLIR's text and is not taken.
+    /// A name similar to the given name that needs no quotes in MLIR's text and is not taken.
     fn fresh_name(&mut self, name: &str) -> String {
         let readable: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

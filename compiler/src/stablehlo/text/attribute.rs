@@ -6,10 +6,10 @@ use super::types::quoted;
 use crate::lower::HloAttribute;
 use crate::stablehlo::constant::i64_tensor;
 
-/// ` {a = 1 : i64, b = true}`, the attributes sorted by name; nothing where there are none.
+/// ` {a = 1 : i64, b = true}`, the attributes sorted by name; empty without attributes.
 ///
 /// # Errors
-/// A sentence that names the attribute and what is wrong with it.
+/// A sentence that names the attribute and its problem.
 pub(super) fn dictionary(attributes: &[(&'static str, HloAttribute)]) -> Result<String, String> {
     if attributes.is_empty() {
         return Ok(String::new());

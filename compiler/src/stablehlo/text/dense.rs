@@ -1,4 +1,4 @@
-//! Constants as MLIR prints them: `dense<...> : tensor<...>`, exact to the bit.
+//! Constants as MLIR prints them: `dense<...> : tensor<...>`, bit-exact.
 
 use super::float::float;
 use super::types::Tensor;
@@ -7,8 +7,8 @@ use crate::scalar::Scalar;
 use crate::stablehlo::constant::MOST_PRINTED_ELEMENTS;
 use crate::types::DType;
 
-/// One value if all elements are the same; hexadecimal bytes beyond [`MOST_PRINTED_ELEMENTS`], except of bools, whose bytes
-/// depend on MLIR's version.
+/// One value if all elements are equal; hexadecimal bytes beyond [`MOST_PRINTED_ELEMENTS`], except
+/// for bools: their bytes depend on MLIR's version.
 pub(super) fn dense(array: &Array) -> String {
     let ty = array.ty();
     let (bytes, size) = (array.bytes(), ty.dtype.size());
@@ -23,7 +23,7 @@ pub(super) fn dense(array: &Array) -> String {
     format!("dense<{values}> : {}", Tensor(ty))
 }
 
-/// `"0x0123..."`, the bytes in the order in which they lie in memory.
+/// `"0x0123..."`, the bytes in memory order.
 fn hexadecimal(bytes: &[u8], text: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     text.reserve(2 * bytes.len() + 4);

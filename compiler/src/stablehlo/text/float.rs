@@ -1,16 +1,17 @@
 //! Floats as MLIR prints them.
 //!
-//! A float is six digits (`1.500000e+00`) where those read back as the same bits, else as many digits as its type may need
-//! (`0.333333343`), else its bits in hexadecimal. The digits are those of LLVM's `APFloat`, which cuts an integer off at
-//! powers of ten by an estimate of its length, and therefore rounds some last digits towards zero and the others half up.
+//! A float is six digits (`1.500000e+00`) if they read back as the same bits. Otherwise it is as
+//! many digits as its type may need (`0.333333343`), or its bits in hexadecimal. The digits come
+//! from LLVM's `APFloat`, which cuts an integer off at powers of ten by an estimate of its length.
+//! It therefore rounds some last digits towards zero and the others half up.
 
 use crate::types::DType;
 use half::{bf16, f16};
 
-/// Digits that are tried first.
+/// The number of digits that is tried first.
 const FEW: usize = 6;
 
-/// Zeros that a number without an exponent may have between its point and its digits.
+/// The most zeros between the point and the digits of a number without an exponent.
 const MOST_ZEROS: i64 = 3;
 
 /// The text of a float of this dtype: its value, and its bits.
@@ -30,7 +31,7 @@ fn hexadecimal(bits: u64) -> String {
 }
 
 fn reads_back(dtype: DType, text: &str, bits: u64) -> bool {
-    // No float of 16 bits is as near to the middle between two others as six digits are to a float.
+    // No 16-bit float is as near to the middle between two others as six digits are to a float.
     let Ok(value) = text.parse::<f64>() else {
         return false;
     };
@@ -42,7 +43,7 @@ fn reads_back(dtype: DType, text: &str, bits: u64) -> bool {
     }
 }
 
-/// `1.500000e+00`: one digit, a point and six decimals, the last of which is 0.
+/// `1.500000e+00`: one digit, a point and six decimals; the last decimal is 0.
 fn few_digits(value: f64) -> String {
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let Decimal { digits, exponent } = Decimal::new(value, FEW);
@@ -51,7 +52,8 @@ fn few_digits(value: f64) -> String {
     format!("{sign}{first}.{rest:0<FEW$}e{way}{:02}", exponent.abs())
 }
 
-/// `0.333333343`, `3.40282347E+38`; `None` for integers that are written without a point, which would read as such.
+/// `0.333333343`, `3.40282347E+38`; `None` for integers without a point, which would be read as
+/// integers.
 fn all_digits(dtype: DType, value: f64) -> Option<String> {
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let precision = match dtype {
@@ -80,7 +82,7 @@ fn all_digits(dtype: DType, value: f64) -> Option<String> {
     })
 }
 
-/// A number `d.ddd * 10^exponent`, without zeros at the end except for 0 itself.
+/// A number `d.ddd * 10^exponent`, without trailing zeros except for 0 itself.
 struct Decimal {
     digits: String,
     exponent: i64,
@@ -92,12 +94,13 @@ impl Decimal {
         if value == 0.0 {
             return Decimal { digits: "0".to_owned(), exponent: 0 };
         }
-        // Nothing rounds up to a number of twenty digits here: floats are not that near to them.
+        // No number of twenty digits rounds up here: floats are not that near to such numbers.
         let exact = format!("{:.60e}", value.abs());
         let (mantissa, exponent) = exact.split_once('e').expect("the form has an exponent");
         let mut exponent: i64 = exponent.parse().expect("the exponent is an integer");
         let exact: Vec<u8> = mantissa.bytes().filter(|&byte| byte != b'.').collect();
-        // APFloat takes the float for an integer times a power of ten, and drops digits of the integer by its bits.
+        // APFloat represents the float as an integer times a power of ten, and drops digits of the
+        // integer by its bits.
         let (bits, decimals) = integer_form(value);
         let required = ((most * 196).div_ceil(59)) as u64;
         let dropped = (bits.saturating_sub(required) * 59 / 196) as i64;

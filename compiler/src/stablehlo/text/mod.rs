@@ -1,9 +1,10 @@
-//! The backend of text. It keeps the module as a tree of blocks, since the number of a value in MLIR's text depends on what
-//! follows it: the regions of a block number their values after all of the block's own. [`print`] then writes the tree.
+//! The text backend. It keeps the module as a tree of blocks, because the number of a value in
+//! MLIR's text depends on later ops. The regions of a block number their values after the block's
+//! own values. [`print`] then writes the tree.
 //!
 //! # Invariants
-//! - Values are numbered by the order in which they are made. Their types stand in one list, by that number.
-//! - Types and attributes are written here only, and locations in [`print`] only.
+//! - Values are numbered in the order of creation. One list holds their types, by that number.
+//! - Types and attributes are written only here, and locations only in [`print`].
 
 mod attribute;
 mod dense;
@@ -20,7 +21,7 @@ use crate::ir::Loc;
 use crate::types::TensorType;
 use attribute::dictionary;
 
-/// Number of a value of the module, in the order in which values are made.
+/// Number of a value of the module, in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value(usize);
 
@@ -41,7 +42,7 @@ pub(super) struct Block {
 struct Op {
     name: &'static str,
     operands: Vec<Value>,
-    /// ` {name = value, ...}` or nothing.
+    /// ` {name = value, ...}` or an empty string.
     attributes: String,
     callee: Option<String>,
     regions: Vec<Block>,
@@ -62,7 +63,7 @@ struct FunctionText {
     body: Block,
 }
 
-/// A module as a tree, with the blocks that are open.
+/// A module as a tree, with its open blocks.
 #[derive(Default)]
 pub(super) struct TextBackend {
     types: Vec<TensorType>,

@@ -1,12 +1,13 @@
-//! StableHLO's own attributes. An MLIR without StableHLO takes them as opaque text, which nothing checks before the plugin
-//! does; they are therefore written here only, from typed parts.
+//! StableHLO's own attributes. An MLIR without StableHLO reads them as opaque text, which is not
+//! checked before the plugin reads it. They are therefore written only here, from typed parts.
 
 use crate::lower::HloAttribute;
 
-/// The text of an attribute of StableHLO, such as `#stablehlo.dot<...>`; `None` for the kinds that MLIR itself has.
+/// The text of an attribute of StableHLO, such as `#stablehlo.dot<...>`; `None` for MLIR's own
+/// kinds.
 ///
 /// # Errors
-/// A sentence, where a part of the attribute is malformed.
+/// A sentence, if a part of the attribute is malformed.
 pub fn opaque(attribute: &HloAttribute) -> Result<Option<String>, String> {
     let text = match attribute {
         HloAttribute::I64Array(_)
@@ -65,7 +66,7 @@ pub fn opaque(attribute: &HloAttribute) -> Result<Option<String>, String> {
     Ok(Some(text))
 }
 
-/// A word as StableHLO's enums have them.
+/// A word as in StableHLO's enums.
 fn word(word: &str) -> Result<&str, String> {
     if !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Ok(word);
@@ -73,7 +74,8 @@ fn word(word: &str) -> Result<&str, String> {
     Err(format!("`{word}` is no word of letters, digits and `_`"))
 }
 
-/// `[b, 0, 1, f]`: the name of each axis, where `axes` has those of the two letters first and then the spatial ones.
+/// `[b, 0, 1, f]`: the name of each axis. `axes` has the axes of the two letters first and then the
+/// spatial axes.
 fn layout(axes: &[usize], letters: [&str; 2]) -> Result<String, String> {
     let mut names = vec![String::new(); axes.len()];
     let numbers = (0..axes.len().saturating_sub(2)).map(|spatial| spatial.to_string());
@@ -83,7 +85,8 @@ fn layout(axes: &[usize], letters: [&str; 2]) -> Result<String, String> {
     Ok(format!("[{}]", names.join(", ")))
 }
 
-/// The fields of a StableHLO attribute; StableHLO reads an absent list as empty, so that empty ones are left out.
+/// The fields of a StableHLO attribute. StableHLO reads an absent list as empty, so empty lists are
+/// left out.
 struct Fields(Vec<String>);
 
 impl Fields {

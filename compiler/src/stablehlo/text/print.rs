@@ -1,10 +1,10 @@
 //! Writes a module's tree as MLIR prints it.
 //!
 //! # Invariants
-//! - Blocks number their arguments and values after those of the block around them, and after all of them: two regions
-//!   beside each other use the same numbers.
-//! - With locations, every op, argument, function and the module has one: MLIR would take the line of the text for a
-//!   missing one.
+//! - A block numbers its arguments and values after all values of the enclosing block. So two
+//!   sibling regions use the same numbers.
+//! - With locations, every op, argument, function and the module has a location: MLIR would use the
+//!   line of the text for a missing location.
 
 use super::types::{Tensor, quoted, symbol};
 use super::{Block, FunctionText, Location, Op, TextBackend, Value};
@@ -47,7 +47,8 @@ impl Display for Name {
     }
 }
 
-/// Places in the source, in order of first use. The text ends with them, as `#loc1 = loc("file":1:2)`.
+/// Places in the source, in order of first use. They are printed at the end of the text, as
+/// `#loc1 = loc("file":1:2)`.
 #[derive(Default)]
 struct Locations {
     places: Vec<Loc>,
@@ -112,7 +113,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Numbers the values of a block and of the regions in it, from these numbers of values and arguments.
+    /// Numbers the values of a block and of its regions, starting from these numbers of values and
+    /// arguments.
     fn number(&mut self, block: &Block, mut value: usize, mut argument: usize) {
         for i in 0..block.arguments.len() {
             self.names[block.first_argument + i] = Name::Argument(argument);
@@ -131,7 +133,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The ops of a block, each at this depth. Those of a function are at depth 2.
+    /// The ops of a block at this depth. The ops of a function are at depth 2.
     fn ops(&mut self, block: &Block, depth: usize) -> fmt::Result {
         for op in &block.ops {
             self.indent(depth);
@@ -155,7 +157,7 @@ impl Printer<'_> {
             return self.function_return(op);
         }
         match &op.callee {
-            // A function's own block leaves out the dialect.
+            // A function's own block omits the dialect.
             Some(callee) if depth == 2 => write!(self.text, "call {}(", symbol(callee))?,
             Some(callee) => write!(self.text, "func.call {}(", symbol(callee))?,
             None => write!(self.text, "\"{}\"(", op.name)?,
@@ -254,7 +256,7 @@ impl Printer<'_> {
         (0..depth).for_each(|_| self.text.push_str("  "));
     }
 
-    /// Writes all with `, ` between them.
+    /// Writes all items with `, ` between them.
     fn separated<T>(
         &mut self,
         all: impl Iterator<Item = T>,

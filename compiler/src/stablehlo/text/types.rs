@@ -3,7 +3,8 @@
 use crate::types::{DType, TensorType};
 use std::fmt::{self, Display, Formatter, Write};
 
-/// A tensor type, such as `tensor<2x3xf32>`: bool is `i1`, signed integers are signless, unsigned ones `ui32`.
+/// A tensor type, such as `tensor<2x3xf32>`: bool is `i1`, signed integers are signless, unsigned
+/// integers `ui32`.
 pub(super) struct Tensor<'t>(pub &'t TensorType);
 
 impl Display for Tensor<'_> {
@@ -24,12 +25,12 @@ fn element(dtype: DType) -> &'static str {
         DType::U16 => "ui16",
         DType::U32 => "ui32",
         DType::U64 => "ui64",
-        // The others have StableHLO's names.
+        // The other dtypes have StableHLO's names.
         dtype => dtype.name(),
     }
 }
 
-/// A string in quotes, in which all but printable ASCII is `\` and two hexadecimal digits.
+/// A string in quotes. Characters other than printable ASCII become `\` and two hexadecimal digits.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

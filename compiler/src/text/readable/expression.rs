@@ -1,11 +1,11 @@
-//! Expressions of the text for people: an equation as an operator or a function of its operands.
+//! Expressions of the readable text: an equation as an operator or a function of its operands.
 
 use crate::array::Array;
 use crate::attributes::Attribute;
 use crate::ir::Eqn;
 use crate::ops::Compare;
 
-/// The text of a value, and whether it needs parentheses inside of an operator.
+/// The text of a value, with true if it needs parentheses inside an operator.
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     pub text: String,
@@ -27,7 +27,7 @@ impl Expression {
     }
 }
 
-/// The elements of an array: one number where all are equal.
+/// The elements of an array: one number if all are equal.
 fn elements(value: &Array) -> String {
     let text = value.to_string();
     let inside = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
@@ -117,7 +117,7 @@ fn ranges(eqn: &Eqn) -> String {
     start.iter().zip(&limit).zip(&strides).map(range).collect::<Vec<_>>().join(",")
 }
 
-/// Elements of an array. A long array has the first few elements and a hash of the bytes.
+/// The elements of an array. A long array shows the first few elements and a hash of the bytes.
 fn shortened(array: &Array) -> String {
     const SHOWN: usize = 8;
     if array.ty().elements() <= 2 * SHOWN {
@@ -125,7 +125,7 @@ fn shortened(array: &Array) -> String {
     }
     let text = elements(array);
     let first: Vec<&str> = text.split(", ").take(SHOWN).collect();
-    // FNV-1a: the text may not depend on the version of Rust.
+    // FNV-1a: the text must not depend on the version of Rust.
     let hash = array.bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

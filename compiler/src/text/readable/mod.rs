@@ -1,11 +1,13 @@
-//! The text of a program for people: calls of library functions in place of their equations, numbers where they are read, values that are
-//! read once inside of their readers.
+//! The readable text of a program: calls of library functions in place of their equations, numbers
+//! at their readers, and values with a single reader inside this reader.
 //!
 //! # Invariants
-//! - The text depends on nothing but the program: no line of the source and no order of tracing is in it.
-//! - A value's name depends on its op and on the equations of the same op before it in its function, never on all of them: an inserted
-//!   equation changes few lines.
-//! - Equal texts do not mean equal programs: a call does not show its equations. It is not parsed.
+//! - The text depends only on the program: it contains no line of the source, and does not depend
+//!   on the order of tracing.
+//! - A value's name depends on its op and on the preceding equations with the same op in its
+//!   function, never on every preceding equation: an inserted equation changes few lines.
+//! - Equal texts do not imply equal programs: a call does not show its equations. The text is not
+//!   parsed.
 
 mod expression;
 mod names;
@@ -18,13 +20,13 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use units::{Lines, Unit};
 
-/// Characters of an expression that is written inside of another expression.
+/// The most characters of an expression that is written inside another expression.
 const NESTED: usize = 60;
 
-/// Characters of a list that stands on one line.
+/// The most characters of a list on one line.
 const LISTED: usize = 80;
 
-/// A function's text for people, which [`Func::readable`] gives.
+/// A function's readable text, returned by [`Func::readable`].
 #[derive(Clone, Debug)]
 pub struct Readable<'a> {
     func: &'a Func,
@@ -34,7 +36,7 @@ pub struct Readable<'a> {
 }
 
 impl Func {
-    /// The text for people:
+    /// The readable text:
     ///
     /// ```text
     /// step(
@@ -52,7 +54,8 @@ impl Func {
 }
 
 impl Readable<'_> {
-    /// Names the parameters, such as by their paths in a tree; those that are left over are numbered.
+    /// Names the parameters, such as by their paths in a tree; the remaining parameters are
+    /// numbered.
     #[must_use]
     pub fn params(self, params: impl IntoIterator<Item = String>) -> Self {
         Readable { params: params.into_iter().collect(), ..self }
@@ -64,7 +67,7 @@ impl Readable<'_> {
         Readable { results: results.into_iter().collect(), ..self }
     }
 
-    /// Adds the line of the source as a comment, where it is known.
+    /// Adds the line of the source as a comment, if it is known.
     #[must_use]
     pub fn with_lines(self) -> Self {
         Readable { lines: true, ..self }
@@ -111,7 +114,7 @@ fn typed_params(func: &Func, region: &Region<'_>) -> Vec<String> {
 struct Region<'a> {
     func: &'a Func,
     depth: usize,
-    /// The text of each value so far, and whether it is a name that was given from outside.
+    /// The text of each value so far, with true if it is a name that was given from outside.
     names: Vec<Option<(Expression, bool)>>,
     taken: BTreeSet<String>,
 }
@@ -154,7 +157,8 @@ impl<'a> Region<'a> {
         vars.iter().map(|&var| self.value(lines, var)).collect()
     }
 
-    /// The name that a body reads a variable by: a name that was given, or with `outer.` before it, where it is no expression.
+    /// A body's name for a variable: a given name, or a name after `outer.`, if it is no
+    /// expression.
     fn captured(&self, var: Var) -> Option<(String, bool)> {
         let (expression, given) = self.names[var.index()].as_ref()?;
         let text = &expression.text;
@@ -180,7 +184,7 @@ impl Printer {
         self.text.push('\n');
     }
 
-    /// A name with parameters behind it, and the brace of the body.
+    /// A name with parameters behind it, and the opening brace of the body.
     fn head(&mut self, depth: usize, name: &str, params: &[String]) {
         let together = params.join(", ");
         if together.len() <= LISTED {
@@ -208,7 +212,8 @@ impl Printer {
         }
     }
 
-    /// The lines of a function, and its results after their labels. The parameters have names already.
+    /// The lines of a function, and its results after their labels. The parameters already have
+    /// names.
     fn region(&mut self, mut region: Region<'_>, labels: Vec<String>) {
         let lines = Lines::of(region.func);
         for unit in &lines.units {
@@ -244,7 +249,7 @@ impl Printer {
             return;
         }
         let output = unit.outputs.first().map(|output| output.index());
-        // A number is broadcast without a word, as in NumPy.
+        // A number is broadcast implicitly, as in NumPy.
         let is_number = |&input: &Var| region.func.ty(input).rank() == 0;
         if let ("broadcast_in_dim", Some(output)) = (eqn.op.mnemonic(), output)
             && eqn.inputs.iter().all(is_number)
@@ -312,7 +317,7 @@ impl Printer {
         for (name, value) in &eqn.op.attributes().0 {
             for func in value.funcs() {
                 let mut body = Region::new(func, depth + 1);
-                // An operand before the operands of the bodies chooses among the bodies.
+                // An operand before the operands of the bodies chooses between the bodies.
                 let more = unit.inputs.len().checked_sub(func.params.len());
                 let skipped = more.filter(|&skipped| skipped <= 1);
                 for (number, &param) in func.params.iter().enumerate() {

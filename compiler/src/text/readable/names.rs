@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// For each path the shortest end of it that no other path has, and that begins with a letter: `ball_row` of
+/// For each path, the shortest unique suffix that begins with a letter: `ball_row` for
 /// `0.sharded.environment.ball_row`.
 pub(super) fn short(paths: &[String]) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -16,7 +16,7 @@ pub(super) fn short(paths: &[String]) -> Vec<String> {
     paths.iter().map(short).collect()
 }
 
-/// The ends of a path, the shortest first.
+/// The suffixes of a path, the shortest first.
 fn ends(path: &str) -> impl Iterator<Item = &str> {
     let dots = path.rmatch_indices('.').map(|(dot, _)| &path[dot + 1..]);
     dots.chain(std::iter::once(path))

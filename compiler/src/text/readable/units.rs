@@ -1,5 +1,5 @@
-//! The lines of a function for people: groups of equations that are one call of a library function, the order of the lines, and the values that
-//! are written as literals.
+//! The lines of a function's readable text. They are groups of equations that form one call of a
+//! library function, in the order of the lines, and the values that are written as literals.
 
 use crate::array::Array;
 use crate::attributes::Attribute;
@@ -24,11 +24,11 @@ pub(super) struct Unit {
     pub inputs: Vec<Var>,
     /// The variables that are read outside.
     pub outputs: Vec<Var>,
-    /// Constants of a call that a caller may care about.
+    /// Constants of a call that may interest a caller.
     pub constants: Vec<Var>,
 }
 
-/// The lines of a function, in order, and the values that have none.
+/// The lines of a function, in order, and the values without a line.
 pub(super) struct Lines {
     pub units: Vec<Unit>,
     pub literals: Vec<Option<Literal>>,
@@ -63,7 +63,7 @@ impl Lines {
     }
 }
 
-/// The variables that are one number, as constants or broadcasts of constants.
+/// The variables that are a single number, as constants or broadcasts of constants.
 fn literals(func: &Func) -> Vec<Option<Literal>> {
     let mut literals: Vec<Option<Literal>> = vec![None; func.types.len()];
     for eqn in &func.eqns {
@@ -84,7 +84,8 @@ fn literals(func: &Func) -> Vec<Option<Literal>> {
     literals
 }
 
-/// True for the variables that depend on no parameter, such as an `iota`: any call may have its own copy of them.
+/// True for the variables that depend on no parameter, such as an `iota`: any call may have its own
+/// copy of them.
 fn fixed(func: &Func, literals: &[Option<Literal>]) -> Vec<bool> {
     let mut fixed: Vec<bool> = literals.iter().map(Option::is_some).collect();
     for eqn in &func.eqns {
@@ -99,14 +100,14 @@ fn fixed(func: &Func, literals: &[Option<Literal>]) -> Vec<bool> {
     fixed
 }
 
-/// Units under construction. No unit reads, directly or through others, what depends on it.
+/// Units under construction. No unit reads, directly or through others, a value that depends on it.
 struct Groups {
     units: Vec<Unit>,
     /// The units that each unit reads.
     sources: Vec<BTreeSet<usize>>,
     /// The unit that defines each variable.
     home: Vec<Option<usize>>,
-    /// The unit that takes further equations of a call.
+    /// The unit that accepts further equations of a call.
     open: BTreeMap<Call, usize>,
 }
 
@@ -116,7 +117,8 @@ impl Groups {
         Groups { units: Vec::new(), sources: Vec::new(), home, open: BTreeMap::new() }
     }
 
-    /// Adds an equation to the open unit of its call, if nothing that it reads from outside depends on that unit, else to a new unit.
+    /// Adds an equation to the open unit of its call, if none of its outside operands depends on
+    /// that unit. Otherwise it starts a new unit.
     fn add(&mut self, position: usize, eqn: &Eqn, call: Option<Call>) {
         let sources: BTreeSet<usize> =
             eqn.inputs.iter().filter_map(|var| self.home[var.index()]).collect();
@@ -207,7 +209,7 @@ fn bound(
     }
 }
 
-/// The units that something reads, or that have an effect.
+/// The units that are read, or that have an effect.
 fn needed(func: &Func, units: Vec<Unit>, home: &[Option<usize>]) -> Vec<Unit> {
     let mut read = vec![false; units.len()];
     let of = |var: &Var| home[var.index()];
@@ -223,7 +225,8 @@ fn needed(func: &Func, units: Vec<Unit>, home: &[Option<usize>]) -> Vec<Unit> {
     units.into_iter().zip(read).filter_map(|(unit, read)| read.then_some(unit)).collect()
 }
 
-/// The units with each after those that it reads, otherwise in the order of their first equations.
+/// The units in an order that puts each unit after its sources, otherwise in the order of their
+/// first equations.
 fn ordered(units: Vec<Unit>) -> Vec<Unit> {
     let homes: BTreeMap<Var, usize> = (0..)
         .zip(&units)

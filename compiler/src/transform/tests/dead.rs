@@ -1,4 +1,4 @@
-//! Dead code in bodies, and what is dead around it.
+//! Dead code in bodies, and the dead code around them that results.
 
 use crate::text::parse;
 use crate::transform::dce;
@@ -71,7 +71,7 @@ fn a_while_keeps_the_carries_that_its_condition_or_a_result_needs() {
     );
 }
 
-/// The first parameter of the body has another index than its place: what is read is looked up by index.
+/// The index of the body's first parameter differs from its position: reads are looked up by index.
 #[test]
 fn a_while_whose_body_was_renumbered_keeps_the_right_operands() {
     check(

@@ -1,4 +1,4 @@
-//! Joining of collectives.
+//! Tests of merging collectives.
 
 use crate::ops::{AllReduce, Combination};
 use crate::transform::join;
@@ -19,7 +19,7 @@ fn operands(func: &Func) -> Vec<usize> {
 fn all_reduces_that_do_not_need_each_other_are_one() {
     let mut b = Builder::new();
     let [x, y] = [3, 2].map(|n| b.param(TensorType::new(DType::F32, [n])));
-    // A mean and a variance of each of two values: two waits, and not four. The greatest of one is another's business.
+    // A mean and a variance of each of two values: two waits, not four. The maximum is separate.
     let sums = [x, y].map(|value| all_reduce(&mut b, Combination::Sum, value));
     let squares: Vec<Var> = ([x, y].iter().zip(sums))
         .map(|(&value, sum)| {

@@ -1,12 +1,12 @@
-//! Loops of fewer kernels.
+//! Tests of loops with fewer kernels.
 
 use crate::ops::{Cond, Launched, Scan};
 use crate::transform::{launch_less, settle_launched};
 use crate::{Array, Builder, DType, Func, TensorType, Var};
 use std::sync::Arc;
 
-/// A loop over `[length, width]` with a carry `c -> c x + x`, or, if it is `heavy`, the sum of `c`'s elements with them: the carries, whole numbers,
-/// two truth values.
+/// A loop over `[length, width]` with a carry `c -> c x + x`, or the sum of `c`'s elements with
+/// them if it is `heavy`. The outputs are the carries, whole numbers and two bools.
 fn looped(length: usize, width: usize, reverse: bool, heavy: bool) -> Func {
     let vector = TensorType::new(DType::F32, [width]);
     let mut inner = Builder::new();
@@ -29,7 +29,7 @@ fn looped(length: usize, width: usize, reverse: bool, heavy: bool) -> Func {
     b.finish("looped", results)
 }
 
-/// The iterations of the one loop, and the number of its outputs.
+/// The number of iterations of the single loop, and the number of its outputs.
 fn shape(func: &Func) -> (usize, usize) {
     let scans: Vec<&Scan> = func.eqns.iter().filter_map(|eqn| eqn.op.downcast()).collect();
     assert_eq!(scans.len(), 1);
@@ -60,7 +60,7 @@ fn short_bodies_run_several_times_an_iteration() {
 
 #[test]
 fn outputs_of_one_size_are_written_together() {
-    // Numbers of 32 bits, and truth values.
+    // 32-bit numbers, and bools.
     check(&looped(16, 3, false, true), 16, 3, (16, 2));
     check(&looped(16, 1, true, true), 16, 1, (16, 2));
 }
@@ -71,7 +71,7 @@ fn large_outputs_are_written_by_themselves() {
     check(&looped(2, width, false, true), 2, width, (2, 3));
 }
 
-/// A branch of one number.
+/// A branch that returns one number.
 fn gives(value: f64) -> Arc<Func> {
     let mut b = Builder::new();
     let value = b.constant(Array::floats(DType::F32, [], &[value]));
@@ -84,7 +84,8 @@ fn a_choice_by_the_platform_is_the_branch_that_it_takes() {
     let choice = |b: &mut Builder, choice: Var, branches: [Arc<Func>; 2]| {
         b.emit1(Cond { branches: branches.into(), rarely: false }, &[choice])
     };
-    // A choice inside of a branch of a choice, inside of a loop, beside one that takes what the platform is from outside.
+    // A choice inside a branch of a choice, inside a loop, next to a choice that gets the
+    // platform's value from outside.
     let inner = {
         let mut b = Builder::new();
         let launched = b.emit1(Launched {}, &[]);

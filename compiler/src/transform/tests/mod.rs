@@ -1,4 +1,5 @@
-//! Transforms on programs whose derivatives are known by other means: unrolled loops and central differences.
+//! Transforms of programs with derivatives that are known by other means: unrolled loops and
+//! central differences.
 
 mod dead;
 mod joined;
@@ -18,7 +19,7 @@ fn f64s(shape: impl AsRef<[usize]>) -> TensorType {
     TensorType::new(DType::F64, shape)
 }
 
-/// Values without symmetry, so that no permutation of them passes for another.
+/// Values without symmetry, so that a permutation changes them.
 fn values(ty: &TensorType, seed: usize) -> Array {
     let data: Vec<f64> =
         (0..ty.elements()).map(|i| ((i * 7 + seed * 13 + 3) as f64 * 0.731).sin() * 0.9).collect();
@@ -89,7 +90,8 @@ fn recurrence(unrolled: bool, reverse: bool) -> Func {
     b.finish("recurrence", vec![last, total])
 }
 
-/// A function that gives the gradients of the sum of all float results with respect to all float parameters.
+/// A function that gives the gradients of the summed float results with respect to all float
+/// parameters.
 fn grad(func: &Func) -> Func {
     let Vjp { primal, pullback, .. } =
         vjp(func, &vec![true; func.params.len()]).expect("differentiable");
@@ -106,7 +108,7 @@ fn grad(func: &Func) -> Func {
     b.finish("grad", grads)
 }
 
-/// The gradients of the sum of all float results by central differences.
+/// The gradients of the summed float results by central differences.
 fn numeric_grad(func: &Func, arguments: &[Array]) -> Vec<Array> {
     let total = |arguments: &[Array]| -> f64 {
         func.eval(arguments)
@@ -193,7 +195,7 @@ fn third_order_through_scan() {
     assert_close(&third.eval(&arguments), &expected.eval(&arguments), 1e-9, "third derivative");
 }
 
-/// Evaluates `func` for each example and stacks the results: what vmap must equal.
+/// Evaluates `func` for each example and stacks the results: the reference for vmap.
 fn stacked(func: &Func, size: usize, batched: &[bool], arguments: &[Array]) -> Vec<Array> {
     let example = |i: usize| {
         arguments

@@ -1,4 +1,4 @@
-//! Branches, loops that end by a condition, and regions in regions.
+//! Branches, loops that end by a condition, and nested regions.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn cond_gradient_and_vmap() {
     check_vmap(&slopes, with_choice);
 }
 
-/// A scan whose body is a cond on a carried counter, inside a call: regions in regions.
+/// A scan with a cond on a carried counter in its body, inside a call: nested regions.
 fn nested() -> Func {
     let mut body = Builder::new();
     let (w, c, n) =

@@ -1,4 +1,4 @@
-//! What a mistake looks like. Lines are counted from a marker, so that the tests survive edits.
+//! The reports of mistakes. Lines are counted from a marker, so that the tests survive edits.
 
 mod keys;
 mod tensors;
@@ -9,7 +9,8 @@ use podracer_dsl::prelude::*;
 
 const FILE: &str = file!();
 
-/// Checks a report against its expected text, in which `{+n:column}` is the place `n` lines below `line`.
+/// Checks a report against its expected text. In the text, `{+n:column}` is the place `n` lines
+/// below `line`.
 #[track_caller]
 fn check(report: &str, line: u32, expected: &str) {
     let mut text = String::new();
@@ -41,8 +42,8 @@ fn check_report(report: &TraceErrors, file: &str, source: &str, text: &str, at: 
     assert!(found.starts_with(at), "told of `{found}`, not of `{at}`: {report}");
 }
 
-/// A test for each line: the types of the arguments and the program; what is told, whole; how the place begins that it is
-/// told of.
+/// One test on each line: the types of the arguments and the program; the whole report; the
+/// beginning of the reported place.
 macro_rules! mistakes {
     ($source:literal: $($name:ident: $spec:expr, $f:expr => $text:literal, $at:literal;)*) => {$(
         #[test]
@@ -197,7 +198,7 @@ fn keys_used_twice() {
         line,
         "{+1:70}, key made at {+1:18}",
     );
-    // Through two frames, of which only the outer one repeats.
+    // Through two frames; only the outer frame repeats.
     let report = errors((key(), bool([])), |(key, p)| {
         vmap(arange(3), |_| cond(p, || key.uniform([]), || scalar(0.0)))
     });
@@ -283,7 +284,7 @@ fn panics_are_told_unless_a_mistake_came_before() {
     });
     assert_eq!(report.errors.len(), 1);
     assert_eq!(report.errors[0].op, "add");
-    // The thread can go on tracing.
+    // The thread can trace again.
     assert!(trace(f32([]), |x| x).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! Higher orders, derivatives of the user's, values computed again, values beside the loss.
+//! Higher orders, user-defined derivatives, rematerialized values, and values next to the loss.
 
 use super::{check, check_record, grad2, records};
 use podracer_dsl::prelude::*;
@@ -98,7 +98,7 @@ fn derivatives_of_the_users() {
     });
 }
 
-/// sin(x w), whose cotangents are twice and three times what they should be.
+/// sin(x w), with cotangents that are two and three times too large.
 fn wrong_sine(x: Tensor, w: Tensor) -> Tensor {
     let forward = |(x, w): (Tensor, Tensor)| ((x * w).sin(), (x, w));
     custom_vjp((x, w), forward, |(x, w), ct| {
@@ -224,7 +224,8 @@ fn something_beside_the_value() {
     });
 }
 
-/// Where the rules meet combinators that jax's golden values leave out; each against the function written out.
+/// Combinations of the rules with combinators that jax's golden values lack, each compared with the
+/// expanded function.
 #[test]
 fn rules_within_combinators() {
     let square = |x: Tensor| custom_jvp(x, |x| x * x, |x, dx| (x * x, 3.0 * x * dx));

@@ -1,4 +1,4 @@
-//! Loops of unknown length, of none, in batches, and prefixes; values sent along an axis.
+//! Loops of unknown length, of no rounds, in batches, and prefixes; values sent along an axis.
 
 use super::{check, check_record, grad2, records};
 use podracer_dsl::prelude::*;

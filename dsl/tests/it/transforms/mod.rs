@@ -1,5 +1,5 @@
-//! Programs under every transform against jax: `transforms.json` and `programs.json`, whose records say in words what each
-//! program is.
+//! Programs under every transform, compared with jax: `transforms.json` and `programs.json`. Their
+//! records describe each program in words.
 
 mod derivatives;
 mod loops;

@@ -1,4 +1,5 @@
-//! Programs as users of JAX write them, which compose transforms, loops, branches and random numbers: `programs.json`.
+//! Programs as users of JAX write them, with composed transforms, loops, branches and random
+//! numbers: `programs.json`.
 
 use super::{check, check_record, records};
 use podracer_dsl::prelude::*;
@@ -148,7 +149,7 @@ fn a_population_that_trains_and_copies() {
     });
 }
 
-/// `f(f(..f(x0)))`, until it moves no more.
+/// `f(f(..f(x0)))`, until it converges.
 fn solve(f: impl Fn(Tensor) -> Tensor, x0: Tensor) -> Tensor {
     let far =
         |(x, before, n): (Tensor, Tensor, Tensor)| (x - before).abs().max().gt(1e-6) & n.lt(200);
@@ -274,7 +275,7 @@ fn a_ring_that_is_drawn_from_by_priority() {
             let priority = stop_gradient(ring).abs().sum_axis(1);
             let total = priority.sum();
             let drawn = Key::from_words(key).uniform([6]) * total;
-            // The first place whose sum up to it is not below.
+            // The first position with a cumulative sum of at least `drawn`.
             let below = priority.cumsum(0).expand_dims(0).lt(drawn.expand_dims(1));
             let drawn = below.astype(I32).sum_axis(1);
             let weight = 1.0 / (priority.at(drawn) / total * 4.0);

@@ -1,8 +1,10 @@
-//! MPI's functions, loaded from the library that is found, behind slices and errors: the one module with unsafe code.
+//! MPI's functions, loaded from the installed library, behind slices and errors: the only module
+//! with unsafe code.
 //!
-//! The two families of MPI have different binaries: in Open MPI a handle (of a communicator, a type, an operation) is a pointer to
-//! a variable of the library, in MPICH and all that take after it a number. Both fit into a `usize`, and a C function that expects
-//! an `int` reads the lower half of the register that has it.
+//! The two families of MPI have different binary interfaces. In Open MPI a handle (of a
+//! communicator, a type, an operation) is a pointer to a variable of the library. In MPICH and its
+//! derivatives a handle is a number. Both fit into a `usize`, and a C function that expects an
+//! `int` reads the lower half of the register.
 
 mod symbols;
 
@@ -15,7 +17,7 @@ use libloading::Library as Loaded;
 use crate::{Launched, MpiError};
 use symbols::{Begin, Constants, Functions, find};
 
-/// Elements that one call of MPI takes at most, whose counts are `int`s.
+/// The most elements in one call of MPI, because its counts are `int`s.
 const MOST: usize = 1 << 30;
 
 /// A handle of either family.
@@ -51,7 +53,7 @@ impl Number {
     }
 }
 
-/// The functions by which numbers are combined.
+/// The operations that combine numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Combine {
@@ -72,7 +74,7 @@ unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// A communicator of all processes.
+/// A communicator that contains all processes.
 #[derive(Clone, Copy)]
 pub(crate) struct Channel(Handle);
 
@@ -83,7 +85,7 @@ impl Library {
         // Its threads and static data live on until the process ends.
         let loaded: &'static Loaded = Box::leak(Box::new(loaded));
         let wrong = |problem: String| MpiError::Library { library: path.clone(), problem };
-        // SAFETY: a library that has all these names is an MPI, whose functions have these types.
+        // SAFETY: a library with all these names is an MPI, and its functions have these types.
         let functions = unsafe { Functions::of(loaded) }.map_err(&wrong)?;
         // SAFETY: as above; the variables of Open MPI are looked for, and never read.
         let constants = unsafe { Constants::of(loaded) }.map_err(wrong)?;
@@ -101,12 +103,13 @@ impl Library {
         Ok((library, path))
     }
 
-    /// MPI's communicator of all processes.
+    /// MPI's communicator that contains all processes.
     pub(crate) fn world(&self) -> Channel {
         Channel(self.constants.world)
     }
 
-    /// Another communicator of all processes, whose messages do not meet those of the first. All processes make it together.
+    /// A further communicator that contains all processes, with messages separate from the first
+    /// communicator's. All processes create it together.
     pub(crate) fn channel(&self) -> Result<Channel, MpiError> {
         let mut made = 0;
         // SAFETY: the communicator is live; the handle is written where one of either family fits.
@@ -116,7 +119,7 @@ impl Library {
         Ok(Channel(made))
     }
 
-    /// This process's number and the number of all, of a communicator.
+    /// This process's number and the number of processes, in a communicator.
     pub(crate) fn place(&self, channel: Channel) -> Result<(usize, usize), MpiError> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: the communicator is live.
@@ -139,7 +142,8 @@ impl Library {
         text.lines().next().unwrap_or_default().trim().to_owned()
     }
 
-    /// Combines the numbers in `from` with those of all processes, into `into`; without `from`, those that are there.
+    /// Combines the numbers in `from` over all processes, into `into`. Without `from`, it combines
+    /// the numbers in `into` in place.
     pub(crate) fn all_reduce(
         &self,
         channel: Channel,
@@ -149,7 +153,7 @@ impl Library {
     ) -> Result<(), MpiError> {
         assert!(from.is_none_or(|from| from.len() == into.len()), "as many bytes go as come");
         let most = MOST * number.size();
-        // An empty slice's address may be the one by which MPI is told that numbers are in place.
+        // MPI recognizes in-place numbers by an address that an empty slice may have by chance.
         for start in (0..into.len()).step_by(most) {
             let part = start..into.len().min(start + most);
             let sent = match from {
@@ -157,7 +161,7 @@ impl Library {
                 None => self.constants.in_place,
             };
             let into = &mut into[part];
-            // SAFETY: both have so many numbers; MPI only reads what is sent.
+            // SAFETY: both buffers have `count` numbers; MPI only reads the sent buffer.
             let code = unsafe {
                 (self.functions.all_reduce)(
                     sent,
@@ -173,7 +177,7 @@ impl Library {
         Ok(())
     }
 
-    /// The bytes of all processes, as many of each, one after the other.
+    /// Gathers the bytes from all processes, equally many from each, one process after another.
     pub(crate) fn all_gather(
         &self,
         channel: Channel,
@@ -188,7 +192,7 @@ impl Library {
         assert_eq!(into.len(), size * from.len(), "there is room for the bytes of all processes");
         let byte = self.constants.byte;
         let (from, into) = (from.as_ptr().cast_mut().cast(), into.as_mut_ptr().cast());
-        // SAFETY: checked above; MPI only reads what is sent.
+        // SAFETY: checked above; MPI only reads the sent bytes.
         let code =
             unsafe { (self.functions.all_gather)(from, count, byte, into, count, byte, channel.0) };
         self.check("MPI_Allgather", code)
@@ -198,7 +202,7 @@ impl Library {
     pub(crate) fn send(&self, channel: Channel, to: usize, bytes: &[u8]) -> Result<(), MpiError> {
         let count = self.count("MPI_Send", bytes.len())?;
         let (from, byte) = (bytes.as_ptr().cast_mut().cast(), self.constants.byte);
-        // SAFETY: there are so many bytes, which MPI only reads.
+        // SAFETY: the slice has `count` bytes, which MPI only reads.
         let code = unsafe { (self.functions.send)(from, count, byte, to as c_int, 0, channel.0) };
         self.check("MPI_Send", code)
     }
@@ -213,7 +217,7 @@ impl Library {
         let count = self.count("MPI_Recv", bytes.len())?;
         let (into, byte) = (bytes.as_mut_ptr().cast(), self.constants.byte);
         let ignore = self.constants.ignore_status;
-        // SAFETY: there is room for so many bytes.
+        // SAFETY: the slice has room for `count` bytes.
         let code = unsafe {
             (self.functions.receive)(into, count, byte, from as c_int, 0, channel.0, ignore)
         };
@@ -310,7 +314,7 @@ impl<const N: usize> Message<N> {
     pub(crate) fn done(mut self, library: &Library) -> Result<Result<[u8; N], Self>, MpiError> {
         let mut done = 0;
         let ignore = library.constants.ignore_status;
-        // SAFETY: the request is live until MPI says that it is done.
+        // SAFETY: the request is live until MPI reports its completion.
         let code = unsafe { (library.functions.test)(&mut self.request, &mut done, ignore) };
         let checked = library.check("MPI_Test", code);
         if checked.is_ok() && done == 0 {

@@ -1,4 +1,4 @@
-//! Finding and loading an MPI, and what it exports: functions, and the constants of its family.
+//! The search for an MPI library, and its exports: functions, and the constants of its family.
 
 use std::env;
 use std::ffi::{c_char, c_int};
@@ -13,7 +13,8 @@ use crate::{Launched, MpiError};
 /// The variable that names the library.
 const MPI: &str = "PODRACER_MPI";
 
-/// Names under which the system's loader may know an MPI: Open MPI's, and that of MPICH and its relatives.
+/// Names under which the system's loader may know an MPI: Open MPI's, and the name in MPICH and its
+/// relatives.
 const NAMES: [&str; 3] = ["libmpi.so.40", "libmpi.so.12", "libmpi.so"];
 
 /// A function that begins a message.
@@ -157,7 +158,8 @@ impl Constants {
     }
 }
 
-/// Finds and loads the library: the one that `PODRACER_MPI` names, else the one beside the launcher, else the system's.
+/// Finds and loads the library: the library that `PODRACER_MPI` names, otherwise the library next
+/// to the launcher, otherwise the system's.
 pub(super) fn find(launched: Launched) -> Result<(Loaded, PathBuf), MpiError> {
     if let Some(named) = env::var_os(MPI) {
         let library = PathBuf::from(named);
@@ -170,7 +172,8 @@ pub(super) fn find(launched: Launched) -> Result<(Loaded, PathBuf), MpiError> {
         let folders: Vec<PathBuf> = env::split_paths(&path).collect();
         folders
     });
-    // The folder `lib` beside the `bin` of the launcher: its own library, where the loader may not look.
+    // The folder `lib` next to the launcher's `bin`: the launcher's own library, which the loader
+    // may not search.
     let beside = folders.filter(|folder| folder.join("mpirun").is_file());
     let beside: Vec<PathBuf> = beside
         .filter_map(|folder| Some(folder.canonicalize().ok()?.parent()?.join("lib")))
@@ -193,8 +196,9 @@ fn load(path: &Path) -> Result<Loaded, String> {
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library as Unix, RTLD_GLOBAL, RTLD_NOW};
-        // MPI's own plugins look for its names among those of the process.
-        // SAFETY: the initialisers of an MPI are safe to run; that the file is one is what its name says, or the user.
+        // MPI's own plugins look for its names among the process's symbols. SAFETY: the
+        // initialisers of an MPI are safe to run; its name or the user states that the file is an
+        // MPI.
         let loaded = unsafe { Unix::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
         loaded.map(Loaded::from).map_err(|error| error.to_string())
     }

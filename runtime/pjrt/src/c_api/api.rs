@@ -6,7 +6,7 @@ use crate::error::ErrorCode;
 
 /// A struct of the C API that carries its own size. The generated bindings implement it for each.
 pub(super) trait Struct: Default {
-    /// A struct of zeros but for its size.
+    /// A zeroed struct, except for its size field.
     fn sized() -> Self;
 }
 
@@ -52,7 +52,8 @@ impl Api {
     /// Calls a function of the plugin; its error becomes a [`RuntimeError`].
     ///
     /// # Safety
-    /// `args` are valid for `function`: live handles of this plugin, and pointers to as much memory as the sizes beside them say.
+    /// `args` are valid for `function`: live handles of this plugin, and pointers to as much memory
+    /// as their size fields state.
     pub(super) unsafe fn call<A>(
         self,
         name: &'static str,
@@ -65,14 +66,14 @@ impl Api {
         };
         // SAFETY: the caller's promise.
         let error = unsafe { function(args) };
-        // SAFETY: what a function of this plugin returned, and owned by us.
+        // SAFETY: the error was returned by a function of this plugin, and we own it.
         unsafe { self.take_error(name, error) }
     }
 
     /// Turns the C API's error into ours and frees it. Null is success.
     ///
     /// # Safety
-    /// `error` is null or an error of this plugin that nobody has freed.
+    /// `error` is null, or an error of this plugin that has not been freed.
     pub(super) unsafe fn take_error(
         self,
         call: &'static str,

@@ -22,7 +22,7 @@ pub struct Buffer {
     raw: NonNull<ffi::PJRT_Buffer>,
     ty: TensorType,
     device: Device,
-    /// The counts of the executable whose output it is.
+    /// The counts of the executable that produced it.
     made_by: Option<Arc<Transfers>>,
 }
 
@@ -78,7 +78,7 @@ impl Buffer {
     /// Owns the plugin's buffer; `None` if it is null.
     ///
     /// # Safety
-    /// `raw` is null or a buffer of this type on this device that nobody else frees.
+    /// `raw` is null, or a buffer of this type on this device that has no other owner.
     pub(super) unsafe fn new(
         raw: *mut ffi::PJRT_Buffer,
         ty: TensorType,
@@ -94,7 +94,7 @@ impl Buffer {
         &self.ty
     }
 
-    /// The device whose memory holds it.
+    /// The device that holds it in its memory.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
@@ -195,7 +195,8 @@ impl Buffer {
         event.ok_or_else(|| no_value("PJRT_Buffer_ReadyEvent"))
     }
 
-    /// Frees the device's memory now, for everybody who borrows the buffer. Dropping it is the usual way.
+    /// Frees the device's memory now, for every borrower of the buffer. Dropping the buffer is the
+    /// usual way.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -240,7 +241,7 @@ impl Buffer {
         self.client().api()
     }
 
-    /// The counts of transfers to which this buffer's are added, beside the process's.
+    /// The counts of transfers that include this buffer's, in addition to the process's counts.
     pub(super) fn made_by(&self) -> Option<&Transfers> {
         self.made_by.as_deref()
     }

@@ -28,17 +28,18 @@ pub struct ClientOptions {
     /// The number of threads that compute on the CPU; by default one per core that this process may use, and never fewer than
     /// devices. In small programs, threads wait for each other longer than they compute. Only for the `cpu` plugin.
     pub cpu_threads: Option<NonZero<usize>>,
-    /// The processes whose devices run programs together with this client's; by default this process is by itself.
+    /// The processes with devices that run programs together with this client's; by default this
+    /// process runs alone.
     pub world: Option<World>,
-    /// The store by which the processes of a world tell each other of their devices. Only for the plugin `cuda13`, which needs it there:
-    /// its collectives span processes.
+    /// The store that the processes of a world use to exchange information about their devices.
+    /// Only for the plugin `cuda13`, which needs it in a world: its collectives span processes.
     pub store: Option<&'static dyn KeyValueStore>,
 }
 
 /// The variable that names the share of a GPU's memory to take at once.
 const GPU_MEMORY: &str = "PODRACER_GPU_MEMORY";
 
-/// The variable in which a launcher says which GPUs are a process's.
+/// The variable that a launcher sets to the GPUs of a process.
 const GPUS: &str = "CUDA_VISIBLE_DEVICES";
 
 /// The rule for a GPU's memory: it is taken as it is needed, or a share of it at once.
@@ -149,13 +150,14 @@ impl Client {
         &self.inner.version
     }
 
-    /// The processes whose devices run programs together with this client's; `None` for a process by itself.
+    /// The processes with devices that run programs together with this client's; `None` for a
+    /// single process.
     #[must_use]
     pub fn world(&self) -> Option<World> {
         self.inner.world
     }
 
-    /// The processes that run programs together with this one.
+    /// The processes that run programs together with this process.
     #[must_use]
     pub fn processes(&self) -> Processes {
         let by_calls = self.platform() == "cpu";
@@ -177,8 +179,9 @@ impl Client {
         Ok(())
     }
 
-    /// XLA's numbers of the devices of a module's replicas: those of this process, by index, and those with the same indices of all other
-    /// processes, where the module is for all.
+    /// XLA's numbers of the devices of a module's replicas: this process's devices, by index. If
+    /// the module is for all processes, the devices with the same indices in every other process
+    /// follow.
     pub(super) fn assigned(
         &self,
         placement: &[usize],
@@ -316,7 +319,8 @@ impl Inner {
 
     fn read_devices(&self) -> Result<Vec<DeviceData>, RuntimeError> {
         let api = self.plugin.api();
-        // Those of other processes are in no list: programs and buffers of this client cannot be on them.
+        // Devices of other processes are not listed: programs and buffers of this client cannot be
+        // on them.
         let mut args =
             ffi::PJRT_Client_AddressableDevices_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: the client is live, and the list lives as long as it.

@@ -1,4 +1,4 @@
-//! A compiled program, loaded or not: what can be asked of it without running it.
+//! A compiled program, loaded or not: the queries that do not run it.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -45,7 +45,8 @@ pub struct MemoryStats {
 }
 
 impl MemoryStats {
-    /// Bytes that a run takes at least beside its arguments: results that reuse none of their memory, and intermediate values.
+    /// The least number of bytes that a run takes in addition to its arguments: results that reuse
+    /// none of their memory, and intermediate values.
     #[must_use]
     pub fn beside_arguments(&self) -> i64 {
         self.temporary + (self.outputs - self.aliased).max(0)
@@ -56,7 +57,8 @@ impl Compiled {
     /// Owns the plugin's executable; `None` if it is null.
     ///
     /// # Safety
-    /// `raw` is null or an executable of this plugin that nobody else frees, and `made_by` is what it was made by.
+    /// `raw` is null, or an executable of this plugin that has no other owner; `made_by` is the
+    /// client or topology that compiled it.
     pub(super) unsafe fn new(
         raw: *mut ffi::PJRT_Executable,
         api: Api,
@@ -101,7 +103,7 @@ impl Compiled {
     /// XLA's fingerprint of the compiled program.
     ///
     /// # Errors
-    /// [`RuntimeError::Xla`], for instance where the plugin has no fingerprints.
+    /// [`RuntimeError::Xla`], for example if the plugin has no fingerprints.
     pub fn fingerprint(&self) -> Result<String, RuntimeError> {
         let mut args = ffi::PJRT_Executable_Fingerprint_Args { executable: self.raw(), ..rest() };
         // SAFETY: the executable is live, and the fingerprint lives as long as it.
@@ -164,7 +166,8 @@ impl Compiled {
         }
     }
 
-    /// Checks the types that `module` declares against what was compiled, as far as the plugin tells.
+    /// Checks the types that `module` declares against the compiled types, as far as the plugin
+    /// reports them.
     pub(super) fn check_signature(&self, module: &Module) -> Result<(), RuntimeError> {
         if let Some(results) = self.results()? {
             compare("result", &module.results, &results)?;

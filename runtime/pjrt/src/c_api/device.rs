@@ -35,7 +35,7 @@ impl Client {
 }
 
 impl Device {
-    /// The device's position in [`Client::devices`], by which placements name it.
+    /// The device's position in [`Client::devices`], which placements use as its name.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index

@@ -22,7 +22,7 @@ impl Event {
     /// Owns the plugin's event; `None` if it is null.
     ///
     /// # Safety
-    /// `raw` is null or an event of this client's plugin that nobody else frees.
+    /// `raw` is null, or an event of this client's plugin that has no other owner.
     pub(super) unsafe fn new(raw: *mut ffi::PJRT_Event, client: &Client) -> Option<Self> {
         NonNull::new(raw).map(|raw| Self { raw, client: client.clone() })
     }
@@ -56,7 +56,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         let mut args = ffi::PJRT_Event_Destroy_Args { event: self.raw.as_ptr(), ..rest() };
-        // SAFETY: `self` owned the event, and nobody uses it after this.
+        // SAFETY: `self` owned the event, and it is not used after this.
         let destroyed = unsafe { call!(self.api(), PJRT_Event_Destroy, &mut args) };
         if let Err(error) = destroyed {
             tracing::warn!(%error, "cannot free an event");

@@ -1,8 +1,10 @@
-//! The calls by which the replicas of several processes exchange values on the host's processor. This process's replicas meet, and
-//! the last one to come exchanges with the other processes for all of them.
+//! The calls that exchange values between the replicas of several processes on the host's
+//! processor. The replicas of a process meet, and the last replica to arrive exchanges with the
+//! other processes for the whole process.
 //!
-//! Sums are made in the order of the replicas within a process, and in MPI's order between processes: the same on all of them, and
-//! in every run with as many.
+//! Sums are computed in the order of the replicas within a process, and in MPI's order between
+//! processes. So they are equal in every process, and in every run with the same numbers of
+//! replicas and processes.
 
 use std::ffi::c_void;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -133,7 +135,8 @@ impl<'a> Parts<'a> {
 /// An operand and a result.
 type Pair<'a> = [&'a mut [u8]; 2];
 
-/// The work of the last one to come, for all: it has the pairs of all replicas, in their order.
+/// The work of the last replica to arrive, on behalf of the process: it gets every replica's pair,
+/// in order.
 type Work<'w> = dyn FnMut(&mut [Pair<'_>]) -> Result<(), String> + 'w;
 
 /// The place where a process's replicas meet.
@@ -143,20 +146,23 @@ struct Meeting {
     round: u64,
     /// The pairs of those who have come.
     came: Vec<Option<RawPair>>,
-    /// The outcome of the meeting before. The next one's comes after all have left this one.
+    /// The outcome of the previous meeting. The next outcome is stored after every replica has left
+    /// this meeting.
     outcome: Option<String>,
 }
 
 /// A replica's operand and result, which stay where they are until the meeting is over.
 struct RawPair([(*mut u8, usize); 2]);
 
-// SAFETY: whoever brought them waits, and does not touch them, until the meeting is over.
+// SAFETY: the replica that brought the pointers waits, and does not touch them, until the meeting
+// is over.
 unsafe impl Send for RawPair {}
 
 static MEETING: Mutex<Meeting> = Mutex::new(Meeting { round: 0, came: Vec::new(), outcome: None });
 static OVER: Condvar = Condvar::new();
 
-/// Longest time for which one replica of a process waits for another. They run the same program, so that more means that one failed.
+/// The longest time that a replica of a process waits for another. They run the same program, so a
+/// longer wait means that a replica has failed.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Waits for all replicas of this process; the last to come does the work for all.

@@ -23,7 +23,8 @@ pub struct Executable {
     pub(super) arguments: Vec<TensorType>,
     pub(super) results: Vec<TensorType>,
     pub(super) transfers: Arc<Transfers>,
-    /// Bytes that a launch takes beside its arguments, on all devices; set once so much was free.
+    /// Bytes that a launch takes in addition to its arguments, on all devices; set once this much
+    /// memory was free.
     pub(super) takes: OnceLock<u64>,
     pub(super) compiled: Compiled,
 }
@@ -87,7 +88,8 @@ impl Client {
     /// Loads what [`Executable::serialize`] made, on a machine with the same plugin and processor.
     ///
     /// # Errors
-    /// [`RuntimeError::Serialized`] where the bytes are damaged or were made elsewhere, and those of [`Client::compile`].
+    /// [`RuntimeError::Serialized`] if the bytes are damaged or were made elsewhere, and the errors
+    /// of [`Client::compile`].
     pub fn load(&self, bytes: &[u8]) -> Result<Executable, RuntimeError> {
         let serialized = Serialized::decode(bytes, self.plugin().fingerprint())?;
         let (arguments, results) = serialized.signature()?;
@@ -106,7 +108,8 @@ impl Client {
         unsafe { self.loaded(args.loaded_executable, &arguments, &results, &placement) }
     }
 
-    /// XLA's own values of all its options, which it tells only of a compiled program: the smallest.
+    /// XLA's own values for its options. XLA reports them only for a compiled program, so this
+    /// compiles the smallest program.
     fn debug_options(&self) -> Result<Vec<u8>, RuntimeError> {
         if let Some(options) = self.inner.debug_options.get() {
             return Ok(options.clone());
@@ -119,7 +122,8 @@ impl Client {
     /// Owns the plugin's loaded executable.
     ///
     /// # Safety
-    /// `raw` is null or a loaded executable of this client that nobody else frees, with these types and devices.
+    /// `raw` is null, or a loaded executable of this client that has no other owner, with these
+    /// types and devices.
     unsafe fn loaded(
         &self,
         raw: *mut ffi::PJRT_LoadedExecutable,
@@ -150,7 +154,7 @@ impl Client {
     }
 }
 
-/// The smallest module there is, whose program does nothing.
+/// The smallest possible module; its program does nothing.
 pub(super) fn smallest() -> Module {
     Module::new("module @smallest { func.func public @main() { return } }", vec![], vec![])
 }
@@ -208,8 +212,9 @@ impl Executable {
     /// Copies one host value to the device of `replica`, to be its argument `index`; counted for this executable.
     ///
     /// # Errors
-    /// [`RuntimeError::ArgumentType`], [`RuntimeError::ArgumentCount`] or [`RuntimeError::ReplicaCount`] where there is no such
-    /// argument, and those of [`Buffer::from_host`].
+    /// [`RuntimeError::ArgumentType`], [`RuntimeError::ArgumentCount`] or
+    /// [`RuntimeError::ReplicaCount`] if there is no such argument, and the errors of
+    /// [`Buffer::from_host`].
     pub fn upload(
         &self,
         replica: usize,
@@ -227,7 +232,8 @@ impl Executable {
     /// Uploads an argument as [`Executable::upload`] does, from the bytes of a value of its type.
     ///
     /// # Errors
-    /// [`RuntimeError::Array`] for another number of bytes, and those of [`Executable::upload`].
+    /// [`RuntimeError::Array`] for a wrong number of bytes, and the errors of
+    /// [`Executable::upload`].
     pub fn upload_bytes(
         &self,
         replica: usize,

@@ -56,7 +56,7 @@ impl<'a> From<&'a Buffer> for Argument<'a> {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct ExecuteError {
-    /// The error. (Boxed: it is rare, and its size is that of every result.)
+    /// The error. It is boxed because it is rare, and every result would otherwise have its size.
     pub error: Box<RuntimeError>,
     /// The donated arguments, with `(replica, index)` in front.
     pub donated: Vec<((usize, usize), Buffer)>,
@@ -90,7 +90,8 @@ impl Executable {
         }
     }
 
-    /// Everything that XLA crashes on or silently accepts, and what it says less clearly.
+    /// Checks everything that XLA crashes on or silently accepts, and mistakes that XLA reports
+    /// less clearly.
     fn check(&self, arguments: &[Vec<Argument<'_>>]) -> Result<(), RuntimeError> {
         if arguments.len() != self.devices.len() {
             return Err(RuntimeError::ReplicaCount {
@@ -135,9 +136,11 @@ impl Executable {
         self.check_memory()
     }
 
-    /// Checks on the host's processor that there is memory for a launch. XLA itself reports a single allocation that is more than
-    /// the machine has; many smaller ones end in a SIGKILL, so they are added up before the first launch. And where its kernels
-    /// find no memory for themselves it ends the process, so a program of large arrays asks for that before every launch.
+    /// Checks that the host's memory suffices for a launch on the host's processor. XLA itself
+    /// reports a single allocation that exceeds the machine's memory. Many smaller allocations end
+    /// in a SIGKILL, so they are added up before the first launch. XLA also ends the process if its
+    /// kernels find no memory for themselves, so a program with large arrays checks that before
+    /// every launch.
     fn check_memory(&self) -> Result<(), RuntimeError> {
         if self.client.platform() != "cpu" {
             return Ok(());
@@ -149,7 +152,8 @@ impl Executable {
         if takes >= memory::SCRATCH { memory::scratch() } else { Ok(()) }
     }
 
-    /// The bytes that a launch takes beside its arguments, kept once so much was free.
+    /// The bytes that a launch takes in addition to its arguments, kept once this much memory was
+    /// free.
     fn first_takes(&self) -> Result<u64, RuntimeError> {
         let per_device = self.compiled.memory_stats().map_or(0, |stats| stats.beside_arguments());
         let takes = u64::try_from(per_device).unwrap_or(0) * self.devices.len() as u64;
@@ -181,7 +185,7 @@ impl Executable {
             vec![vec![ptr::null_mut::<ffi::PJRT_Buffer>(); self.results.len()]; self.devices.len()];
         let output_lists: Vec<*mut *mut ffi::PJRT_Buffer> =
             outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
-        // Without results only these events tell of the end and of errors.
+        // Without results, only these events report the end and errors.
         let mut events =
             vec![ptr::null_mut(); if self.results.is_empty() { self.devices.len() } else { 0 }];
         let mut args = ffi::PJRT_LoadedExecutable_Execute_Args {
@@ -202,8 +206,8 @@ impl Executable {
             let replicated = self.devices.len() > 1;
             let _turn = replicated
                 .then(|| self.client.inner.launch.lock().unwrap_or_else(PoisonError::into_inner));
-            // SAFETY: `check` has made sure that there is a live buffer of the right type and device for every argument of every
-            // replica; the lists have the sizes given and outlive the call.
+            // SAFETY: `check` has verified that every argument of every replica is a live buffer
+            // with the right type and device. The lists have the given sizes and outlive the call.
             unsafe { call!(self.client.api(), PJRT_LoadedExecutable_Execute, &mut args) }
         };
         launched?;
@@ -215,8 +219,9 @@ impl Executable {
         self.results_of(outputs)
     }
 
-    /// The arguments that XLA must not reuse. Its list is one for all replicas, so an argument that one replica keeps is kept by
-    /// all of them; those that were moved are freed after the launch all the same.
+    /// The arguments that XLA must not reuse. XLA takes a single list for every replica: if one
+    /// replica keeps an argument, all replicas keep it. Moved arguments are nevertheless freed
+    /// after the launch.
     fn kept(&self, arguments: &[Vec<Argument<'_>>]) -> Vec<i64> {
         let is_kept =
             |index: &usize| arguments.iter().any(|list| matches!(list[*index], Argument::Kept(_)));
@@ -244,7 +249,7 @@ impl Executable {
     }
 }
 
-/// The donated buffers that are still there.
+/// The donated buffers that still exist.
 fn survivors(arguments: Vec<Vec<Argument<'_>>>) -> Vec<((usize, usize), Buffer)> {
     let mut survivors = Vec::new();
     for (replica, list) in arguments.into_iter().enumerate() {

@@ -1,6 +1,8 @@
-//! XLA's interface for functions that a compiled program calls, as far as it is used here, and registering such functions.
+//! XLA's interface for functions that a compiled program calls, as far as it is used here, and the
+//! registration of such functions.
 //!
-//! The structs are those of XLA's own header, version 0.2 and later ones of the same major version, which only add fields at the end.
+//! The structs come from XLA's own header, version 0.2. Later versions with the same major version
+//! only add fields at the end.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,11 +44,11 @@ struct MetadataExtension {
     metadata: *mut Metadata,
 }
 
-/// The kind of extension by which XLA asks a handler for its metadata.
+/// The kind of extension that XLA uses to ask a handler for its metadata.
 const METADATA: c_int = 1;
-/// The version of the interface that the structs here are of.
+/// The version of the interface that defines these structs.
 const VERSION: (c_int, c_int) = (0, 2);
-/// XLA's stage of a call in which a handler computes.
+/// XLA's stage of a call for a handler's computation.
 const EXECUTE: c_int = 3;
 /// XLA's code of an internal error.
 const INTERNAL: c_int = 13;
@@ -123,7 +125,8 @@ pub(super) struct Call<'a> {
     pub(super) results: Vec<Operand<'a>>,
 }
 
-/// Answers XLA's call: tells what the handler is, or lets `f` compute. An error of `f`, a panic included, is the program's.
+/// Answers XLA's call: returns the handler's metadata, or lets `f` compute. An error of `f`,
+/// including a panic, becomes the program's error.
 ///
 /// # Safety
 /// XLA made the call.
@@ -131,7 +134,8 @@ pub(super) unsafe fn answer(
     frame: *mut CallFrame,
     f: impl FnOnce(Call<'_>) -> Result<(), String>,
 ) -> *mut c_void {
-    // SAFETY: XLA's call frame lives as long as the call, and so do the buffers, which nobody else writes.
+    // SAFETY: XLA's call frame lives as long as the call, and so do the buffers, which have no
+    // other writer.
     unsafe {
         let frame = &*frame;
         if let Some(extension) = frame.extensions.cast::<MetadataExtension>().as_ref()
@@ -169,7 +173,8 @@ pub(super) unsafe fn answer(
 /// # Safety
 /// The values are a call's, which lives for `'a`.
 unsafe fn operands<'a>(values: &RawValues) -> Result<Vec<Operand<'a>>, String> {
-    // SAFETY: there are so many values, each a buffer of so many dimensions and bytes.
+    // SAFETY: the frame has `size` values, and each is a buffer with the given dimensions and
+    // bytes.
     let each = unsafe { slice(values.values, values.size as usize) }.iter().map(|&value| unsafe {
         let buffer = &*value;
         let dtype = dtype(buffer.dtype)?;

@@ -1,4 +1,5 @@
-//! The store of keys and values by which a plugin's processes tell each other of their devices, as the functions that the plugin calls.
+//! The key-value store that a plugin's processes use to exchange information about their devices,
+//! as the functions that the plugin calls.
 
 use std::any::Any;
 use std::ffi::{c_char, c_void};
@@ -11,7 +12,8 @@ use super::api::slice;
 use super::ffi;
 use super::value::NamedValue;
 
-/// A store that all processes of a [`World`] share. The plugin calls it from threads of its own, several at once.
+/// A store that all processes of a [`World`] share. The plugin calls it from its own threads,
+/// several at once.
 pub trait KeyValueStore: Send + Sync {
     /// Puts the value of a key.
     ///
@@ -19,15 +21,15 @@ pub trait KeyValueStore: Send + Sync {
     /// A sentence that says why it cannot.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
 
-    /// Gets a value once somebody has put it; `None` if nobody has within the time.
+    /// Gets a value once a process has put it; `None` if no process has put it within the time.
     ///
     /// # Errors
     /// A sentence that says why it cannot.
     fn get(&self, key: &[u8], timeout: Duration) -> Result<Option<Vec<u8>>, String>;
 }
 
-/// The number of this process and of all, and the GPU that it takes: its own one where the launcher started several on this machine and
-/// has not said which is whose.
+/// The number of this process, the number of processes, and the GPU that it takes. The GPU is set
+/// if the launcher started several processes on this machine without assigning GPUs to them.
 pub(super) fn node(world: World, chosen: bool) -> Vec<(String, NamedValue)> {
     let host = &world.members()[world.rank()].host;
     let here = world.members().iter().filter(|member| member.host == *host).count();

@@ -1,14 +1,18 @@
-//! PJRT's C API behind handles that free themselves and cannot be misused: the one module with unsafe code.
+//! PJRT's C API behind handles that free themselves and cannot be misused: the only module with
+//! unsafe code.
 //!
 //! # Invariants
-//! - Every handle keeps what it depends on alive: a buffer its client, a client its plugin. Plugins are never unloaded.
-//! - Everything the C API aborts on, crashes on or silently accepts is checked before it is called (argument count, type, device
-//!   and deletion; replica count and device assignment; option names; `XLA_FLAGS`).
+//! - Every handle keeps its dependencies alive: a buffer its client, a client its plugin. Plugins
+//!   are never unloaded.
+//! - Everything that the C API aborts on, crashes on or silently accepts is checked before a call.
+//!   This covers argument count, type, device and deletion; replica count and device assignment;
+//!   option names; `XLA_FLAGS`.
 //! - One [`Executable::execute`] launches all replicas, and launches of replicated programs on one client do not interleave, so
 //!   a collective never waits for a participant that cannot come.
 //!
 //! # What never happens here
-//! Nothing is cached on disk, nothing is retried, and no environment variable is read but `XLA_FLAGS` and those of the TPU.
+//! Nothing is cached on disk, nothing is retried, and no environment variable is read except
+//! `XLA_FLAGS` and the TPU's variables.
 
 mod api;
 mod buffer;

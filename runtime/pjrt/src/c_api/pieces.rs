@@ -1,6 +1,8 @@
-//! Large arrays cross between host and device in pieces: the host never holds a second copy of the whole.
+//! Large arrays are transferred between host and device in pieces: the host never holds a second
+//! copy of the whole.
 //!
-//! Plugins that have no way to move pieces, and devices whose memory is not row-major, get or give the whole array at once.
+//! Plugins that cannot transfer pieces, and devices with a memory layout that is not row-major,
+//! transfer the whole array at once.
 
 use std::ptr::{self, NonNull};
 
@@ -15,14 +17,14 @@ use crate::error::ErrorCode;
 use crate::transfers::{Direction, count};
 use crate::{Array, ArrayError, RuntimeError, memory};
 
-/// Bytes of a piece. Smaller arrays cross as a whole.
+/// Bytes of a piece. Smaller arrays are transferred as a whole.
 pub const PIECE: usize = 8 << 20;
 
 impl Buffer {
-    /// Passes the value's bytes to `sink`, the first ones first, waiting for the value.
+    /// Passes the value's bytes to `sink`, in order, after waiting for the value.
     ///
     /// # Errors
-    /// Those of [`Buffer::to_host`], and those of `sink`, which end the reading.
+    /// The errors of [`Buffer::to_host`], and the errors of `sink`, which end the reading.
     pub fn read<E: From<RuntimeError>>(
         &self,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), E>,
@@ -135,7 +137,7 @@ impl Upload {
         self.ty.bytes() - self.sent
     }
 
-    /// Sends the next bytes, of which there are at most [`Upload::missing`]. They are read before this returns.
+    /// Sends the next bytes, at most [`Upload::missing`]. They are read before this returns.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -250,7 +252,7 @@ impl Drop for TransferManager {
         let api = self.device.client().api();
         let transfer_manager = self.raw.as_ptr();
         if !self.complete {
-            // Nobody may wait for bytes that do not come.
+            // A waiting reader must not hang because the rest of the bytes never arrives.
             let message = "the upload was given up";
             let mut args = ffi::PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
                 transfer_manager,

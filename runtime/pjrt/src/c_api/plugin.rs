@@ -17,9 +17,10 @@ use crate::{RuntimeError, flags};
 /// A loaded plugin: the way to one kind of device. It stays loaded until the process ends, since XLA's threads never end.
 ///
 /// # The environment
-/// `XLA_FLAGS` is checked before anything is loaded (see [`RuntimeError::XlaFlags`]). Some variables are then set where they are
-/// unset: `TF_CPP_MIN_LOG_LEVEL=1`, and before the `tpu` plugin is loaded on a machine without a TPU, those that keep it from
-/// looking for one (for minutes). Load plugins before starting threads of C code that read the environment.
+/// `XLA_FLAGS` is checked before anything is loaded (see [`RuntimeError::XlaFlags`]). Then some
+/// variables are set if they are unset. One is `TF_CPP_MIN_LOG_LEVEL=1`. Before the `tpu` plugin is
+/// loaded on a machine without a TPU, further variables keep it from searching for a TPU (for
+/// minutes). Load plugins before starting threads of C code that read the environment.
 #[derive(Clone, Copy)]
 pub struct Plugin {
     inner: &'static PluginInner,
@@ -136,7 +137,8 @@ impl fmt::Debug for Plugin {
 
 fn initialize(located: &Located) -> Result<&'static PluginInner, RuntimeError> {
     let failed = |problem: String| RuntimeError::Load { library: located.library.clone(), problem };
-    // SAFETY: a plugin's initialisers are safe to run; that the file is a plugin is what its name and record say.
+    // SAFETY: a plugin's initialisers are safe to run; its name and record state that the file is a
+    // plugin.
     let library =
         unsafe { Library::new(&located.library) }.map_err(|error| failed(error.to_string()))?;
     // Threads and static data of the plugin live on whatever happens below.

@@ -1,5 +1,6 @@
-//! A plugin that records how its clients are created. It finds the other processes' devices as the one for CUDA does: each client puts its
-//! own into the store, and waits for those of all.
+//! A plugin that records how its clients are created. It finds the other processes' devices like
+//! the CUDA plugin: each client puts its own devices into the store, and waits for every other
+//! client's.
 
 use std::collections::HashMap;
 use std::ffi::c_char;
@@ -35,7 +36,7 @@ unsafe extern "C" fn callback_error(
     message: *const c_char,
     size: usize,
 ) -> *mut ffi::PJRT_Error {
-    // SAFETY: whoever calls back gives a text.
+    // SAFETY: the caller of the callback passes a text.
     failed(code, &unsafe { text(message, size) })
 }
 
@@ -54,7 +55,7 @@ unsafe extern "C" fn error_code(args: *mut ffi::PJRT_Error_GetCode_Args) -> *mut
 }
 
 unsafe extern "C" fn error_destroy(args: *mut ffi::PJRT_Error_Destroy_Args) {
-    // SAFETY: as above, and nobody uses it afterwards.
+    // SAFETY: as above, and the error is not used afterwards.
     drop(unsafe { Box::from_raw((*args).error.cast::<RecordedError>()) });
 }
 
@@ -65,7 +66,7 @@ macro_rules! got {
         let (key, key_size) = ($key.as_ptr().cast(), $key.len());
         let mut args = $args;
         (args.key, args.key_size, args.callback_error) = (key, key_size, &mut error);
-        // SAFETY: the client was created with a store, whose functions these are.
+        // SAFETY: the client was created with a store, and these are the store's functions.
         unsafe {
             let failed = ($callback.expect("a store"))(&mut args);
             if !failed.is_null() {
@@ -78,7 +79,7 @@ macro_rules! got {
     }};
 }
 
-/// The functions by which a client reaches the store.
+/// The functions that connect a client to the store.
 struct StoreCalls<'a>(&'a ffi::PJRT_Client_Create_Args);
 
 impl StoreCalls<'_> {
@@ -123,7 +124,7 @@ unsafe extern "C" fn create(args: *mut ffi::PJRT_Client_Create_Args) -> *mut ffi
         let (node, nodes) = (number("node_id"), number("num_nodes"));
         assert_eq!(options.get("visible_devices"), Some(&NamedValue::Ints(vec![node])));
         let calls = StoreCalls(args);
-        // Nobody has put it yet: that is told at once, by a code of its own.
+        // The key has no value yet: `try_get` reports that at once, with its own code.
         let missing = calls.try_get(&format!("ready:{node}")).expect_err("nobody has put it");
         assert_eq!((*missing.cast::<RecordedError>()).0, ffi::PJRT_Error_Code_NOT_FOUND);
         drop(Box::from_raw(missing.cast::<RecordedError>()));
@@ -218,7 +219,7 @@ fn plugin() -> Plugin {
         PJRT_DeviceDescription_Kind: Some(kind),
         ..ffi::PJRT_Api::default()
     };
-    // SAFETY: the table has what a client is created with, and nothing else is called.
+    // SAFETY: the table has the functions for creating a client, and no others are called.
     Plugin::of_table("cuda13", unsafe { Api::new(Box::leak(Box::new(table))) })
 }
 

@@ -1,14 +1,16 @@
 //! The threads of XLA's CPU client.
 //!
-//! A client starts as many threads for its programs as the thread that opens it may use cores, or as it has devices if those are more.
-//! No option of the client changes that, and the variable `NPROC`, which does, cannot be set safely beside threads that may
-//! read it. So the client is opened by a thread that may use fewer cores.
+//! A client starts one thread for its programs per core that the opening thread may use, or per
+//! device if there are more devices. No option of the client changes that. The variable `NPROC`
+//! does, but it cannot be set safely while other threads may read it. So the client is opened by a
+//! thread that may use fewer cores.
 
 #[cfg(target_os = "linux")]
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-/// Calls `open` on a thread that may use so many cores. The threads that `open` starts may use all cores once it is done.
-/// Where the system does not let a thread choose its cores, `open` is called as it is.
+/// Calls `open` on a thread that may use only `cores` cores. The threads that `open` starts may use
+/// all cores once it is done. If the system does not let a thread choose its cores, `open` is
+/// called directly.
 #[cfg(target_os = "linux")]
 pub(super) fn with_cores<T: Send>(cores: usize, open: impl FnOnce() -> T + Send) -> T {
     let Ok(all) = sched_getaffinity(None) else { return open() };

@@ -1,4 +1,4 @@
-//! Compiling for devices that are not there.
+//! Compilation for devices that are not present.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Topology {
         Ok(Self { inner: Arc::new(TopologyInner { raw, plugin, name: name.to_owned() }) })
     }
 
-    /// The number of devices (cores, where a chip has several that show).
+    /// The number of devices (cores, if a chip exposes several).
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -95,8 +95,9 @@ impl Topology {
     /// Compiles a module for this machine.
     ///
     /// # Errors
-    /// [`RuntimeError::Options`] where the replicas do not fit or devices are named, [`RuntimeError::Xla`] where XLA rejects the
-    /// module or it does not fit the device's memory, [`RuntimeError::Signature`].
+    /// [`RuntimeError::Options`] if the replicas do not fit or devices are named,
+    /// [`RuntimeError::Xla`] if XLA rejects the module or it does not fit the device's memory,
+    /// [`RuntimeError::Signature`].
     pub fn compile(
         &self,
         module: &Module,

@@ -1,4 +1,4 @@
-//! Optimized HLO, the form in which XLA runs a module: to count and to read.
+//! Optimized HLO, the form of a module that XLA runs: for counting and for reading.
 
 mod peak;
 mod work;
@@ -99,7 +99,8 @@ impl HloModule {
         self.module.computations.iter().flat_map(|computation| &computation.instructions)
     }
 
-    /// Instructions by opcode, those inside fusions left out: what is launched, called or looped over.
+    /// Instructions by opcode, without instructions inside fusions: everything that is launched,
+    /// called or looped over.
     #[must_use]
     pub fn launched(&self) -> BTreeMap<String, usize> {
         let fused: Vec<i64> = (self.all())
@@ -166,9 +167,9 @@ impl HloModule {
         loops.map(|one| Loop { name: one.name.clone(), iterations: iterations(one) }).collect()
     }
 
-    /// Number of kernels that one execution launches on a GPU, copies included: instructions that compute, as often as the
-    /// loops around them go. A loop of unknown length counts as one iteration, and of the branches of a `conditional` the one
-    /// with the most kernels.
+    /// Number of kernels per execution on a GPU, including copies. These are the instructions that
+    /// compute, multiplied by the iterations of the loops around them. A loop of unknown length
+    /// counts as one iteration. A `conditional` counts the branch with the most kernels.
     #[must_use]
     pub fn kernels(&self) -> u64 {
         let computations = self.module.computations.iter().map(|one| (one.id, one)).collect();

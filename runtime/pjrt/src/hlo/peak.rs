@@ -16,7 +16,8 @@ pub struct LiveBuffer {
     pub value: String,
     /// The type in XLA's manner, such as `f32[512,64]`.
     pub ty: String,
-    /// The instruction that makes the value; for a part of a loop's state the one whose value an iteration hands to the next.
+    /// The instruction that makes the value. For a part of a loop's state, it is the instruction
+    /// that makes the next iteration's value.
     pub made_by: String,
     /// The line of that instruction.
     pub line: Option<SourceLine>,
@@ -25,8 +26,9 @@ pub struct LiveBuffer {
 }
 
 impl HloModule {
-    /// The buffers that are alive when the program needs most memory, the largest first. `assignment` is the text that XLA writes beside the
-    /// program into the folder of its option `xla_dump_to`, in a file whose name ends in `buffer-assignment.txt`.
+    /// The buffers that are alive when the program needs most memory, the largest first.
+    /// `assignment` is the buffer assignment that XLA writes with the program into the folder of
+    /// its option `xla_dump_to`. The file name ends in `buffer-assignment.txt`.
     ///
     /// # Errors
     /// [`RuntimeError::Serialized`] for a text without that list.
@@ -97,7 +99,7 @@ impl<'m> Origins<'m> {
     /// The instruction that makes a value, or a part of a tuple.
     fn origin(&self, one: &'m HloInstructionProto, part: Option<usize>) -> &'m HloInstructionProto {
         let (mut one, mut part) = (one, part);
-        // Deeper than loops are within each other: a value that goes around in a circle is nobody's.
+        // The bound exceeds the nesting of loops: a value that circulates has no maker.
         for _ in 0..64 {
             let Some((next, of_next)) = self.step(one, part) else { break };
             (one, part) = (next, of_next);

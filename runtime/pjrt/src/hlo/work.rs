@@ -1,4 +1,5 @@
-//! The work of a program: what each of its instructions computes, how often, and for which lines of the source.
+//! The work of a program: the operations of each instruction, the number of its executions, and the
+//! lines of the source that cause it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,10 +32,11 @@ pub struct Work {
     /// The lines that it computes, each with its share of the instruction's time; shares sum to 1, or to 0 where XLA names no line. In a kernel of
     /// several lines they are estimates from the number and kind of its operations.
     pub lines: Vec<(SourceLine, f64)>,
-    /// Times that one execution of the program runs it, a loop of unknown length counted as one iteration.
+    /// The number of runs per execution of the program; a loop of unknown length counts as one
+    /// iteration.
     pub executions: f64,
-    /// True for what is launched as a kernel; not for loops and calls, whose bodies have kernels of their own, nor for what only hands
-    /// values on.
+    /// True for an instruction that is launched as a kernel. False for loops and calls, which
+    /// contain kernels of their own, and for instructions that only pass values on.
     pub kernel: bool,
     /// Arithmetic operations of one execution: one an element, two for each factor of a product of matrices.
     pub operations: f64,
@@ -67,7 +69,8 @@ pub(super) struct Program<'m> {
     pub(super) operands: BTreeMap<&'m str, Vec<&'m HloInstructionProto>>,
 }
 
-/// Opcodes whose called computations are launched instruction by instruction, and not as a part of one kernel.
+/// Opcodes with called computations that are launched instruction by instruction, and not as a part
+/// of one kernel.
 const CONTROL: [&str; 4] = ["while", "conditional", "call", "async-start"];
 
 impl<'m> Program<'m> {
@@ -83,7 +86,8 @@ impl<'m> Program<'m> {
                 operands.insert(one.name.as_str(), of.collect::<Vec<_>>());
                 lines.extend(own_line(one).map(|line| (one.name.as_str(), line)));
             }
-            // What XLA has added is for the sake of what it is given to, or else of what it is made of.
+            // An instruction that XLA added gets the line of its reader, or otherwise the line of
+            // its operands.
             for one in computation.instructions.iter().rev() {
                 let Some(line) = lines.get(one.name.as_str()).cloned() else { continue };
                 for operand in &operands[one.name.as_str()] {
@@ -124,7 +128,7 @@ impl<'m> Program<'m> {
         let whole = !CONTROL.contains(&one.opcode.as_str()) || is_kernel(one);
         match whole {
             true => self.spread(one, 1.0, None, &mut costs),
-            // The time that a loop itself takes, beside its body.
+            // The time that a loop itself takes, apart from its body.
             false => costs.extend(self.lines.get(one.name.as_str()).map(|line| (line, 1.0))),
         }
         if costs.values().sum::<f64>() <= 0.0 {
@@ -149,7 +153,8 @@ impl<'m> Program<'m> {
         }
     }
 
-    /// Adds the cost of an instruction, and of all that it calls, to its lines. `around` is the line of what calls it.
+    /// Adds the cost of an instruction, and of everything that it calls, to its lines. `around` is
+    /// the line of its caller.
     fn spread<'a>(
         &'a self,
         one: &HloInstructionProto,
@@ -206,7 +211,8 @@ fn turns(one: &HloInstructionProto) -> f64 {
     }
 }
 
-/// Runs of what an instruction calls for each element, such as a reduction's sum.
+/// The number of times that an instruction runs its per-element computation, such as a reduction's
+/// sum.
 fn calls(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f64 {
     let first = operands.first().map_or(0.0, |operand| extent(operand));
     match one.opcode.as_str() {
@@ -214,7 +220,7 @@ fn calls(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f64 {
             first
         }
         "map" => extent(one),
-        // Not more than what the window reads at once, which is all that the prefix sums of the DSL have.
+        // Not more than the window reads at once, which is enough for the DSL's prefix sums.
         "reduce-window" => first * (first + 1.0).log2(),
         "scatter" => operands.last().map_or(0.0, |update| extent(update)),
         "sort" => first * (first + 1.0).log2(),
@@ -222,7 +228,8 @@ fn calls(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f64 {
     }
 }
 
-/// The time of an instruction without what it calls, in units of the addition of an element.
+/// The time of an instruction without its called computations, in units of the addition of an
+/// element.
 fn cost(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f64 {
     let elements = extent(one);
     let each = match one.opcode.as_str() {
@@ -253,7 +260,7 @@ fn cost(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f64 {
     each * elements
 }
 
-/// Arithmetic operations of an instruction without what it calls.
+/// Arithmetic operations of an instruction without its called computations.
 fn operations(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f64 {
     const MOVES: [&str; 18] = [
         "reduce",
@@ -286,7 +293,8 @@ fn operations(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f
                 summed.filter_map(|&one| left?.dimensions.get(usize::try_from(one).ok()?));
             2.0 * extent(one) * extents.map(|&extent| extent as f64).product::<f64>()
         }
-        // Each output channel has its own part of the kernel, whose last dimension but one is that of the channels.
+        // Each output channel has its own part of the kernel; the kernel's second to last dimension
+        // is the channel dimension.
         "convolution" => {
             let kernel = operands.get(1).and_then(|kernel| kernel.shape.as_ref());
             let kernel = kernel.map_or(0.0, |kernel| elements(kernel) as f64);
@@ -302,7 +310,7 @@ fn operations(one: &HloInstructionProto, operands: &[&HloInstructionProto]) -> f
     }
 }
 
-/// Elements of the result, of all parts of a tuple.
+/// Number of elements in the result, summed over the parts of a tuple.
 fn extent(one: &HloInstructionProto) -> f64 {
     fn of(shape: &ShapeProto) -> f64 {
         match &shape.tuple_shapes[..] {

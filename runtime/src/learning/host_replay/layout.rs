@@ -1,18 +1,20 @@
-//! Where steps, lanes and starts lie: in the bytes of a rollout on the disk, and in the arrays of windows.
+//! The layout of steps, lanes and starts: in the bytes of a rollout on the disk, and in the arrays
+//! of windows.
 
 use podracer_compiler::TensorType;
 
 use super::HostReplay;
 
-/// The bytes of a rollout: the steps of every lane, lane by lane and in the order of time, and then what belongs to the start of
-/// each lane. The lanes of a learner device follow those of the device before, in the order of the actor threads. A step's leaves
-/// lie side by side, so that a window is read in one piece from each rollout.
+/// The layout of a rollout's bytes: first the steps of every lane, lane by lane and in the order of
+/// time, then the data of the start of each lane. Lanes are ordered by learner device, then by
+/// actor thread. A step's leaves are adjacent, so that a window is read in one piece from each
+/// rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) learners: usize,
     /// Lanes of one actor thread on one learner device.
     lanes_of_thread: usize,
-    /// Lanes of all learner devices.
+    /// Number of lanes over all learner devices.
     pub(super) lanes: usize,
     /// Steps of a rollout.
     pub(super) unroll: usize,
@@ -29,8 +31,9 @@ pub(super) struct Packed {
 }
 
 impl Layout {
-    /// The layout of rollouts of so many threads, whose shards for each learner device have leaves of these types: steps `[T, N, ..]`, and
-    /// starts `[N, ..]` after the first `replay.step_leaves`.
+    /// The layout of rollouts from `threads` threads. Their shards for each learner device have
+    /// leaves with these types: steps `[T, N, ..]`, and starts `[N, ..]` after the first
+    /// `replay.step_leaves`.
     pub(super) fn new(
         replay: &HostReplay,
         shard: &[TensorType],
@@ -56,7 +59,7 @@ impl Layout {
         self.step.iter().sum()
     }
 
-    /// Bytes of what belongs to the start of one lane.
+    /// Bytes of one lane's start.
     fn start_bytes(&self) -> usize {
         self.start.iter().sum()
     }
@@ -71,12 +74,12 @@ impl Layout {
         (lane * self.unroll + step) * self.step_bytes()
     }
 
-    /// The first byte of what belongs to the start of a lane.
+    /// The first byte of a lane's start.
     fn start_at(&self, lane: usize) -> usize {
         self.lanes * self.unroll * self.step_bytes() + lane * self.start_bytes()
     }
 
-    /// A shard as it lies in a rollout. `leaves` are the bytes of its leaves.
+    /// A shard in the layout of a rollout. `leaves` are the bytes of its leaves.
     pub(super) fn pack(&self, leaves: &[&[u8]]) -> Packed {
         let (lanes, record) = (self.lanes_of_thread, self.step_bytes());
         let (steps, starts) = leaves.split_at(self.step.len());
@@ -104,7 +107,7 @@ impl Layout {
         packed
     }
 
-    /// The bytes of a rollout, of the parts of each thread for each learner device.
+    /// The bytes of a rollout, from the parts of each thread for each learner device.
     pub(super) fn rollout(&self, threads: &[Vec<Packed>]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.rollout_bytes());
         for learner in 0..self.learners {
@@ -116,8 +119,9 @@ impl Layout {
         bytes
     }
 
-    /// The pieces of a window of so many steps that begins with a lane's step at `time`, counted from the start of the run: for each
-    /// rollout that has a part of it the rollout's number, the first byte, and the number of steps.
+    /// The pieces of a window with `length` steps that begins with a lane's step at `time`, counted
+    /// from the start of the run. For each rollout with a part of the window, there is the
+    /// rollout's number, the first byte, and the number of steps.
     pub(super) fn pieces(
         &self,
         lane: usize,
@@ -135,7 +139,8 @@ impl Layout {
         })
     }
 
-    /// The rollout of which a window that begins at `time` keeps the start, its first byte there, and the number of bytes.
+    /// The rollout that contains the start of a window from `time`, the start's first byte in it,
+    /// and the number of bytes.
     pub(super) fn start_piece(&self, lane: usize, time: u64) -> (u64, usize, usize) {
         (time / self.unroll as u64, self.start_at(lane), self.start_bytes())
     }
@@ -154,7 +159,8 @@ impl Layout {
         }
     }
 
-    /// Copies the start of a window into the arrays `[G, B, ..]`, which come after those of the steps.
+    /// Copies the start of a window into the arrays `[G, B, ..]`, which come after the arrays of
+    /// the steps.
     pub(super) fn place_start(&self, start: &[u8], place: usize, into: &mut [Vec<u8>]) {
         split(start, &self.start, place, &mut into[self.step.len()..]);
     }

@@ -1,10 +1,10 @@
-//! The rollouts of a replay on the disk: a log that grows at its end and is forgotten at its beginning.
+//! The rollouts of a replay on the disk: a log that grows at its end and drops its oldest rollouts.
 //!
 //! # Invariants
-//! - What is written is never changed. So a checkpoint has the files themselves, under names of its own, and remembers how much of
-//!   them is its part.
-//! - The files have no names beside those in checkpoints: nothing is left behind, however the process ends, and nothing of
-//!   anybody else's can be overwritten.
+//! - Written data never changes. So a checkpoint contains the files themselves, under its own
+//!   names, and records the length of its part.
+//! - The files have no names except in checkpoints. So no file is left behind, however the process
+//!   ends, and no other file can be overwritten.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -21,7 +21,8 @@ use crate::learning::error::ReplayError;
 use crate::pjrt::PIECE;
 use crate::pjrt::memory;
 
-/// Bytes of a segment, where the log is not so small or so large that it would have too few or too many of them.
+/// Bytes of a segment, unless the log is so small or so large that it would have too few or too
+/// many segments.
 const SEGMENT: u64 = 64 << 20;
 /// Segments of a log, at least and at most.
 const SEGMENTS: (u64, u64) = (8, 128);
@@ -31,16 +32,16 @@ pub(super) struct RolloutLog {
     folder: PathBuf,
     /// Bytes of a rollout.
     rollout: u64,
-    /// Number of rollouts that can be read, once there are as many.
+    /// Number of rollouts that stay readable.
     kept: u64,
     /// Rollouts of a segment.
     per_segment: u64,
-    /// The segments in order; only the last one is not full.
+    /// The segments in order; only the last segment is not full.
     segments: VecDeque<Segment>,
     /// Number of rollouts written since the start of the run.
     written: u64,
-    /// True if the log is likely not to be in memory as a whole: what will be read is announced then, so that the disk reads several
-    /// windows at a time.
+    /// True if the log probably does not fit in memory. Reads are then announced, so that the disk
+    /// reads several windows at a time.
     pub(super) announces: bool,
 }
 
@@ -51,15 +52,15 @@ struct Segment {
     sha256: Hash,
 }
 
-/// The sha256 of all that a segment has.
+/// The sha256 of a whole segment.
 enum Hash {
     /// The hash so far of a segment that may grow.
     Begun(Box<Sha256>),
-    /// The hash of a segment that is full, as its checkpoint has it.
+    /// The hash of a full segment, as its checkpoint records it.
     Known(String),
 }
 
-/// Rollouts of a segment, for a log of so many of so many bytes.
+/// Number of rollouts in a segment, for a log that keeps `kept` rollouts of `rollout` bytes.
 fn per_segment(rollout: u64, kept: u64) -> u64 {
     let (fewest, most) = SEGMENTS;
     let bytes = SEGMENT.max(kept.saturating_mul(rollout) / most);
@@ -68,14 +69,14 @@ fn per_segment(rollout: u64, kept: u64) -> u64 {
 
 /// The most bytes that a log takes on the disk.
 pub(super) fn bytes(rollout: u64, kept: u64) -> u64 {
-    // Of the oldest segment one rollout may be left to read, and the youngest is growing.
+    // One rollout of the oldest segment may still be readable while the youngest segment grows.
     rollout.saturating_mul(kept.saturating_add(per_segment(rollout, kept)))
 }
 
-/// Checks that the folder's disk has room for so many bytes.
+/// Checks that the folder's disk has `needed` bytes of room.
 ///
 /// # Errors
-/// [`ReplayError::Space`], and [`ReplayError::Io`] for a folder that is none.
+/// [`ReplayError::Space`], and [`ReplayError::Io`] if the folder does not exist.
 pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), ReplayError> {
     let disk = statvfs(folder).map_err(failed("look at", folder))?;
     let available = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -86,7 +87,7 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), ReplayError>
 }
 
 impl RolloutLog {
-    /// An empty log in a folder, of which the last `kept` rollouts of so many bytes can be read.
+    /// An empty log in a folder. The last `kept` rollouts, of `rollout` bytes each, can be read.
     pub(super) fn new(folder: &Path, rollout: usize, kept: u64) -> Self {
         let rollout = rollout as u64;
         RolloutLog {
@@ -100,8 +101,9 @@ impl RolloutLog {
         }
     }
 
-    /// Goes on after `written` rollouts, with the segments of a checkpoint in their order: full ones are read where they are, what the
-    /// last one has is copied, so that the checkpoint stays as it is.
+    /// Resumes after `written` rollouts, with the segments of a checkpoint in their order. Full
+    /// segments are read in place. The last segment's part is copied, so that the checkpoint stays
+    /// unchanged.
     pub(super) fn restore(
         &mut self,
         (written, per_segment): (u64, u64),
@@ -146,13 +148,13 @@ impl RolloutLog {
     /// A new segment: a file without a name.
     fn begin(&self, number: u64) -> Result<Segment, ReplayError> {
         let file = unnamed(&self.folder).map_err(failed("write into", &self.folder))?;
-        // Windows lie anywhere: what follows one is not needed with it.
+        // Windows are scattered: the bytes after a window are not needed with it.
         let _ = fadvise(&file, 0, None, Advice::Random);
         let sha256 = Hash::Begun(Box::default());
         Ok(Segment { number, file: Arc::new(file), bytes: 0, sha256 })
     }
 
-    /// Adds a rollout, and forgets those that no window can have any more.
+    /// Adds a rollout, and drops the rollouts that no window can contain any more.
     pub(super) fn append(&mut self, rollout: &[u8]) -> Result<(), ReplayError> {
         debug_assert_eq!(rollout.len() as u64, self.rollout);
         let number = self.written / self.per_segment;
@@ -170,7 +172,7 @@ impl RolloutLog {
         Ok(())
     }
 
-    /// Reads bytes of a rollout, from this offset on.
+    /// Reads bytes of a rollout, starting at `offset`.
     pub(super) fn read(
         &self,
         rollout: u64,
@@ -187,12 +189,12 @@ impl RolloutLog {
         if let (Ok((segment, offset)), Some(bytes)) =
             (self.place(rollout, offset), NonZeroU64::new(bytes as u64))
         {
-            // The system may not heed it: then the bytes come when they are read.
+            // The system may ignore it: then the bytes are loaded when they are read.
             let _ = fadvise(&segment.file, offset, Some(bytes), Advice::WillNeed);
         }
     }
 
-    /// The segment and the byte there that is the byte `offset` of a rollout.
+    /// The segment, and the byte in it, of the byte `offset` of a rollout.
     fn place(&self, rollout: u64, offset: usize) -> Result<(&Segment, u64), ReplayError> {
         let number = rollout / self.per_segment;
         let first = self.segments.front().map_or(0, |first| first.number);
@@ -235,10 +237,10 @@ fn append(segment: &mut Segment, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A file without a name in a folder. Where the file system has none, a new one that loses its name at once: checkpoints copy it
-/// then.
+/// A file without a name in a folder. On a file system that does not support this, it is a new file
+/// that is unlinked at once; checkpoints then copy it.
 fn unnamed(folder: &Path) -> std::io::Result<File> {
-    // As of every other file: the user's mask says who may read it.
+    // As for every other file, the user's umask decides who may read it.
     let mode = Mode::from_raw_mode(0o666);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     if let Ok(file) = openat(CWD, folder, flags | OFlags::TMPFILE, mode) {
@@ -258,7 +260,7 @@ fn unnamed(folder: &Path) -> std::io::Result<File> {
     unreachable!("some number is free")
 }
 
-/// An error of the system, of a folder.
+/// An error of the system that concerns a folder.
 fn failed<E: Into<std::io::Error>>(
     what: &'static str,
     folder: &Path,

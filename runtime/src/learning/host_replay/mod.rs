@@ -1,8 +1,9 @@
 //! A replay on the host: rollouts on its disk, windows of them on the learner devices.
 //!
-//! The learner devices know which windows are drawn; here they are gathered. A thread of its own writes each iteration's rollout to the
-//! disk, and brings the windows that an iteration asks for to the devices, while the next iterations learn. It does so in the order
-//! of the iterations, whatever the threads' speed: a deterministic schedule stays one.
+//! The learner devices draw windows, and the host gathers them. A separate thread writes each
+//! iteration's rollout to the disk, and brings the requested windows to the devices while the next
+//! iterations learn. It works in the order of the iterations, regardless of the threads' speed: a
+//! deterministic schedule stays deterministic.
 
 mod layout;
 mod log;
@@ -44,7 +45,8 @@ pub struct HostReplay {
     pub batch: usize,
     /// Iterations from the draw of windows to learning from them.
     pub ahead: usize,
-    /// Leaves of a shard that are steps; the others belong to the start of a rollout.
+    /// Number of a shard's leaves that are steps; the other leaves belong to the start of a
+    /// rollout.
     pub step_leaves: usize,
 }
 
@@ -54,7 +56,7 @@ enum Job {
     Write(Vec<Vec<Packed>>),
     /// Bring windows to the devices.
     Gather(Request),
-    /// Give what is written, with the number of rollouts of a segment.
+    /// Send the written files, with the number of rollouts in a segment.
     Parts(Sender<(u64, Vec<(u64, FileSource)>)>),
 }
 
@@ -62,11 +64,11 @@ enum Job {
 struct Progress {
     /// Iterations that have their data.
     taken: u64,
-    /// The requests that no iteration has its data of yet, in order.
+    /// The requests without delivered data, in order.
     requests: VecDeque<Request>,
 }
 
-/// A supply that keeps rollouts on the disk, and gives an iteration windows of them.
+/// A supply that keeps rollouts on the disk, and gives each iteration windows of them.
 pub(crate) struct ReplaySupply {
     windows: Windows,
     queues: Queues<Vec<Packed>>,
@@ -74,7 +76,7 @@ pub(crate) struct ReplaySupply {
     log: Mutex<RolloutLog>,
     jobs: (Sender<Job>, Receiver<Job>),
     ready: (Sender<Data>, Receiver<Data>),
-    /// The learner's program, and the first of its arguments that are windows.
+    /// The learner's program, and the index of its first argument that holds windows.
     learn: (Arc<Executable>, usize),
     /// Arrays for iterations without gradient steps.
     blank: Arc<Handles>,
@@ -85,18 +87,19 @@ pub(crate) struct ReplaySupply {
 
 /// Rollouts and requests that may wait for the thread.
 const ROOM: usize = 4;
-/// The beginning of the names of what a checkpoint has of the supply.
+/// The prefix of the names of the supply's data in a checkpoint.
 const PART: &str = "replay.";
-/// The beginning of the names of the log's files in a checkpoint, which are a part of the store.
+/// The prefix of the names of the log's files in a checkpoint, which are a part of the store.
 const SEGMENT: &str = "state.sharded.segment-";
 
 impl HostReplay {
-    /// Number of the last rollouts that windows may be of, until they are learnt from.
+    /// Number of the last rollouts that may contain a window until it has been learnt from.
     fn kept(&self, layout: &Layout) -> u64 {
         (self.steps / layout.unroll + self.ahead - 1) as u64
     }
 
-    /// Checks that the disk of a folder has room for the replay, beside what it has of a checkpoint already.
+    /// Checks that the disk of a folder has room for the replay, in addition to its data from a
+    /// checkpoint.
     pub(crate) fn check_space(
         &self,
         (shard, threads, learners): (&[TensorType], usize, usize),
@@ -111,8 +114,8 @@ impl HostReplay {
 }
 
 impl ReplaySupply {
-    /// A replay without rollouts in a folder. `shard` are the types of a shard's leaves; `learn` is the learner's program, whose
-    /// windows begin at this argument.
+    /// A replay without rollouts in a folder. `shard` holds the types of a shard's leaves; `learn`
+    /// is the learner's program with the index of its first window argument.
     pub(crate) fn new(
         replay: HostReplay,
         (shard, threads): (&[TensorType], usize),
@@ -158,7 +161,8 @@ impl ReplaySupply {
         }
     }
 
-    /// Brings the windows of a request to the devices. `arrays` are those of one device on the host.
+    /// Brings the windows of a request to the devices. `arrays` are the host's arrays for one
+    /// device.
     fn gathered(&self, request: &Request, arrays: &mut [Vec<u8>]) -> Result<Data, ThreadFailure> {
         if request.count == 0 {
             return Ok(Data::Lent(Arc::clone(&self.blank)));
@@ -173,7 +177,7 @@ impl ReplaySupply {
     }
 }
 
-/// Puts the windows of a learner device there.
+/// Uploads the windows of a learner device to it.
 fn uploaded(
     (learn, first): &(Arc<Executable>, usize),
     learner: usize,
@@ -232,7 +236,7 @@ impl Supply for ReplaySupply {
             request.indices.extend(indices.to_host()?.to_vec::<i32>()?);
         }
         self.progress().requests.push_back(request.clone());
-        // Where the supply is closed, the learner sees it when it takes.
+        // If the supply is closed, the learner notices when it takes.
         let _ = self.ask(Job::Gather(request));
         Ok(())
     }
@@ -245,7 +249,7 @@ impl Supply for ReplaySupply {
             let _ = self.ready.0.send(data);
             Ok::<(), ThreadFailure>(())
         };
-        // What a checkpoint says that was drawn and not learnt from yet.
+        // The windows in the checkpoint that were drawn and not learnt from yet.
         let requests = self.progress().requests.clone();
         requests.iter().try_for_each(&mut gather)?;
         loop {
@@ -332,8 +336,8 @@ impl Supply for ReplaySupply {
         Ok(())
     }
 
-    /// Ends the waiting for rollouts alone: the thread still writes the rollouts of the last iteration, gathers its windows, and
-    /// can be saved.
+    /// Ends only the waiting for rollouts: the thread still writes the rollouts of the last
+    /// iteration, gathers its windows, and can be saved.
     fn recall(&self) {
         self.queues.close();
     }

@@ -1,4 +1,4 @@
-//! The log and its windows, against lists of steps in memory.
+//! The log and its windows, compared with lists of steps in memory.
 
 use std::fs::File;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn whole(replay: &HostReplay, rollouts: usize) -> Vec<(i32, usize, usize)> {
     all
 }
 
-/// Draws windows, gathers them, and compares each with what was written.
+/// Draws windows, gathers them, and compares each window with the written steps.
 fn check(windows: &Windows, log: &RolloutLog, rollouts: usize, starts: bool, random: &mut Random) {
     let HostReplay { length, gradient_steps, batch, .. } = windows.replay;
     let whole = whole(&windows.replay, rollouts);
@@ -149,7 +149,7 @@ fn windows_are_the_steps_that_were_written() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no file has a name");
 }
 
-/// A log whose segments have several rollouts, after so many, and the windows of it.
+/// A log with several rollouts in a segment, after `rollouts` rollouts, and its windows.
 fn long(folder: &Path, rollouts: usize) -> (RolloutLog, Windows) {
     let replay = HostReplay { steps: 160, ..replay(3, 1) };
     let layout = Layout::new(&replay, &shard(false), THREADS, LEARNERS);
@@ -158,7 +158,8 @@ fn long(folder: &Path, rollouts: usize) -> (RolloutLog, Windows) {
     (log, Windows { replay, layout })
 }
 
-/// A log goes on from the parts of a checkpoint, which stay as they are, and the log that was before goes on as well.
+/// A log resumes from the parts of a checkpoint, which stay unchanged, and the original log
+/// continues as well.
 #[test]
 fn a_log_goes_on_from_its_parts() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,18 +5,18 @@ use super::layout::Layout;
 use super::log::RolloutLog;
 use crate::learning::error::ReplayError;
 
-/// The windows of an iteration, as the learner devices drew them.
+/// The windows of an iteration, drawn by the learner devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
-    /// Rollouts that there were.
+    /// Number of rollouts at the time of the draw.
     pub(super) rollouts: u64,
     /// Gradient steps that need windows.
     pub(super) count: usize,
-    /// Windows of all gradient steps, for one learner device after another.
+    /// Windows for every gradient step, for one learner device after another.
     pub(super) indices: Vec<i32>,
 }
 
-/// Knows where windows are, and where they go.
+/// Maps windows to their positions in the log and in the arrays.
 pub(super) struct Windows {
     pub(super) replay: HostReplay,
     pub(super) layout: Layout,
@@ -64,8 +64,8 @@ impl Windows {
         Ok(())
     }
 
-    /// The lane of a window that was drawn when there were so many rollouts, and the time of its first step since the start of the
-    /// run.
+    /// The lane of a window that was drawn after `rollouts` rollouts, and the time of its first
+    /// step since the start of the run.
     fn window(&self, index: i32, rollouts: u64) -> (usize, u64) {
         let HostReplay { steps, period, .. } = self.replay;
         let Layout { lanes, learners, unroll, .. } = self.layout;
