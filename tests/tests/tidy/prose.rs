@@ -19,7 +19,7 @@ const SHOWN: usize = 20;
 struct Habit {
     /// Regular expression of the words, in lower case.
     pattern: &'static str,
-    /// Words after the pattern with which it is no habit.
+    /// Next words that make it no habit.
     allowed_before: &'static [&'static str],
     /// Words to write in place of the pattern.
     instead: &'static str,
