@@ -14,6 +14,7 @@ use podracer_plugins::read_regular_text;
 use toml::{Table, Value};
 
 use crate::UsageError;
+use crate::program_name::program_name;
 use crate::registry::{EnvironmentEntry, Experiment, Registry};
 use crate::settings::{Devices, Problems, Settings, suggestion};
 use merge::Layer;
@@ -317,11 +318,11 @@ impl Registry {
     }
 
     fn unknown(&self, experiment: &str) -> UsageError {
-        let names: Vec<&str> = self.experiments().iter().map(|one| one.name.as_str()).collect();
+        let names = self.experiments().iter().map(|one| one.name.as_str());
         UsageError::new(format!(
-            "there is no experiment `{experiment}`{}; the built-in ones are {}, and a path to a TOML file names another",
-            suggestion(experiment, names.iter().copied()),
-            names.join(", ")
+            "there is no experiment `{experiment}`{}\n`{} list` shows all experiments; an argument that ends in .toml is an experiment's file",
+            suggestion(experiment, names),
+            program_name()
         ))
     }
 }
