@@ -21,8 +21,8 @@ const MAX_SPEED_1: f64 = 4.0 * PI;
 /// Greatest angular speed of the second link, rad/s.
 const MAX_SPEED_2: f64 = 9.0 * PI;
 
-/// Acrobot: a step costs 1 until the tip is one link's length above the upper joint, where the episode is terminated (that step
-/// costs nothing). It is truncated after `time_limit` steps.
+/// Acrobot: a step costs 1 until the tip is one link's length above the upper joint. The episode is
+/// then terminated, and that step costs nothing. It is truncated after `time_limit` steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Acrobot {

@@ -31,8 +31,8 @@ pub(crate) const X_LIMIT: f64 = 2.4;
 /// Greatest angle of the pole, 12 degrees in rad.
 pub(crate) const THETA_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 
-/// CartPole: each step pays 1. The episode is terminated where the cart leaves +-2.4 m or the pole leaves +-12 degrees,
-/// and truncated after `time_limit` steps.
+/// CartPole: each step pays 1. The episode is terminated when the cart leaves +-2.4 m or the pole
+/// leaves +-12 degrees, and truncated after `time_limit` steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]

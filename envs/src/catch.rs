@@ -10,8 +10,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Catch on a board of `rows` by `columns`. Each episode lasts `rows - 1` steps and pays 1 or -1 at its end, where it is
-/// terminated.
+/// Catch on a board of `rows` by `columns`. Each episode lasts `rows - 1` steps, pays 1 or -1 in
+/// its last step, and is then terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Catch {

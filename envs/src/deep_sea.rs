@@ -11,9 +11,10 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A grid of `size` by `size`. Each step leads one row down, and one column to the left or right; after `size` steps the episode is
-/// terminated. A step to the right costs `0.01 / size`, and one in the last column pays 1. The best return is 0.99, and a policy
-/// that acts at random finds it with probability `2^-size`.
+/// A grid of `size` by `size`. Each step leads one row down, and one column to the left or right;
+/// after `size` steps the episode is terminated. A step to the right costs `0.01 / size`, and a
+/// step to the right in the last column pays 1. The best return is 0.99, and a policy that acts at
+/// random finds it with probability `2^-size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeepSea {

@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 /// Number of the actions.
 const ACTIONS: usize = 2;
 
-/// Chains whose lengths are between two numbers.
+/// Chains with lengths between two numbers.
 ///
-/// An episode is as many steps as its task is long. The first action decides on the last reward, 1 or -1; others do nothing. What the agent sees is the number of the
-/// state: the position, the choice, and bits that mean nothing.
+/// An episode has as many steps as its task is long. The first action decides the last reward, 1 or
+/// -1; other actions do nothing. The agent sees the number of the state: the position, the choice,
+/// and meaningless bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DelayedChains {

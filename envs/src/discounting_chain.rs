@@ -15,8 +15,8 @@ const DELAYS: [usize; 5] = [1, 3, 10, 30, 100];
 /// Steps of an episode.
 const LENGTH: usize = 100;
 
-/// The first action, 0 to 4, chooses one of five rewards: of step 1, 3, 10, 30 or 100. All are 1, and that of `best` is 1.1. The
-/// episode is terminated after 100 steps.
+/// The first action, 0 to 4, chooses one of five rewards: in step 1, 3, 10, 30 or 100. The reward
+/// of the action `best` is 1.1, and the others are 1. The episode is terminated after 100 steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiscountingChain {

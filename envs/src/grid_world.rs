@@ -26,12 +26,13 @@ const FOUR_ROOMS: &str = "
     .....#....G
 ";
 
-/// Find a goal among the walls of a [`GridMap`]. Actions 0 to 3 go up, right, down, left; the walker stays where a wall or the edge is in the
-/// way.
+/// Find a goal among the walls of a [`GridMap`]. Actions 0 to 3 go up, right, down, left; the
+/// walker stays if a wall or the edge is in the way.
 ///
-/// An episode starts on any free cell, each as likely. A step costs `1 / time_limit`, and reaching a goal pays 1 and
-/// terminates. So the undiscounted return is `1 - steps / time_limit`, or -1 for an episode truncated after `time_limit`
-/// steps, and the shortest path is the best one under every discount.
+/// An episode starts on a free cell, drawn uniformly. A step costs `1 / time_limit`, and reaching a
+/// goal pays 1 and terminates. The undiscounted return is therefore `1 - steps / time_limit`, or -1
+/// for an episode truncated after `time_limit` steps. The shortest path is the best path under
+/// every discount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridWorld {

@@ -10,9 +10,10 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Remember a context of bits that is shown in the beginning only. In the end one of them is asked for, and the action is the
-/// answer: the episode is terminated after `length + 1` steps, and pays 1 if the last action names the bit and -1 otherwise. An
-/// agent without memory gets 0 on average.
+/// Remember a context of bits that is shown only in the beginning. At the end a query selects one
+/// of the bits, and the action is the answer. The episode is terminated after `length + 1` steps,
+/// and pays 1 if the last action names the bit and -1 otherwise. An agent without memory gets 0 on
+/// average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryChain {

@@ -20,8 +20,8 @@ const MAX_SPEED: f64 = 0.07;
 /// Gravity: the speed that the slope takes off in a step where it is steepest.
 const GRAVITY: f64 = 0.0025;
 
-/// MountainCar: each step costs 1 until the car reaches the goal on the hill to the right, where the episode is terminated. It is
-/// truncated after `time_limit` steps.
+/// MountainCar: each step costs 1 until the car reaches the goal on the hill to the right, which
+/// terminates the episode. It is truncated after `time_limit` steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MountainCar {

@@ -10,9 +10,9 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A chain whose first action takes an umbrella or not; later actions change nothing. The step after which `length` steps are taken
-/// pays 1 if the umbrella is there just where it is needed, and -1 otherwise, and terminates the episode. The steps before pay 1 or
-/// -1 at random.
+/// A chain with a first action that takes an umbrella or not; later actions change nothing. The
+/// step after which `length` steps are taken pays 1 if the umbrella is taken exactly when it is
+/// needed, and -1 otherwise, and terminates the episode. The steps before pay 1 or -1 at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UmbrellaChain {

@@ -7,8 +7,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Connect Four of two players on a board of 6 rows by 7 columns; [`boards`](crate::boards) says whose turn and whose reward it is. It has
-/// no settings.
+/// Connect Four of two players on a board of 6 rows by 7 columns; [`boards`](crate::boards)
+/// describes turns and rewards. It has no settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectFour {}

@@ -11,10 +11,12 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// 2048 on a board of 4 by 4 tiles. Tiles that merge pay the tile that they become. The episode is terminated when no slide moves a tile,
-/// and by an action that moves none, which pays -1. It has no settings.
+/// 2048 on a board of 4 by 4 tiles. A merge pays the value of the new tile. The episode is
+/// terminated when no slide can move a tile, and by an action that moves no tile, which pays -1. It
+/// has no settings.
 ///
-/// The rules and the observations are those of pgx 2.6.0. A new tile is drawn with other random numbers, and the same probabilities.
+/// The rules and the observations follow pgx 2.6.0. A new tile is drawn with other random numbers,
+/// and the same probabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Game2048 {}

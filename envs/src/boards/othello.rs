@@ -7,9 +7,9 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Othello of two players on a board of 8 by 8 cells; [`boards`](crate::boards) says whose turn and whose reward it is. A player who has no
-/// move passes by an action; the game is over after two passes, when the board is full, and when a player has no stone. It has
-/// no settings.
+/// Othello of two players on a board of 8 by 8 cells; [`boards`](crate::boards) describes turns and
+/// rewards. A player who has no move passes by an action. The game is over after two passes, when
+/// the board is full, and when a player has no stone. It has no settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Othello {}

@@ -9,12 +9,14 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Snake: a fruit pays 1 and makes the snake longer by a cell. The episode is terminated by an action that is not legal, which leaves the
-/// board or bumps into the body, and when the snake fills the board. It is truncated after `time_limit` steps.
+/// Snake: a fruit pays 1 and makes the snake longer by a cell. The episode is terminated by an
+/// illegal action, which leaves the board or hits the body, and when the snake fills the board. It
+/// is truncated after `time_limit` steps.
 ///
-/// The rules and the observations are those of jumanji 1.1.2 (Bonnet et al., "Jumanji: a Diverse Suite of Scalable Reinforcement Learning
-/// Environments in JAX", 2024), which gives the time limit as an end without value. Fruit is drawn with other random numbers, uniformly
-/// from the free cells as there.
+/// The rules and the observations follow jumanji 1.1.2 (Bonnet et al., "Jumanji: a Diverse Suite of
+/// Scalable Reinforcement Learning Environments in JAX", 2024). In jumanji the time limit is an end
+/// without value. Fruit is drawn with other random numbers, uniformly from the free cells as in
+/// jumanji.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Snake {

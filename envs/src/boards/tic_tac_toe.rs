@@ -7,7 +7,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tic-tac-toe of two players; [`boards`](crate::boards) says whose turn and whose reward it is. It has no settings.
+/// Tic-tac-toe of two players; [`boards`](crate::boards) describes turns and rewards. It has no
+/// settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TicTacToe {}

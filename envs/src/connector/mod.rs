@@ -15,18 +15,22 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Connector: each wire has a head, which moves by a cell in a step or stays, and leaves the wire behind it; it is connected when the head
-/// reaches the wire's target. Cells are taken once. Where two heads move to one cell, the wire with the higher number gets it.
+/// Connector: each wire has a head, which moves by a cell in a step or stays, and leaves the wire
+/// behind it. The wire is connected when the head reaches the wire's target. A cell can be taken
+/// only once. If two heads move to the same cell, the wire with the higher number gets it.
 ///
 /// The reward is the sum over the wires: 1 in the step that connects a wire, and -0.03 in each step that it begins unconnected. The episode is
 /// terminated when each wire is connected or cannot move, and truncated after `time_limit` steps.
 ///
-/// Boards can be solved: wires that walk at random from their heads, away from where they began, end at the targets.
+/// Every board can be solved: its targets are the ends of random walks from the heads that lead
+/// away from their beginnings.
 ///
-/// The rules and the boards are those of jumanji 1.1.2's Connector-v3 (Bonnet et al., "Jumanji: a Diverse Suite of Scalable Reinforcement
-/// Learning Environments in JAX", 2024), which gives each wire a reward of its own. Boards are drawn with other random numbers.
+/// The rules and the boards follow jumanji 1.1.2's Connector-v3 (Bonnet et al., "Jumanji: a Diverse
+/// Suite of Scalable Reinforcement Learning Environments in JAX", 2024), which gives each wire its
+/// own reward. Boards are drawn with other random numbers.
 ///
-/// With a board of one's own, each episode routes that board, which a trained agent does as it stands: obstacles look to it like parts of the first wire.
+/// With a `board` of your own, each episode routes that board. A trained agent needs no further
+/// training for this: obstacles look to it like parts of the first wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Connector {

@@ -23,15 +23,18 @@ use std::f64::consts::PI;
 use std::ops::Range;
 use turn::{Scene, only};
 
-/// Craftax-Classic: the player walks through a world of grass, woods, lakes, mountains and caves, gathers wood, stone, coal, iron and diamonds,
-/// makes tools, eats, drinks and sleeps, and fights zombies and skeletons, of which more come at night.
+/// Craftax-Classic: the player walks through a world of grass, woods, lakes, mountains and caves.
+/// The player gathers wood, stone, coal, iron and diamonds, makes tools, eats, drinks and sleeps,
+/// and fights zombies and skeletons. More of them come at night.
 ///
 /// Each of 22 achievements pays 1 the first time, and each point of health is worth 0.1. The episode is terminated when health or lava ends the
 /// player's life, and truncated after `time_limit` steps.
 ///
-/// The rules, the worlds and the symbolic observations are those of craftax 1.6.1's Craftax-Classic-Symbolic-v1 (Matthews et al., "Craftax: A
-/// Lightning-Fast Benchmark for Open-Ended Reinforcement Learning", 2024), after Crafter (Hafner, "Benchmarking the Spectrum of Agent
-/// Capabilities", 2021); the package counts the end by the limit as one by death. Chance comes of other random numbers.
+/// The rules, the worlds and the symbolic observations follow craftax 1.6.1's
+/// Craftax-Classic-Symbolic-v1 (Matthews et al., "Craftax: A Lightning-Fast Benchmark for
+/// Open-Ended Reinforcement Learning", 2024), after Crafter (Hafner, "Benchmarking the Spectrum of
+/// Agent Capabilities", 2021). The package counts an end by the time limit as a death. The random
+/// numbers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CraftaxClassic {

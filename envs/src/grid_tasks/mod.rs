@@ -20,10 +20,12 @@ use serde::{Deserialize, Serialize};
 
 /// Worlds of a distribution.
 ///
-/// A walker moves to one of the eight cells around it or stays, and collects the objects it comes upon. Each kind of object has a reward,
-/// a probability that collecting it terminates the episode, and a probability that a collected one appears again in a step. In *tabular*
-/// worlds objects appear where they were, and the observation is the number of the state; in *random* ones each episode and each
-/// appearance draws other cells, and the observation is a picture. An episode is truncated after the task's time limit.
+/// A walker moves to one of the eight cells around it or stays, and collects the objects that it
+/// meets. Each kind of object has a reward, a probability that collecting it terminates the
+/// episode, and a probability that a collected object appears again in a step. In *tabular* worlds
+/// objects appear where they were, and the observation is the number of the state. In *random*
+/// worlds each episode and each appearance draws other cells, and the observation is a picture. An
+/// episode is truncated after the task's time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridTasks {

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The bits of three full rows of bricks, which are in rows 1 to 3.
 const WALL: u32 = (1 << 30) - 1;
 
-/// Breakout of MinAtar: a brick that breaks pays 1, and a lost ball terminates the episode. It is truncated after `time_limit`
-/// steps. When all bricks are broken, there are new ones as soon as the ball is back at the paddle.
+/// Breakout of MinAtar: a brick that breaks pays 1, and a lost ball terminates the episode. It is
+/// truncated after `time_limit` steps. When all bricks are broken, new bricks appear as soon as the
+/// ball is back at the paddle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Breakout {

@@ -13,8 +13,9 @@ const LANES: usize = 8;
 /// Column of the chicken.
 const COLUMN: i32 = 4;
 
-/// Freeway of MinAtar: the other side of the road pays 1, sends the chicken back and gives the cars other speeds; so does a car
-/// that hits it, without either. Episodes never terminate; they are truncated after `time_limit` steps.
+/// Freeway of MinAtar: reaching the other side of the road pays 1, sends the chicken back and gives
+/// the cars other speeds. A car that hits the chicken only sends it back. Episodes never terminate;
+/// they are truncated after `time_limit` steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Freeway {

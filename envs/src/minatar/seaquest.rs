@@ -29,9 +29,11 @@ const LEAST_MOVE_SPEED: i32 = 2;
 /// Divers that the submarine can hold.
 const SEATS: i32 = 6;
 
-/// Seaquest of MinAtar: an enemy that is shot pays 1. Surfacing with six divers pays 1 for each tenth of oxygen that is left; with
-/// fewer, one of them is given up. The episode is terminated where an enemy or its bullet meets the front of the submarine,
-/// where it surfaces without a diver, and where the oxygen is gone. It is truncated after `time_limit` steps.
+/// Seaquest of MinAtar: an enemy that is shot pays 1. Surfacing with six divers pays 1 for each
+/// tenth of oxygen that is left; surfacing with fewer divers gives up one of them. The episode is
+/// terminated when an enemy or its bullet meets the front of the submarine, when the submarine
+/// surfaces without a diver, and when the oxygen is used up. It is truncated after `time_limit`
+/// steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Seaquest {

@@ -7,9 +7,10 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's DynamicObstacles: an agent in a square room goes to the goal in the lower right corner, among balls that move to a neighbouring
-/// free cell in each step. A step forward where a ball or a wall was in front ends the episode with the reward -1. The actions are to turn left,
-/// to turn right, and to go forward.
+/// MiniGrid's DynamicObstacles: an agent in a square room goes to the goal in the lower right
+/// corner, among balls that move to a neighbouring free cell in each step. A step forward into a
+/// ball or a wall that was in front ends the episode with the reward -1. The actions are to turn
+/// left, to turn right, and to go forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DynamicObstacles {

@@ -5,8 +5,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's Empty: an agent in a square room goes to the goal in the lower right corner. It begins in the upper left corner and looks to the
-/// right, or anywhere.
+/// MiniGrid's Empty: an agent in a square room goes to the goal in the lower right corner. It
+/// begins in the upper left corner and looks to the right, or begins anywhere with `random`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Empty {

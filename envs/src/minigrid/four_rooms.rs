@@ -5,8 +5,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's FourRooms: an agent begins anywhere in four rooms of 19 by 19 cells in all, which are joined by a gap in each wall, and goes to a
-/// goal that is anywhere else.
+/// MiniGrid's FourRooms: an agent begins anywhere in four rooms of 19 by 19 cells in total, and
+/// goes to a goal that is anywhere else. A gap in each wall joins the rooms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FourRooms {

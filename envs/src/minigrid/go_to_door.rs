@@ -6,9 +6,10 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's GoToDoor: an agent in a room with a door of another colour in each of its four walls stands before the door of the colour that the
-/// task names, and is done. Toggling, and being done elsewhere, end the episode without a reward. Rooms have any extents up to those of the
-/// grid.
+/// MiniGrid's GoToDoor: each of the four walls of a room has a door of another colour. The agent
+/// goes to the door of the colour that the task names, and takes the action "done" next to it.
+/// Toggling, and the action "done" elsewhere, end the episode without a reward. Rooms have any
+/// extents up to the grid's extents.
 ///
 /// The colour is part of the features; the other views do not have it, as the package's images do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

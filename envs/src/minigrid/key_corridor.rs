@@ -7,8 +7,10 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's KeyCorridor: an agent in the corridor between two columns of rooms finds the key in a room to the left, unlocks the room to the
-/// right with the ball, and picks up the ball. Doors of any colours join the rooms, as few as reach all in random order.
+/// MiniGrid's KeyCorridor: an agent begins in the corridor between two columns of rooms. It finds
+/// the key in a room to the left, unlocks the room to the right with the ball, and picks up the
+/// ball. Doors of any colours join the rooms. They are added in random order until all rooms can be
+/// reached.
 ///
 /// The ball's colour, which the task names, is part of the features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

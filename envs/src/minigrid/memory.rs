@@ -6,8 +6,10 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's Memory: a key or a ball is in the room at the beginning of a hallway, and a key and a ball at the end of it, to the left and to the
-/// right. An agent that walks to the cell beside the thing that was in the room has done the task; beside the other it ends without a reward.
+/// MiniGrid's Memory: a key or a ball is in the room at the beginning of a hallway. At its end are
+/// a key and a ball, to the left and to the right. An agent that walks to the cell next to the
+/// object from the room has done the task. At the cell next to the other object the episode ends
+/// without a reward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Memory {

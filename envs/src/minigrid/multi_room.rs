@@ -6,8 +6,10 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's MultiRoom: an agent begins in the first of several rooms, each joined to the next by a closed door, and goes to the goal in the last.
-/// Rooms are added one after another at random places of a wall of the last one; where none fits eight times, it all begins anew.
+/// MiniGrid's MultiRoom: an agent begins in the first of several rooms, each joined to the next by
+/// a closed door, and goes to the goal in the last. Rooms are added one after another at random
+/// places of a wall of the last room. After eight attempts that do not fit, all rooms are drawn
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MultiRoom {

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 /// GraphColoring: the nodes of a random graph are coloured one after another, each with a colour that none of its neighbours has. There are as
 /// many colours as nodes.
 ///
-/// The last node pays -1 for each colour that is used. The episode is terminated by it, and by a colour that a neighbour has, which pays -1 for each
-/// node.
+/// The last node pays -1 for each colour that is used. The last node terminates the episode, and so
+/// does a colour that a neighbour has, which pays -1 for each node.
 ///
-/// The rules are those of jumanji 1.1.2's GraphColoring-v1. Graphs are drawn with other random numbers: each edge is there with `edge_probability`.
+/// The rules follow jumanji 1.1.2's GraphColoring-v1. Graphs are drawn with other random numbers:
+/// each edge exists with probability `edge_probability`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphColoring {

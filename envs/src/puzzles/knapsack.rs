@@ -7,12 +7,14 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Knapsack: items with weights and values, each drawn uniformly from 0 to 1, are packed one after another into a bag that bears `budget`.
+/// Knapsack: items with weights and values, each drawn uniformly from 0 to 1, are packed one after
+/// another into a bag that carries the weight `budget`.
 ///
 /// An item pays its value. The episode is terminated when no item fits any more, and by an item that is packed already or does not fit, which pays
 /// nothing.
 ///
-/// The rules are those of jumanji 1.1.2's Knapsack-v1, with its dense reward. Items are drawn with other random numbers.
+/// The rules follow jumanji 1.1.2's Knapsack-v1, with its dense reward. Items are drawn with other
+/// random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knapsack {

@@ -10,11 +10,14 @@ use serde::{Deserialize, Serialize};
 
 /// Maze: an agent walks from cell to cell to a goal, between walls that are cells themselves. A step into a wall or out of the maze does nothing.
 ///
-/// The reward is 1 for the step that reaches the goal, and 0 for others. The episode is terminated at the goal, and where no way is open, and
-/// truncated after `time_limit` steps. Mazes are made by recursive division: a wall with one opening through the longer side of a chamber, and then
-/// both halves, so that there is one way from anywhere to anywhere; agent and goal begin in two of the free cells, each as likely as any.
+/// The reward is 1 for the step that reaches the goal, and 0 for others. The episode is terminated
+/// at the goal, and if no step is possible, and truncated after `time_limit` steps. Mazes are made
+/// by recursive division: a wall with one opening divides the longer side of a chamber, and then
+/// both halves are divided. There is therefore exactly one way between any two cells. Agent and
+/// goal begin in two free cells, drawn uniformly.
 ///
-/// The rules are those of jumanji 1.1.2's Maze-v0, which gives the time limit as an end without value. Mazes are drawn with other random numbers.
+/// The rules follow jumanji 1.1.2's Maze-v0. In jumanji the time limit is an end without value. Mazes
+/// are drawn with other random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Maze {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// A cell without a mine pays 1. The episode is terminated by a mine, by a cell that is open already, and when all cells without a mine are open.
 ///
-/// The rules are those of jumanji 1.1.2's Minesweeper-v0, whose actions are a row and a column. Mines are drawn with other random numbers: each set of
-/// so many cells is as likely.
+/// The rules follow jumanji 1.1.2's Minesweeper-v0, except that jumanji's actions are a row and a
+/// column. Mines are drawn with other random numbers: each set of `mines` cells is equally likely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Minesweeper {

@@ -8,14 +8,17 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// SlidingTiles: the tiles of a square frame with one gap are brought into their order, row by row, with the gap at the end. A move exchanges
-/// the gap with the tile beside it; one that leads out of the frame does nothing.
+/// SlidingTiles: the tiles of a square frame with one gap are brought into their order, row by row,
+/// with the gap at the end. A move exchanges the gap with a neighbouring tile; a move that leads
+/// out of the frame does nothing.
 ///
-/// The reward of a step is the number of places that are right after it, less those before; the gap's counts too. The episode is terminated when
-/// all are right, and truncated after `time_limit` steps. Puzzles are made by random moves of the gap, from the solved one.
+/// The reward of a step is the number of places that are right after the step, minus the number
+/// before it; the gap's place counts too. The episode is terminated when all places are right, and
+/// truncated after `time_limit` steps. Puzzles are made by random moves of the gap, from the solved
+/// puzzle.
 ///
-/// The rules are those of jumanji 1.1.2's SlidingTilePuzzle-v0, which gives the time limit as an end without value. Puzzles are drawn with other
-/// random numbers.
+/// The rules follow jumanji 1.1.2's SlidingTilePuzzle-v0. In jumanji the time limit is an end without
+/// value. Puzzles are drawn with other random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlidingTiles {

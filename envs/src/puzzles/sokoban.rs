@@ -9,14 +9,18 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Sokoban: the player walks in a warehouse and pushes boxes onto targets. A box that is pushed moves on to a free cell; it cannot be pulled.
+/// Sokoban: the player walks in a warehouse and pushes boxes onto targets. A box that is pushed
+/// moves to a free cell; it cannot be pulled.
 ///
-/// Each step pays -0.1, a box that comes onto a target 1, one that leaves it -1, and all boxes on targets 10. The episode is terminated when all boxes are
-/// on targets, and truncated after `time_limit` steps.
+/// Each step pays -0.1, a box that reaches a target 1, a box that leaves a target -1, and all boxes
+/// on targets 10. The episode is terminated when all boxes are on targets, and truncated after
+/// `time_limit` steps.
 ///
-/// The rules are those of jumanji 1.1.2's Sokoban-v0. Its levels are those of Boxoban (Guez et al., "An Investigation of Model-Free Planning", 2019), of which
-/// `levels` reads a file; without one, levels are drawn: rooms by a walk, boxes on their targets, and a player who pulls them away at random. So each level
-/// that is drawn can be solved; of four boxes one is still on a target in the mean.
+/// The rules follow jumanji 1.1.2's Sokoban-v0. jumanji's levels come from Boxoban (Guez et al.,
+/// "An Investigation of Model-Free Planning", 2019), and `levels` reads a file of Boxoban. Without
+/// a file, levels are drawn: rooms by a walk, boxes on their targets, and a player who pulls them
+/// away at random. Each level that is drawn can therefore be solved. On average one of four boxes
+/// is still on a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sokoban {

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 /// TravellingSalesman: cities in the unit square are visited one after another, each once.
 ///
-/// A step pays the distance from the city before, negative; the first pays nothing, and the last also the way back to the first. The episode is
-/// terminated by the last city, and by one that was visited before, which pays `-cities * sqrt(2)`.
+/// A step pays the negative distance from the previous city. The first step pays nothing, and the
+/// last step includes the way back to the first city. The episode is terminated by the last city,
+/// and by a city that was visited before, which pays `-cities * sqrt(2)`.
 ///
-/// The rules are those of jumanji 1.1.2's TSP-v1. Cities are drawn with other random numbers.
+/// The rules follow jumanji 1.1.2's TSP-v1. Cities are drawn with other random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TravellingSalesman {

@@ -24,9 +24,9 @@ const WIDTH: usize = 160;
 const HEAD: &str = "\
 # The environments in pictures
 
-The environments that are written in the DSL, as they are by default: `environment.name = \"cartpole\"` and so on. Each picture is that of the state after eight random actions;
-`podracer play NAME --random` shows more. Observations have a leading axis for the environments of a batch when an agent sees them. The rules are those of the package under *as in*, whose licence is
-given; nothing of it is in this program. [experiments.md](experiments.md#the-environments) says how exactly they are the same.
+This page is for readers who choose an environment: it shows the environments that are written in the DSL, with their default settings (`environment.name = \"cartpole\"` and so on).
+Each picture shows the state after eight random actions; `podracer play NAME --random` shows more. When an agent sees an observation, it has a leading axis for the environments of a batch.
+The rules follow the package under *as in*, which is named with its licence; podracer contains none of the package's code. [experiments.md](experiments.md#the-environments) describes how exactly the rules agree.
 
 ";
 
