@@ -1,6 +1,7 @@
 //! Environments whose Rust type is known only while tracing.
 
 use crate::environment::{Environment, TimeStep};
+use crate::forward;
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
@@ -106,38 +107,13 @@ impl Environment for AnyEnvironment {
     fn observe(&self, state: AnyTree) -> Tensor {
         self.0.observe(state)
     }
-    fn observation_space(&self) -> Space {
-        self.0.observation_space()
-    }
-    fn action_space(&self) -> Space {
-        self.0.action_space()
-    }
-    fn legal_actions(&self, state: &AnyTree) -> Option<Tensor> {
-        self.0.legal_actions(state)
-    }
-    fn render(&self, state: &AnyTree) -> Option<Tensor> {
-        self.0.render(state)
-    }
-    fn text(&self, state: &AnyTree) -> Option<Tensor> {
-        self.0.text(state)
-    }
-    fn success(&self, state: &AnyTree) -> Option<Tensor> {
-        self.0.success(state)
-    }
-    fn players(&self) -> usize {
-        self.0.players()
-    }
     fn state_of(&self, observation: Tensor) -> Option<AnyTree> {
         self.0.state_of(observation)
     }
-    fn truncates(&self) -> bool {
-        self.0.truncates()
-    }
 
-    fn resets(&self) -> bool {
-        self.0.resets()
-    }
     fn next_episode(&self, finished: AnyTree, key: Key) -> AnyTree {
         self.0.next_episode(finished, key)
     }
+
+    forward!(0, |state| state);
 }

@@ -1,8 +1,6 @@
 //! The check of an environment against its spaces and its state's types.
 
-use crate::checked::{
-    check_render, checked_legal_actions, checked_next_episode, checked_step, checked_success,
-};
+use crate::checked::{check_optional, checked_next_episode, checked_step};
 use crate::environment::Environment;
 use crate::space::{Space, SpaceError};
 use crate::space_tree::leaf_spaces;
@@ -48,9 +46,7 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
     }
     let checked = eval_shape((key(), key(), key(), actions.ty()), |(first, step, next, action)| {
         let state = env.initial_state(first);
-        let _ = checked_legal_actions(env, &state);
-        check_render(env, &state);
-        let _ = checked_success(env, &state);
+        check_optional(env, &state);
         let (state, _) = checked_step(env, state, action, step);
         checked_next_episode(env, state, next)
     });

@@ -52,8 +52,15 @@ pub(crate) fn checked_legal_actions<E: Environment>(
     }
 }
 
+/// Checks the types of all that an environment may tell of a state: legal actions, a picture, a success.
+pub(crate) fn check_optional<E: Environment>(environment: &E, state: &E::State) {
+    let _ = checked_legal_actions(environment, state);
+    check_render(environment, state);
+    let _ = checked_success(environment, state);
+}
+
 /// Checks that the picture of a state, if the environment draws one, is u8 `[height, width, 3]`.
-pub(crate) fn check_render<E: Environment>(environment: &E, state: &E::State) {
+fn check_render<E: Environment>(environment: &E, state: &E::State) {
     let Some(picture) = environment.render(state) else { return };
     let shape = picture.shape();
     if picture.dtype() != U8 || shape.len() != 3 || shape[2] != 3 || picture.elements() == 0 {

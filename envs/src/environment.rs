@@ -220,3 +220,103 @@ pub trait Environment: Clone + 'static {
         AutoReset::new(self)
     }
 }
+
+/// Writes the methods of a wrapper that answer as the wrapped [`Environment`] does: every method that a wrapper can forward, except
+/// those that are listed after `except`, which the wrapper writes itself or leaves at their default.
+///
+/// The first argument is the field with the wrapped environment. The second argument tells the wrapped environment's state, by reference,
+/// from the wrapper's. `Tensor` must be in scope. A new method of [`Environment`] is added to this macro, and to no wrapper.
+///
+/// ```
+/// use podracer_dsl::prelude::*;
+/// use podracer_envs::{Catch, Environment, TimeStep, forward};
+///
+/// /// An environment that pays nothing.
+/// #[derive(Clone)]
+/// struct Unpaid<E>(E);
+///
+/// impl<E: Environment> Environment for Unpaid<E> {
+///     type State = E::State;
+///     type Observation = E::Observation;
+///
+///     fn initial_state(&self, key: Key) -> E::State {
+///         self.0.initial_state(key)
+///     }
+///     fn step(&self, state: E::State, action: Tensor, key: Key) -> (E::State, TimeStep<E::Observation>) {
+///         let (state, timestep) = self.0.step(state, action, key);
+///         (state, TimeStep { reward: constant(0.0), ..timestep })
+///     }
+///     fn observe(&self, state: E::State) -> E::Observation {
+///         self.0.observe(state)
+///     }
+///     fn next_episode(&self, finished: E::State, key: Key) -> E::State {
+///         self.0.next_episode(finished, key)
+///     }
+///     forward!(0, |state| state, except text);
+/// }
+/// assert_eq!(Unpaid(Catch::default()).action_space(), Catch::default().action_space());
+/// ```
+#[macro_export]
+macro_rules! forward {
+    // A method in the list of exceptions is not written.
+    (@observation_space [observation_space $($rest:ident)*] $method:tt) => {};
+    (@action_space [action_space $($rest:ident)*] $method:tt) => {};
+    (@players [players $($rest:ident)*] $method:tt) => {};
+    (@truncates [truncates $($rest:ident)*] $method:tt) => {};
+    (@resets [resets $($rest:ident)*] $method:tt) => {};
+    (@legal_actions [legal_actions $($rest:ident)*] $method:tt) => {};
+    (@render [render $($rest:ident)*] $method:tt) => {};
+    (@text [text $($rest:ident)*] $method:tt) => {};
+    (@success [success $($rest:ident)*] $method:tt) => {};
+    (@$name:ident [$except:ident $($rest:ident)*] $method:tt) => {
+        $crate::forward!(@$name [$($rest)*] $method);
+    };
+    (@$name:ident [] { $($method:tt)* }) => { $($method)* };
+    ($inner:tt, |$state:ident| $inner_state:expr $(, except $($except:ident),+)?) => {
+        $crate::forward!(@observation_space [$($($except)+)?] {
+            fn observation_space(&self) -> $crate::Spaces<Self::Observation> {
+                self.$inner.observation_space()
+            }
+        });
+        $crate::forward!(@action_space [$($($except)+)?] {
+            fn action_space(&self) -> $crate::Space {
+                self.$inner.action_space()
+            }
+        });
+        $crate::forward!(@players [$($($except)+)?] {
+            fn players(&self) -> usize {
+                self.$inner.players()
+            }
+        });
+        $crate::forward!(@truncates [$($($except)+)?] {
+            fn truncates(&self) -> bool {
+                self.$inner.truncates()
+            }
+        });
+        $crate::forward!(@resets [$($($except)+)?] {
+            fn resets(&self) -> bool {
+                self.$inner.resets()
+            }
+        });
+        $crate::forward!(@legal_actions [$($($except)+)?] {
+            fn legal_actions(&self, $state: &Self::State) -> Option<Tensor> {
+                self.$inner.legal_actions($inner_state)
+            }
+        });
+        $crate::forward!(@render [$($($except)+)?] {
+            fn render(&self, $state: &Self::State) -> Option<Tensor> {
+                self.$inner.render($inner_state)
+            }
+        });
+        $crate::forward!(@text [$($($except)+)?] {
+            fn text(&self, $state: &Self::State) -> Option<Tensor> {
+                self.$inner.text($inner_state)
+            }
+        });
+        $crate::forward!(@success [$($($except)+)?] {
+            fn success(&self, $state: &Self::State) -> Option<Tensor> {
+                self.$inner.success($inner_state)
+            }
+        });
+    };
+}

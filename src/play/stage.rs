@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::server::Servers;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
-use podracer_envs::{Environment, Space, TimeStep, check_environment};
+use podracer_envs::{Environment, Space, TimeStep, check_environment, forward};
 use podracer_rl::host_loop::HostLoop;
 use podracer_runtime::{Client, CompiledEnvironments};
 
@@ -172,24 +172,8 @@ impl<E: Environment<Observation = Tensor>> Environment for Pictured<E> {
     fn observe(&self, state: Self::State) -> Tensor {
         self.environment.observe(state.environment)
     }
-    fn observation_space(&self) -> Space {
-        self.environment.observation_space()
-    }
-    fn action_space(&self) -> Space {
-        self.environment.action_space()
-    }
-    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.legal_actions(&state.environment)
-    }
-    fn success(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.success(&state.environment)
-    }
-    fn players(&self) -> usize {
-        self.environment.players()
-    }
-    fn truncates(&self) -> bool {
-        self.environment.truncates()
-    }
+    forward!(environment, |state| &state.environment, except resets, render, text);
+
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let first = self.environment.next_episode(finished.environment, key);
         self.draw(first, Some(finished.shown))

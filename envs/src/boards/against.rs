@@ -2,8 +2,7 @@
 
 use crate::checked::{checked_legal_actions, checked_step};
 use crate::environment::{Environment, TimeStep};
-use crate::space::Space;
-use crate::space_tree::Spaces;
+use crate::forward;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -112,23 +111,9 @@ impl<E: Environment, O: Opponent<E>> Environment for Against<E, O> {
         self.game.observe(state)
     }
 
-    fn observation_space(&self) -> Spaces<E::Observation> {
-        self.game.observation_space()
-    }
-
-    fn action_space(&self) -> Space {
-        self.game.action_space()
-    }
-
     fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
         checked_legal_actions(&self.game, state)
     }
 
-    fn truncates(&self) -> bool {
-        self.game.truncates()
-    }
-
-    fn render(&self, state: &E::State) -> Option<Tensor> {
-        self.game.render(state)
-    }
+    forward!(game, |state| state, except players, resets, legal_actions);
 }

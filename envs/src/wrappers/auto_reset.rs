@@ -2,7 +2,7 @@
 
 use crate::checked::{checked_legal_actions, checked_next_episode, checked_step, checked_success};
 use crate::environment::{Environment, TimeStep};
-use crate::space::Space;
+use crate::forward;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, report_at};
 
@@ -83,22 +83,10 @@ impl<E: Environment> Environment for AutoReset<E> {
         self.environment.observe(state)
     }
 
-    forward!(observation_space, action_space, players, truncates);
+    forward!(environment, |state| state, except resets, legal_actions);
 
     fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
         checked_legal_actions(&self.environment, state)
-    }
-
-    fn render(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.render(state)
-    }
-
-    fn text(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.text(state)
-    }
-
-    fn success(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.success(state)
     }
 
     fn resets(&self) -> bool {

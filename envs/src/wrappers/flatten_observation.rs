@@ -2,6 +2,7 @@
 
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
+use crate::forward;
 use crate::space::{Bounds, Space};
 use crate::space_tree::{InSpace, Spaces, leaf_spaces};
 use podracer_dsl::prelude::*;
@@ -120,28 +121,12 @@ impl<E: Environment> Environment for FlattenObservation<E> {
         flat_space(&spaces)
     }
 
-    forward!(action_space, players, truncates, resets);
+    forward!(environment, |state| state, except observation_space);
 
     fn state_of(&self, observation: Tensor) -> Option<E::State> {
         // An observation that is a single tensor is the environment's own.
         let own = (&observation as &dyn Any).downcast_ref::<E::Observation>()?;
         self.environment.state_of(own.clone())
-    }
-
-    fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.legal_actions(state)
-    }
-
-    fn render(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.render(state)
-    }
-
-    fn text(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.text(state)
-    }
-
-    fn success(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.success(state)
     }
 
     fn next_episode(&self, finished: E::State, key: Key) -> E::State {

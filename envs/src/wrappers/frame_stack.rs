@@ -2,6 +2,7 @@
 
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
+use crate::forward;
 use crate::space::{Bounds, Space};
 use crate::space_tree::{InSpace, Spaces, leaf_spaces};
 use podracer_dsl::prelude::*;
@@ -131,7 +132,7 @@ impl<E: Environment> Environment for FrameStack<E> {
         E::Observation::convert::<InSpace, InSpace>(&spaces, &mut stacked)
     }
 
-    forward!(action_space, players, truncates, resets, legal_actions, render, text, success);
+    forward!(environment, |state| &state.environment, except observation_space);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         self.first(self.environment.next_episode(finished.environment, key))

@@ -2,7 +2,7 @@
 
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
-use crate::space::Space;
+use crate::forward;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, report_at};
 
@@ -80,23 +80,7 @@ impl<E: Environment> Environment for TransformReward<E> {
         self.environment.observe(state)
     }
 
-    forward!(observation_space, action_space, players, truncates, resets);
-
-    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.legal_actions(state)
-    }
-
-    fn render(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.render(state)
-    }
-
-    fn text(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.text(state)
-    }
-
-    fn success(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.success(state)
-    }
+    forward!(environment, |state| state);
 
     fn next_episode(&self, finished: E::State, key: Key) -> E::State {
         self.environment.next_episode(finished, key)

@@ -2,7 +2,7 @@
 
 use crate::checked::{checked_step, checked_success};
 use crate::environment::{Environment, TimeStep};
-use crate::space::Space;
+use crate::forward;
 use podracer_dsl::prelude::*;
 
 /// Keeps the return, length and success of the running and of the last finished episode in the state, where metrics read them.
@@ -83,17 +83,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
         self.environment.observe(state.environment)
     }
 
-    forward!(
-        observation_space,
-        action_space,
-        players,
-        truncates,
-        resets,
-        legal_actions,
-        render,
-        text,
-        success
-    );
+    forward!(environment, |state| &state.environment);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let environment = self.environment.next_episode(finished.environment, key);

@@ -2,7 +2,7 @@
 
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
-use crate::space::Space;
+use crate::forward;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, report_at};
 
@@ -73,17 +73,7 @@ impl<E: Environment> Environment for StickyActions<E> {
         self.environment.observe(state.environment)
     }
 
-    forward!(
-        observation_space,
-        action_space,
-        players,
-        truncates,
-        resets,
-        legal_actions,
-        render,
-        text,
-        success
-    );
+    forward!(environment, |state| &state.environment);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         self.first(self.environment.next_episode(finished.environment, key))

@@ -2,7 +2,7 @@
 
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
-use crate::space::Space;
+use crate::forward;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, report_at};
 
@@ -62,16 +62,7 @@ impl<E: Environment> Environment for TimeLimit<E> {
         self.environment.observe(state.environment)
     }
 
-    forward!(
-        observation_space,
-        action_space,
-        players,
-        resets,
-        legal_actions,
-        render,
-        text,
-        success
-    );
+    forward!(environment, |state| &state.environment, except truncates);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         TimeLimitState {

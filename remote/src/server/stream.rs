@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use podracer_envs::host::{Answer, HostSpec, WorkerId, printable};
+use podracer_envs::host::{Answer, HostSpec, WorkerEvent, WorkerId, printable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::Stream;
@@ -15,7 +15,7 @@ use tonic::{Code, Status, Streaming};
 use super::Streams;
 use super::check::StepCheck;
 use super::link::{Alarm, Link};
-use super::workers::{Event, EventSender, REPLIES, Reply};
+use super::workers::{EventSender, REPLIES, Reply};
 use crate::proto::from_worker::Message as WorkerMessage;
 use crate::proto::to_worker::Message as LearnerMessage;
 use crate::proto::{Actions, FromWorker, Hello, ToWorker, Welcome};
@@ -83,7 +83,7 @@ impl WorkStream {
             (Some(WorkerMessage::Step(step)), Phase::Stepping(sequence)) => {
                 let Some(member) = &self.member else { return Ok(()) };
                 let step = member.check.step(step, sequence).map_err(Status::invalid_argument)?;
-                let event = Event::Stepped { worker: self.worker, sequence, step };
+                let event = WorkerEvent::Stepped { worker: self.worker, sequence, step };
                 if !member.events.send(event) {
                     return Err(stopped());
                 }
@@ -165,10 +165,9 @@ impl WorkStream {
         self.link.greeted(self.worker.0, check.most_bytes() as i64);
         shared.totals.workers.fetch_add(1, Ordering::Relaxed);
         shared.streams().insert(self.worker, answers.downgrade());
-        let origin = Arc::clone(&self.link.origin);
-        let joined =
-            Event::Joined { worker: self.worker, environments: n, origin, replies: answers };
-        let sent = events.send(joined);
+        let origin = Some(Arc::clone(&self.link.origin));
+        let joined = WorkerEvent::Joined { worker: self.worker, environments: n, origin };
+        let sent = events.join(joined, answers);
         self.member = Some(StreamMember { environments: n, check, replies, events });
         self.phase = Phase::Joined;
         self.expect(None);
@@ -223,7 +222,8 @@ impl WorkStream {
         self.link.ended(self.worker.0, member.check.most_bytes() as i64);
         totals.lanes.fetch_sub(member.environments, Ordering::AcqRel);
         totals.workers.fetch_sub(1, Ordering::Relaxed);
-        let _ = member.events.send(Event::Left { worker: self.worker, reason: reason.to_owned() });
+        let left = WorkerEvent::Left { worker: self.worker, reason: reason.to_owned() };
+        let _ = member.events.send(left);
     }
 
     /// Ends the stream with this status for the worker.

@@ -6,28 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use podracer_envs::host::{Answer, WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
+use podracer_envs::host::{Answer, WorkerEvent, WorkerId, Workers, WorkersClosed};
 use tokio::sync::mpsc;
 
-/// A message from a stream to the learner.
-pub(super) enum Event {
-    Joined { worker: WorkerId, environments: usize, origin: Arc<str>, replies: mpsc::Sender<Reply> },
-    Stepped { worker: WorkerId, sequence: u64, step: WorkerStep },
-    Left { worker: WorkerId, reason: String },
-}
+/// A message from a stream to the learner: an event, and where the replies go to if the event is that a worker joins.
+type StreamMessage = (WorkerEvent, Option<mpsc::Sender<Reply>>);
 
 /// The events of one inference thread, on their way to it. A worker has at most three on the way: it joined, it stepped, it left.
 pub(super) fn events(most_workers: usize) -> (EventSender, EventReceiver) {
     let (sender, receiver) = crossbeam_channel::unbounded();
     let unheard = Arc::new(AtomicUsize::new(0));
-    let events = EventSender { events: sender, unheard: Arc::clone(&unheard), most_workers };
-    (events, EventReceiver { events: receiver, unheard })
+    let events = EventSender { messages: sender, unheard: Arc::clone(&unheard), most_workers };
+    (events, EventReceiver { messages: receiver, unheard })
 }
 
 /// The streams' end of the events of an inference thread.
 #[derive(Clone)]
 pub(super) struct EventSender {
-    events: Sender<Event>,
+    messages: Sender<StreamMessage>,
     /// Workers that have joined, without a processed departure.
     unheard: Arc<AtomicUsize>,
     most_workers: usize,
@@ -40,15 +36,20 @@ impl EventSender {
         self.unheard.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok()
     }
 
-    /// Sends an event; false if the run is over.
-    pub(super) fn send(&self, event: Event) -> bool {
-        self.events.send(event).is_ok()
+    /// Reports that a worker joins, with the channel of its replies; false if the run is over.
+    pub(super) fn join(&self, joined: WorkerEvent, replies: mpsc::Sender<Reply>) -> bool {
+        self.messages.send((joined, Some(replies))).is_ok()
+    }
+
+    /// Sends an event of a worker that has joined; false if the run is over.
+    pub(super) fn send(&self, event: WorkerEvent) -> bool {
+        self.messages.send((event, None)).is_ok()
     }
 }
 
 /// The inference thread's end of its events.
 pub(super) struct EventReceiver {
-    events: Receiver<Event>,
+    messages: Receiver<StreamMessage>,
     unheard: Arc<AtomicUsize>,
 }
 
@@ -115,27 +116,24 @@ impl Workers for RemoteWorkers {
     }
 
     fn next(&mut self, until: Instant) -> Result<Option<WorkerEvent>, WorkersClosed> {
-        let event = match self.events.events.recv_deadline(until) {
-            Ok(event) => event,
+        let (event, replies) = match self.events.messages.recv_deadline(until) {
+            Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(WorkersClosed("the server has stopped".to_owned()));
             }
         };
-        Ok(Some(match event {
-            Event::Joined { worker, environments, origin, replies } => {
-                self.replies.insert(worker, replies);
-                WorkerEvent::Joined { worker, environments, origin: Some(origin) }
+        match (&event, replies) {
+            (WorkerEvent::Joined { worker, .. }, Some(replies)) => {
+                self.replies.insert(*worker, replies);
             }
-            Event::Stepped { worker, sequence, step } => {
-                WorkerEvent::Stepped { worker, sequence, step }
-            }
-            Event::Left { worker, reason } => {
-                self.replies.remove(&worker);
+            (WorkerEvent::Left { worker, .. }, _) => {
+                self.replies.remove(worker);
                 self.events.unheard.fetch_sub(1, Ordering::AcqRel);
-                WorkerEvent::Left { worker, reason }
             }
-        }))
+            _ => {}
+        }
+        Ok(Some(event))
     }
 
     fn admit(&mut self, worker: WorkerId, first_lane: usize, seed: u64) {
@@ -173,9 +171,11 @@ mod tests {
             if room {
                 let worker = WorkerId(worker);
                 let replies = mpsc::channel(REPLIES).0;
-                let origin = Arc::from("a host");
-                assert!(streams.send(Event::Joined { worker, environments: 1, origin, replies }));
-                assert!(streams.send(Event::Left { worker, reason: "it said goodbye".to_owned() }));
+                let origin = Some(Arc::from("a host"));
+                let joined = WorkerEvent::Joined { worker, environments: 1, origin };
+                let left = WorkerEvent::Left { worker, reason: "it said goodbye".to_owned() };
+                assert!(streams.join(joined, replies));
+                assert!(streams.send(left));
             }
             room
         };
