@@ -52,7 +52,7 @@ pub(crate) fn checked_legal_actions<E: Environment>(
     }
 }
 
-/// Checks the types of all that an environment may tell of a state: legal actions, a picture, a success.
+/// Checks the types of the optional results of an environment in a state: the legal actions, the picture and the success.
 pub(crate) fn check_optional<E: Environment>(environment: &E, state: &E::State) {
     let _ = checked_legal_actions(environment, state);
     check_render(environment, state);
