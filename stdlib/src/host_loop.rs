@@ -42,13 +42,14 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         let (masks, succeeds) = tells
             .map_or((false, false), |Spec((masks, success))| (masks.is_some(), success.is_some()));
         HostSpec {
-            environments: self.environments,
-            observation: self.environment.observation_space(),
-            action: self.environment.action_space(),
             truncates: self.environment.truncates(),
-            skips: false,
             masks,
             succeeds,
+            ..HostSpec::new(
+                self.environments,
+                self.environment.observation_space(),
+                self.environment.action_space(),
+            )
         }
     }
 
