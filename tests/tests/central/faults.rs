@@ -127,7 +127,7 @@ fn a_worker_whose_steps_have_the_wrong_size_is_sent_away() {
     );
     goes_on(
         |_, _, step| step.next_observation = Bytes::new(),
-        "`next_observation` must have 8 bytes for 2 environments and has 0",
+        "`next_observation` must have 32 bytes for 2 environments and has 0",
     );
 }
 
