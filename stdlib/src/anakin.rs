@@ -34,7 +34,7 @@ pub struct Lane<M: Tree, S: Tree> {
     pub environment: StatisticsState<S>,
     /// The outcome of the last step, for the next input.
     pub feedback: Feedback,
-    /// The key of all later steps.
+    /// The key for later steps.
     pub key: Key,
 }
 

@@ -58,7 +58,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         }
     }
 
-    /// Memory for one rollout of each of `N` lanes, in the order in which they are taken out.
+    /// Memory for one rollout of each of `N` lanes, in the order of their removal.
     #[track_caller]
     pub fn unrolls(&self) -> UnrollsFor<A> {
         let outcome = self.environments.outcome().zeros();

@@ -20,7 +20,7 @@ pub struct HostLoop<E: Environment<Observation = Tensor>> {
 pub struct HostLanes<S: Tree> {
     /// Their states. `[N, ...]`
     pub environment: S,
-    /// The keys from which all keys of the present rollout are derived, as words. u32 `[N, 2]`
+    /// The root keys of the present rollout, as words. u32 `[N, 2]`
     pub keys: Tensor,
     /// Number of the next step in the rollout, from 0. i32 `[]`
     pub time: Tensor,
@@ -36,7 +36,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
     /// Number and spaces of the environments.
     #[track_caller]
     pub fn spec(&self) -> HostSpec {
-        // An environment with mistakes is rejected where its functions are compiled.
+        // Compiling the environment's functions reports the environment's mistakes.
         let tells = eval_shape((key(),), |(key,)| {
             let state = self.environment.initial_state(key);
             (self.environment.legal_actions(&state), self.environment.success(&state))

@@ -17,7 +17,7 @@ pub struct FromHostReplay {
     sizes: HostReplayShape,
 }
 
-/// The host's part of an actor thread's rollout, or the windows from which a learner device learns.
+/// The host's part of an actor thread's rollout, or the windows that a learner device learns from.
 pub type KeptTrees = Kept<AnyTree, AnyTree>;
 
 impl FromHostReplay {

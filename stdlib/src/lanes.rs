@@ -14,7 +14,7 @@ pub(crate) const KEYS: usize = 3;
 pub struct Learner<S: Tree> {
     /// State of the agent.
     pub agent: S,
-    /// The key of all later learning.
+    /// The key for later learning.
     pub key: Key,
     /// Number of iterations done. i32 `[]`
     pub iteration: Tensor,

@@ -32,7 +32,7 @@ pub type MembersFor<M, E, A> = Placed<Option<Rounds>, LoopMember<M, E, A>>;
 /// The metrics of an iteration of the members of one device, `[P / n, ..]`.
 pub type MemberMetrics<A> = Placed<(), Placed<<A as Learn>::Metrics, Episodes>>;
 
-/// A population, whose members are made from their data by one function.
+/// A population with members that one function makes from their data.
 #[derive(Clone)]
 pub struct Population<F> {
     /// Makes the loop of a member, for an axis without devices.
@@ -51,7 +51,7 @@ impl<F> Population<F> {
         Population { make, members, axes: Axes::replicas(devices), exploit: None }
     }
 
-    /// The population in which the worst members take over the agents of the best.
+    /// The population with this rule: the worst members take over the agents of the best.
     #[must_use]
     pub fn exploiting(self, exploit: Option<Exploit>) -> Self {
         Population { exploit, ..self }
@@ -63,8 +63,8 @@ impl<F> Population<F> {
         arange(self.members) + self.axes.index() * self.members as i32
     }
 
-    /// The members of this device at the start of their runs. `keys` has the keys of all members'
-    /// runs, u32 `[P, 2]`; `data` is `[P, ..]`.
+    /// The members of this device at the start of their runs. `keys` has the keys of every member's
+    /// run, u32 `[P, 2]`; `data` is `[P, ..]`.
     #[track_caller]
     pub fn init<M, E, A>(&self, keys: Tensor, data: M) -> MembersFor<M, E, A>
     where

@@ -2,7 +2,7 @@
 
 use podracer_dsl::prelude::*;
 
-/// Number of elements from which on a leaf is a separate vector. Copying such a leaf costs more
+/// Least number of elements of a leaf that is a separate vector. Copying such a leaf costs more
 /// than the kernels of a separate vector. If threads share a vector's kernel, XLA also checks each
 /// element of the vector against each leaf in it.
 const LARGE: usize = 1 << 16;

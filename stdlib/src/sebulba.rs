@@ -19,7 +19,7 @@ use podracer_envs::host::{HostSpec, StepOutcome};
 /// State that an actor thread keeps on its device, for `N` lanes and rollouts of `T` steps.
 #[derive(Tree, Clone)]
 pub struct ActorState<M: Tree, X: Tree> {
-    /// The part with which the next rollout begins.
+    /// The part that the next rollout begins with.
     pub carry: ActorCarry<M>,
     /// True if a lane's next step does not follow the last step of its previous rollout. bool
     /// `[N]`; `None` as in [`ActorLearner::keeps_lanes`].
@@ -30,14 +30,14 @@ pub struct ActorState<M: Tree, X: Tree> {
     pub steps: Steps<X>,
 }
 
-/// The part of an [`ActorState`] with which the next rollout begins.
+/// The part of an [`ActorState`] that the next rollout begins with.
 #[derive(Tree, Clone)]
 pub struct ActorCarry<M: Tree> {
     /// The agent's memory after the last step. `[N, ..]`
     pub memory: M,
     /// The last actions. `[N, ..]`
     pub last_action: Tensor,
-    /// The keys from which all keys of the present rollout are derived, as words. u32 `[N, 2]`
+    /// The root keys of the present rollout, as words. u32 `[N, 2]`
     pub keys: Tensor,
     /// Number of steps acted in the present rollout; the outcome of the last step is not known yet.
     /// 0 only before a lane's first step. i32 `[N]`, from 0 to `T`
@@ -254,7 +254,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         (action, state)
     }
 
-    /// Ends the rollout with the outcomes of all lanes' last steps, and divides its lanes over the
+    /// Ends the rollout with the outcomes of the lanes' last steps, and divides its lanes over the
     /// learner devices, one shard each.
     #[track_caller]
     pub fn finish(&self, state: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
@@ -295,7 +295,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         (Placed { replicated, sharded }, metrics)
     }
 
-    /// The rollout of a shard, from which an agent learns.
+    /// The rollout of a shard, as the input of learning.
     pub(crate) fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
         let TrajectoryShard { start, last_observation, last_legal_actions, steps } = shard;
         let Steps { observation, action, reward, terminated, truncated, .. } = steps;
@@ -365,7 +365,7 @@ impl<M: Tree, X: Tree> TrajectoryShard<M, X> {
     }
 }
 
-/// The shards of all threads, concatenated in order.
+/// The threads' shards, concatenated in order.
 fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectoryShard<M, X> {
     let [first, rest @ ..] = shards else {
         unreachable!("a run has at least one actor thread");

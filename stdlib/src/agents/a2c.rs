@@ -38,8 +38,7 @@ pub struct A2cSettings {
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Lambda of generalized advantage estimation; 1 sums the rewards of all steps up to the
-    /// rollout's end.
+    /// Lambda of generalized advantage estimation; 1 sums all rewards up to the rollout's end.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
     /// Weight of the entropy bonus.
@@ -48,7 +47,7 @@ pub struct A2cSettings {
     /// Weight of the value loss, which is the squared error, without a factor of one half.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// The memory of the networks, and the way in which policy and value share networks.
+    /// The memory of the networks, and the sharing of networks by several agents.
     #[serde(flatten)]
     pub core: Core,
     /// The networks of policy and value.

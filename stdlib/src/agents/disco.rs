@@ -125,7 +125,7 @@ pub struct DiscoAgent<O> {
     pub networks: Networks,
     /// Units of the network's model of actions, and of the hidden layer of each head after it.
     pub model_units: usize,
-    /// The update rule by which the agent learns.
+    /// The agent's update rule.
     pub rule: Rule<DiscoRule>,
     /// The optimizer.
     pub optimizer: O,

@@ -3,7 +3,7 @@
 //! learning; importance weights correct for the lag.
 //!
 //! The loss is the paper's (section 4.2). As in the published code it is **summed** over the steps
-//! of the whole batch, of all devices, so that the paper's learning rates, costs and gradient
+//! of the whole batch on every device, so that the paper's learning rates, costs and gradient
 //! clipping norm apply:
 //!
 //! ```text
@@ -75,7 +75,7 @@ pub struct ImpalaSettings {
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// The memory of the networks, and the way in which policy and value share networks.
+    /// The memory of the networks, and the sharing of networks by several agents.
     #[serde(flatten)]
     pub core: Core,
     /// The networks of policy and value.

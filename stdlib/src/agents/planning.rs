@@ -32,7 +32,7 @@ pub enum SearchKind {
     Gumbel,
 }
 
-/// Sources of the steps from which a planning agent learns.
+/// Sources of the steps that a planning agent learns from.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LearnFrom {
@@ -43,7 +43,7 @@ pub enum LearnFrom {
     Replay,
 }
 
-/// The search by which an agent acts.
+/// The search that chooses an agent's actions.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct SearchSettings {
@@ -95,14 +95,14 @@ impl Default for SearchSettings {
     }
 }
 
-/// Settings of all planning agents: the optimizer, the search, and the source of learning.
+/// Settings that planning agents share: the optimizer, the search, and the source of learning.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct PlanningSettings {
     /// The optimizer of all parameters.
     #[serde(flatten)]
     pub optimizer: AdamSettings,
-    /// Weight decay of all parameters, in addition to Adam's step (AdamW).
+    /// Weight decay of the parameters, in addition to Adam's step (AdamW).
     #[schemars(range(min = 0.0))]
     pub weight_decay: Number,
     /// Source of the steps to learn from.
@@ -336,7 +336,7 @@ fn invalid(legal: Option<Tensor>) -> Option<Tensor> {
     legal.map(|legal| (!legal).expand_dims(0))
 }
 
-/// One step of a lane in which a search acted, as in windows.
+/// One step of a lane with a search, as in windows.
 #[derive(Tree, Clone)]
 pub struct PlannedStep {
     /// The observation that the agent acted on: a single frame.
@@ -405,7 +405,7 @@ impl PlannedStep {
     /// The value target of each step of a window, f32 `[L]`: the rewards of up to `n` steps plus
     /// the search's value of the state after them. A return ends early at a terminal state. It also
     /// ends early at the last step with a known search value, and is bootstrapped from that value:
-    /// at the window's last step, and at the step where an episode is cut off.
+    /// at the window's last step, and at a step that cuts an episode off.
     #[track_caller]
     pub fn value_targets(&self, n: usize, discount: impl Into<Number>) -> Tensor {
         let _scope = scope("PlannedStep::value_targets");

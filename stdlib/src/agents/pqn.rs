@@ -49,11 +49,11 @@ pub struct PqnSettings {
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Lambda of the returns: 0 for one-step Q-learning; 1 sums the rewards of all steps up to the
-    /// rollout's end.
+    /// Lambda of the returns: 0 for one-step Q-learning; 1 sums all rewards up to the rollout's
+    /// end.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
-    /// Factor by which rewards are multiplied before learning.
+    /// Factor of the rewards before learning.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub reward_scale: Number,
     /// Exploration by random actions.
@@ -195,7 +195,7 @@ pub struct PqnState<S: Tree> {
     pub epsilon: Tensor,
 }
 
-/// A rollout from which minibatches are drawn. It has `B = T N` steps in the order of the rollout,
+/// A rollout that minibatches are drawn from. It has `B = T N` steps in the order of the rollout,
 /// for `U` gradient steps with `M` steps each.
 #[derive(Tree, Clone)]
 pub struct PqnBatch {

@@ -22,8 +22,8 @@ impl<D: Distribution + Tree> MixtureSameFamily<D> {
         MixtureSameFamily { mixture, components }
     }
 
-    /// A draw. As in distrax, one half of the key draws the component, the other the values of all
-    /// components.
+    /// A draw. As in distrax, one half of the key draws the component, the other every component's
+    /// value.
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         let _scope = scope("MixtureSameFamily::sample");
@@ -69,8 +69,8 @@ impl<D: Distribution + Tree> MixtureSameFamily<D> {
         self.of_component(modes, stack(&log_probs, -1).argmax(-1))
     }
 
-    /// Selects the value of one component, `[..]`, from the values of all components, `[.., K]` or
-    /// `[.., K, n]`; `component` is `i32[..]`.
+    /// Selects the value of one component, `[..]`, from the components' values, `[.., K]` or `[..,
+    /// K, n]`; `component` is `i32[..]`.
     #[track_caller]
     fn of_component(&self, values: Tensor, component: Tensor) -> Tensor {
         let axis = component.rank() as isize;

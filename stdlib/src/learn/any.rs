@@ -1,4 +1,4 @@
-//! Agents whose types are known only while tracing.
+//! Agents with types that are known only while tracing.
 
 use super::{
     Act, Agent, AnyHostReplay, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf,
@@ -28,7 +28,7 @@ impl AnyAgent {
 /// for the loop.
 type ErasedAct<'a> = Box<dyn FnOnce(&AnyTree) -> (Rollout<AnyAgent>, AnyTree) + 'a>;
 
-/// Object-safe form of [`Agent`] and [`Learn`], in which all trees are [`AnyTree`]s.
+/// Object-safe form of [`Agent`] and [`Learn`], with [`AnyTree`]s as trees.
 trait Erased {
     fn init_memory(&self, lane: LaneId) -> AnyTree;
     fn begin_episode(&self, memory: AnyTree) -> AnyTree;

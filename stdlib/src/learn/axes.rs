@@ -15,7 +15,7 @@ impl Axes {
         Axes(Vec::new())
     }
 
-    /// The axis of all devices that run the program; there are `members` devices.
+    /// The axis of the devices that run the program; there are `members` devices.
     pub fn replicas(members: usize) -> Axes {
         Axes::none().and(Replicas, members)
     }

@@ -38,7 +38,7 @@ impl Exploration {
     }
 }
 
-/// Parameters with which an epsilon-greedy agent acts. Epsilon is a leaf of the learner's state, so
+/// Parameters for acting of an epsilon-greedy agent. Epsilon is a leaf of the learner's state, so
 /// that actors on other devices use the epsilon that belongs to their parameters.
 #[derive(Tree, Clone)]
 pub struct Exploring<Q: Tree> {
@@ -57,9 +57,9 @@ pub fn epsilon_ladder(lane: LaneId, base: f64, power: f64) -> Tensor {
     pow(scalar(base), 1.0 + power * rung)
 }
 
-/// Chooses an action by the values `q` (f32 `[A]`) of all actions: the action with the greatest
-/// value, or, in [`Mode::Explore`] with probability `epsilon` (f32 `[]`), any action. Actions that
-/// are not `legal` (bool `[A]`; `None` if all are) are never chosen. i32 `[]`
+/// Chooses an action by the actions' values `q` (f32 `[A]`): the action with the greatest value,
+/// or, in [`Mode::Explore`] with probability `epsilon` (f32 `[]`), any action. Actions that are not
+/// `legal` (bool `[A]`; `None` if all are) are never chosen. i32 `[]`
 #[track_caller]
 pub fn epsilon_greedy(
     q: Tensor,

@@ -21,9 +21,9 @@ pub fn no_frames(observation: &Space, frames: usize) -> FrameMemory {
 /// the next step. If `first` (bool `[]`) is true, the stack consists of copies of the observation,
 /// which is the first of its episode.
 ///
-/// The stack equals that of the environments' wrapper `FrameStack`. Images `[height, width,
-/// channels]` are concatenated along their channels, other observations get a leading axis
-/// `[frames, ..]`. Without frames to stack, the result is the observation.
+/// The environments' wrapper `FrameStack` makes the same stack. Images `[height, width, channels]`
+/// are concatenated along their channels, other observations get a leading axis `[frames, ..]`.
+/// Without frames to stack, the result is the observation.
 #[track_caller]
 pub fn stack_frame(
     before: FrameMemory,
@@ -42,8 +42,8 @@ pub fn stack_frame(
     (stacked, Some(all.slice(1..)))
 }
 
-/// The stacks of all steps of a window of one lane, `[L, ..]`, as from [`stack_frame`]. `before` is
-/// the memory at the window's start, `observation` `[L, ..]` has its observations, and `first`,
+/// The stacks for every step of a window of one lane, `[L, ..]`, as from [`stack_frame`]. `before`
+/// is the memory at the window's start, `observation` `[L, ..]` has its observations, and `first`,
 /// bool `[L]`, is true where an episode begins.
 #[track_caller]
 pub fn stack_window(before: FrameMemory, observation: Tensor, first: Tensor) -> Tensor {

@@ -28,7 +28,7 @@ pub struct Kept<I: Tree, S: Tree> {
     pub starts: S,
 }
 
-/// A learner device's part of a replay whose steps are on the host.
+/// A learner device's part of a replay with its steps on the host.
 #[derive(Tree, Clone)]
 pub struct HostStore<M: Tree> {
     /// Positions and priorities of a ring that holds no steps and starts on the device.
@@ -55,7 +55,7 @@ pub struct Draws {
 /// An iteration's request to the host for the windows of a [`Draws`].
 #[derive(Tree, Clone, Copy)]
 pub struct Requests {
-    /// Number of gradient steps that need windows, the first ones of `G`. i32 `[1]`
+    /// Number of gradient steps that need windows, at most `G`. i32 `[1]`
     pub count: Tensor,
     /// Indices of the windows, over all devices. Each device owns a contiguous range of indices.
     /// i32 `[G, B]`
@@ -65,8 +65,7 @@ pub struct Requests {
 /// Sizes of a replay on the host, per learner device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostReplayShape {
-    /// Number of steps of each lane from which windows are drawn: a multiple of the rollout's
-    /// steps.
+    /// Number of steps per lane that windows are drawn from: a multiple of the rollout's steps.
     pub steps: usize,
     /// Number of steps of a window.
     pub length: usize,
@@ -269,7 +268,7 @@ struct Learnt<A: LearnFromReplay> {
 }
 
 /// Learning of an agent with its replay on the host, for any agent with observations `O`. State and
-/// metrics equal those of [`Learn::learn`](super::Learn::learn).
+/// metrics are as in [`Learn::learn`](super::Learn::learn).
 #[derive(Clone)]
 pub struct AnyHostReplay<O: Tree>(Rc<dyn ErasedReplay<O>>);
 
@@ -317,10 +316,10 @@ impl<O: Tree> AnyHostReplay<O> {
     }
 }
 
-/// A rollout of an agent whose types are known only while tracing.
+/// A rollout of an agent with types that are known only while tracing.
 type AnyRollout<O> = RolloutOf<O, AnyTree, AnyTree>;
 
-/// Object-safe form of the learning, in which all trees are [`AnyTree`]s.
+/// Object-safe form of the learning, with [`AnyTree`]s as trees.
 trait ErasedReplay<O: Tree> {
     fn keep(&self, rollout: AnyRollout<O>) -> Kept<AnyTree, AnyTree>;
     fn sizes(

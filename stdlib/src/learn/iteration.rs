@@ -76,7 +76,7 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
 
     /// The observation after each step, `[T, N, ..]`. At an episode's end it is the episode's last
     /// observation if the environment truncates. Otherwise it is the next episode's first
-    /// observation, from which nothing is bootstrapped.
+    /// observation, which nothing bootstraps from.
     #[track_caller]
     pub fn observations_after(&self) -> O {
         self.next_observation.clone().unwrap_or_else(|| {
@@ -88,7 +88,7 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
     }
 }
 
-/// The axes `[T, N]` of the rollouts from which one device learns.
+/// The axes `[T, N]` of the rollouts that one device learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolloutShape {
     /// Number of lanes of the device, `N`.
@@ -108,7 +108,7 @@ impl RolloutShape {
 /// The key, the number and the axes of an iteration of learning. Derefs to [`Axes`]: `cx.mean(grads)`.
 #[derive(Clone)]
 pub struct Cx {
-    /// Key of all randomness in the iteration's learning, equal on all members of the axes.
+    /// Key for the iteration's learning, equal on all members of the axes.
     pub key: Key,
     /// The iteration's number in the run, from 0. i32 `[]`
     pub iteration: Tensor,
@@ -144,7 +144,7 @@ pub trait Learn: Agent {
     fn init(&self, key: Key) -> Self::State;
 
     /// The store of one learner device at the start of a run. `rollout` has the types of the
-    /// device's rollouts, and the data of all devices is spread over `axes`.
+    /// device's rollouts, and the devices' data is spread over `axes`.
     fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> Self::Store;
 
     /// The part of the state that acting reads: unchanged leaves of the state.
@@ -164,7 +164,7 @@ pub trait Learn: Agent {
     ///
     /// An agent that differentiates through acting itself (the minimal unit of Podracer's Anakin)
     /// overrides this method and calls `act` inside its gradient, so that the update reuses
-    /// acting's forward pass. The result must equal that of [`Learn::learn`].
+    /// acting's forward pass. The result must equal [`Learn::learn`]'s result.
     fn iterate<W: Tree>(
         &self,
         state: Self::State,
@@ -193,8 +193,8 @@ pub trait Learn: Agent {
 pub enum Staleness {
     /// Learning is wrong: loops that would act with older parameters reject the agent.
     Refused,
-    /// Learning treats the rollouts as on-policy, which is approximately right: loops in which
-    /// acting may lag far behind warn.
+    /// Learning treats the rollouts as on-policy, which is approximately right: loops with a large
+    /// lag of acting print a warning.
     Tolerated,
     /// Learning corrects for older parameters, as V-trace does, or expects them, as a replay does.
     Corrected,

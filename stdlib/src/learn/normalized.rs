@@ -1,8 +1,8 @@
 //! Normalisation of observations and rewards to about unit scale, for any agent. Observations of
 //! MuJoCo's environments, for example, differ by orders of magnitude.
 //!
-//! The statistics are the mean and variance of all observations so far, as in Gymnasium's
-//! `NormalizeObservation`, and the variance of all running returns so far. The returns are computed
+//! The statistics are the mean and variance of the observations so far, as in Gymnasium's
+//! `NormalizeObservation`, and the variance of the running returns so far. The returns are computed
 //! as in Gymnasium's vector wrapper `NormalizeReward` (1.4) for environments that reset within the
 //! step that ends an episode. A lane's running return is `g_t = discount * g_{t-1} + r_t`, with
 //! these rules at the ends of episodes:
@@ -41,9 +41,10 @@ pub struct Normalized<A> {
     pub observation: Space,
     /// True to normalise observations to `(x - mean) / std`, element by element.
     pub observations: bool,
-    /// The discount of the return whose standard deviation divides rewards; `None` leaves rewards as they are.
+    /// The discount of the return; rewards are divided by the return's standard deviation. `None`
+    /// leaves rewards as they are.
     pub rewards: Option<Number>,
-    /// Greatest magnitude of normalised numbers, to which they are clipped.
+    /// Greatest magnitude of normalised numbers; greater numbers are clipped.
     pub limit: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of a replay, and the windows from which an agent learns.
+//! The settings of a replay, and the windows that an agent learns from.
 
 use super::RolloutShape;
 use crate::Number;
@@ -111,7 +111,7 @@ impl ReplaySettings {
     }
 }
 
-/// The windows from which an agent learns.
+/// The windows that an agent learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Number of steps of a window.

@@ -126,7 +126,7 @@ pub struct ReplayMetrics {
     pub size: Tensor,
     /// Number of steps learnt from in this iteration per acted step.
     pub replay_ratio: Tensor,
-    /// Mean of all windows' priorities, raised to the priority exponent; 1 if windows are drawn
+    /// Mean of the windows' priorities, raised to the priority exponent; 1 if windows are drawn
     /// uniformly.
     pub mean_priority: Tensor,
     /// Mean number of steps since the windows of the last batch began.
@@ -152,7 +152,7 @@ impl<A: LearnFromReplay> Replayed<A> {
         (self.settings.store(window, axes.members()), window)
     }
 
-    /// The kept part of a rollout, with a flag for lanes in which it does not follow the previous
+    /// The kept part of a rollout, with a flag for lanes where it does not follow the previous
     /// rollout.
     #[track_caller]
     pub(super) fn keep(&self, rollout: Rollout<A>) -> (KeptStep<A::Step>, A::Start) {
@@ -223,8 +223,8 @@ impl<A: LearnFromReplay> Replayed<A> {
         (state, or_0(expect_types("gradient_step(..).1", errors, &of_windows)), metrics)
     }
 
-    /// The number of gradient steps of an iteration, i32 `[]`, in which `acted` steps are acted on
-    /// all devices, and the fraction that is owed after them, f32 `[]`.
+    /// The number of gradient steps of an iteration, i32 `[]`, and the fraction that is owed after
+    /// them, f32 `[]`. All devices together act `acted` steps in the iteration.
     #[track_caller]
     pub(super) fn due(&self, before: Tensor, learning: Tensor, rate: &Rate) -> (Tensor, Tensor) {
         let due = self.settings.replay_ratio * rate.acted / rate.learnt;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The task for which an agent is made: spaces, and the length of the run.
+/// An agent's task: spaces, and the length of the run.
 #[derive(Clone)]
 pub struct Task {
     /// The environment's observations.

@@ -1,7 +1,7 @@
 //! Learning once from each rollout, in several gradient steps on a split batch, as search-based
 //! agents do in the Podracer paper (Hessel et al., "Podracer architectures for scalable
-//! Reinforcement Learning", 2021). So many lanes can act at once without a larger batch per
-//! gradient step.
+//! Reinforcement Learning", 2021). A large number of lanes can thus act at once without a larger
+//! batch per gradient step.
 
 use super::{Axes, Cx, Input, Learn, LearnFromReplay, Rollout, Windows, Wrapper, scan_mean};
 use podracer_dsl::fail;

@@ -10,7 +10,7 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
     /// Generalized advantages, f32 `[T, N]`. `value` has the values of the inputs, f32 `[T, N]`.
     /// `value_after` returns the value of another input of one lane, and `memory` has the memory
     /// before that input (`[T, N, ..]` after each step). If an episode was cut off, the next value
-    /// is that of the episode's last observation, not of the next episode's first.
+    /// is the value of the episode's last observation, not of the next episode's first.
     #[track_caller]
     pub(crate) fn advantages<N: Tree>(
         &self,
@@ -80,7 +80,8 @@ pub(crate) fn of_legal(values: Tensor, legal: Option<Tensor>) -> Tensor {
     }
 }
 
-/// Numbers times their weights, if there are any; 0 where the weight is 0, even if the number is infinite or NaN.
+/// Numbers times their weights, if there are any; 0 if the weight is 0, even if the number is
+/// infinite or NaN.
 #[track_caller]
 pub(crate) fn weighted(numbers: Tensor, weights: Option<Tensor>) -> Tensor {
     match weights {

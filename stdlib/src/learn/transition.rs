@@ -1,5 +1,5 @@
-//! Single steps in the replays of agents without memory, and the transitions from which these
-//! agents learn.
+//! Single steps in the replays of agents without memory, and the transitions that these agents
+//! learn from.
 
 use super::{RolloutOf, Window};
 use crate::Number;
@@ -47,8 +47,8 @@ pub struct Transition {
     pub next_observation: Tensor,
     /// Mask of the actions that are allowed after the `n` steps, bool `[A]`.
     pub next_legal_actions: Option<Tensor>,
-    /// False for a step from which nothing can be learnt: a reset-only step, or a step before a cut
-    /// if the observation at the cut was not kept. bool `[]`
+    /// False for a step that does not count: a reset-only step, or a step before a cut if the
+    /// observation at the cut was not kept. bool `[]`
     pub counts: Tensor,
 }
 
@@ -73,7 +73,7 @@ impl Step {
         }
     }
 
-    /// The windows from which transitions over `n` steps are made, for steps of these types.
+    /// The windows that transitions over `n` steps are made from, for steps of these types.
     pub fn window(steps: &Spec<Step>, n: usize) -> Window {
         let next = usize::from(steps.next_observation.is_none());
         Window { length: n + next, period: 1, learnt: 1 }

@@ -55,8 +55,8 @@ fn target(
     stop_gradient(projected)
 }
 
-/// Selects the logits of an action, `f32[n]`, from the logits of all actions, `f32[A, n]`; the
-/// action is `i32[]`.
+/// Selects the logits of an action, `f32[n]`, from every action's logits, `f32[A, n]`; the action
+/// is `i32[]`.
 #[track_caller]
 fn of_action(op: &str, name: &str, logits: Tensor, action: Tensor) -> Tensor {
     if logits.rank() != 2 {
@@ -115,8 +115,8 @@ pub fn categorical_q_learning(
 }
 
 /// [`categorical_q_learning`] with the action selected by other action values, `q_t_selector`
-/// `f32[A]`. These come from the online network; `q_logits_t` comes from the target network (Hessel et
-/// al., "Rainbow", 2018).
+/// `f32[A]`. They come from the online network; `q_logits_t` comes from the target network (Hessel
+/// et al., "Rainbow", 2018).
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn categorical_double_q_learning(

@@ -108,9 +108,9 @@ pub fn watkins_q_lambda(
 /// c_t = lambda min(1, pi_t[a_t] / (mu_t + 1e-8))
 /// ```
 ///
-/// `q_tm1`, `q_t` and the evaluated policy's probabilities `pi_t` are `f32[T, A]`, `a_tm1` and `a_t` `i32[T]`, `r_t` and
-/// `discount_t` `f32[T]`. `mu_t` is `f32[T]`, the probability with which the acting policy took `a_t`. `lambda` is a number or
-/// `f32[T]`, 0 where an episode was truncated.
+/// `q_tm1`, `q_t` and the evaluated policy's probabilities `pi_t` are `f32[T, A]`, `a_tm1` and
+/// `a_t` `i32[T]`, `r_t` and `discount_t` `f32[T]`. `mu_t` is `f32[T]`, the acting policy's
+/// probability of `a_t`. `lambda` is a number or `f32[T]`, 0 where an episode was truncated.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn retrace(

@@ -40,8 +40,8 @@ pub fn quantile_regression_loss(
     (weight * loss).mean_axis(-1).sum()
 }
 
-/// Selects the quantiles of an action, `f32[n]`, from the quantiles of all actions, `f32[n, A]`;
-/// the action is `i32[]`.
+/// Selects the quantiles of an action, `f32[n]`, from every action's quantiles, `f32[n, A]`; the
+/// action is `i32[]`.
 #[track_caller]
 fn of_action(op: &str, name: &str, quantiles: Tensor, action: Tensor) -> Tensor {
     if quantiles.rank() != 2 {
@@ -81,7 +81,7 @@ pub fn quantile_q_learning(
     quantile_regression_loss(source, tau_q_tm1, stop_gradient(target), huber_param)
 }
 
-/// Quantile expected Sarsa: [`quantile_q_learning`] with the quantiles of all actions as targets,
+/// Quantile expected Sarsa: [`quantile_q_learning`] with every action's quantiles as targets,
 /// weighted by the actions' probabilities `probs_a_t`, `f32[A]`.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]

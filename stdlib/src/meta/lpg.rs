@@ -61,8 +61,7 @@ pub struct Seen {
 /// Targets that a rule computes for a trajectory of one lane.
 #[derive(Tree, Clone, Copy)]
 pub struct Targets {
-    /// The direction in which to change each action's log-probability: up if it is positive. f32
-    /// `[T]`
+    /// The change of each action's log-probability: up if it is positive. f32 `[T]`
     pub policy: Tensor,
     /// The target distribution of each prediction. f32 `[T, M]`
     pub prediction: Tensor,

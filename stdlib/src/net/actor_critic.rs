@@ -46,7 +46,7 @@ pub struct ActorCriticShape {
     pub networks: Networks,
     /// Initializer of the torso's weights.
     pub weights: Initializer,
-    /// The recurrent core after the torso, and the way in which agents share the network.
+    /// The recurrent core after the torso, and the sharing of the network by several agents.
     pub core: Core,
     /// True if the core sees the last action (one-hot if discrete, each element if multi-discrete) and the last reward, clipped to [-1, 1].
     pub feedback: bool,

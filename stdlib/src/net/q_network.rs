@@ -116,7 +116,7 @@ pub struct QHeadShape {
     /// True for two streams, for the state's value and for the actions' advantages. They share all
     /// hidden layers except the last.
     pub dueling: bool,
-    /// Size of the initial noise of all layers, [`NoisyLinear::init`]'s `sigma0`; `None` for layers
+    /// Size of the layers' initial noise, [`NoisyLinear::init`]'s `sigma0`; `None` for layers
     /// without noise.
     pub noise: Option<f64>,
 }
@@ -217,7 +217,7 @@ impl QHead {
         }
     }
 
-    /// The number of normal draws for the noise of all layers.
+    /// The number of normal draws for the layers' noise.
     fn noise_inputs(&self) -> usize {
         let layers = self.shared.iter().chain(&self.advantage).chain(self.value.iter().flatten());
         let draws = layers.map(|layer| match &layer.dense {
@@ -262,8 +262,8 @@ impl QHead {
     }
 }
 
-/// The noise of all layers of a head, drawn at once. With separate draws for each layer, random
-/// bits were nine tenths of Rainbow's program.
+/// The noise of a head's layers, drawn at once. With separate draws for each layer, random bits
+/// were nine tenths of Rainbow's program.
 struct Noise {
     /// All numbers, f32 `[n]`.
     all: Tensor,

@@ -19,7 +19,7 @@ pub enum Torso {
     Residual,
 }
 
-/// The memory of an actor-critic, and the way in which agents share it.
+/// The memory of an actor-critic, and the sharing of the network by several agents.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Core {

@@ -12,8 +12,8 @@ use podracer_envs::Space;
 pub enum TorsoNet {
     /// No network: the features are the observation's elements.
     Flat,
-    /// No network, for an observation that is an integer below `n`: the features are its one-hot
-    /// vector.
+    /// No network, for an observation that is an integer below `n`: the features are a vector with
+    /// 1 at the integer and 0 elsewhere.
     OneHot {
         /// Number of observations.
         #[tree(fixed)]

@@ -13,7 +13,7 @@ use podracer_dsl::prelude::*;
 ///
 /// `query` is `f32[T, H, D]`, `key` `f32[S, H, D]`, `value` `f32[S, H, E]`; the result is `f32[T,
 /// H, E]`. `mask` is a bool that broadcasts to `[H, T, S]`, such as `[T, S]`: if it is false, step
-/// `t` does not see step `s`. A step that sees no step gets the mean of all values, as in flax.
+/// `t` does not see step `s`. A step that sees no step gets the mean over all values, as in flax.
 #[track_caller]
 pub fn dot_product_attention(
     query: Tensor,
@@ -49,7 +49,7 @@ pub fn dot_product_attention(
     einsum("hts,she->the", &[logits.softmax(-1), value])
 }
 
-/// The mask with which a step sees itself and all steps before it, `bool[T, T]`: `t` sees `s` if `s
+/// The mask that lets a step see itself and all steps before it, `bool[T, T]`: `t` sees `s` if `s
 /// <= t`.
 #[track_caller]
 pub fn causal_mask(steps: usize) -> Tensor {
@@ -68,7 +68,7 @@ pub fn episode_mask(reset: Tensor) -> Tensor {
 }
 
 /// Attention with learned projections: [`dot_product_attention`] with `heads` projections each of
-/// queries, keys and values, then a projection of all heads together. Vaswani et al., 2017, section
+/// queries, keys and values, then a joint projection of the heads. Vaswani et al., 2017, section
 /// 3.2.2; flax's `MultiHeadDotProductAttention`.
 #[derive(Tree, Clone)]
 pub struct MultiHeadAttention {

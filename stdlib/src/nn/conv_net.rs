@@ -1,4 +1,4 @@
-//! Convolutional layers, then a dense layer: the networks with which agents see Atari games.
+//! Convolutional layers, then a dense layer: networks for images, such as Atari games.
 
 use super::conv2d::Conv2d;
 use super::initializer::Initializer;

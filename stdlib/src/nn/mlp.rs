@@ -20,7 +20,7 @@ pub struct Mlp {
 
 impl Mlp {
     /// New layers. `sizes` has the sizes of the input, the hidden layers and the output: `[4, 64,
-    /// 64, 2]` makes three layers. `hidden` initialises the weights of all layers except the last,
+    /// 64, 2]` makes three layers. `hidden` initialises the weights of every layer except the last,
     /// `output` the weights of the last; biases begin at 0.
     #[track_caller]
     pub fn init(

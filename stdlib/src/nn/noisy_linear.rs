@@ -55,7 +55,7 @@ impl NoisyLinear {
     }
 
     /// Applies the layer with this noise ([`NoisyLinear::spread`]): `f(e_in)` f32 `[in]`,
-    /// `f(e_out)` f32 `[out]`. It is for networks that draw the noise of all layers at once.
+    /// `f(e_out)` f32 `[out]`. It is for networks that draw their layers' noise at once.
     #[track_caller]
     pub fn apply_with(&self, x: Tensor, of_in: Tensor, of_out: Tensor) -> Tensor {
         let _scope = scope("NoisyLinear::apply");

@@ -136,8 +136,8 @@ fn no_updates() -> Tensor {
     zeros(I32, [])
 }
 
-/// The factor `1 - decay^count` by which a running mean from 0 is too small after `count` numbers.
-/// `f32[]`
+/// The ratio `1 - decay^count` of a running mean from 0 to its corrected value after `count`
+/// numbers. `f32[]`
 #[track_caller]
 fn bias_correction(decay: Number, count: Tensor) -> Tensor {
     1.0 - pow(decay.into_tensor(), count.astype(F32))

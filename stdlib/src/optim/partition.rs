@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Mask(Arc<dyn Fn(&Path) -> bool + Send + Sync>);
 
 impl Mask {
-    /// The parameters whose path fulfils a predicate.
+    /// The parameters with a path that fulfils a predicate.
     pub fn new(chosen: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Mask {
         Mask(Arc::new(chosen))
     }
@@ -94,7 +94,7 @@ impl<O: Optimizer> Optimizer for Masked<O> {
 pub struct Partition<A, B> {
     /// Optimizer of the chosen parameters.
     pub chosen: A,
-    /// Optimizer of all other parameters.
+    /// Optimizer of the other parameters.
     pub others: B,
     /// Parameters of `chosen`.
     pub mask: Mask,

@@ -28,7 +28,7 @@ pub struct RAdam {
     pub eps: Number,
     /// Number added inside the square root; above 0 if gradients flow through the optimizer.
     pub eps_root: Number,
-    /// The least `rho_t` for which the update is divided by the square root, at least 4.
+    /// Threshold of `rho_t`, at least 4; from it on the update is divided by the square root.
     pub threshold: Number,
 }
 

@@ -56,7 +56,7 @@ pub enum Schedule {
     Joined {
         /// Schedules of the pieces, one more than there are boundaries.
         schedules: Vec<Schedule>,
-        /// Counts at which the next schedule begins, ascending.
+        /// Counts where the next schedule begins, ascending.
         boundaries: Vec<usize>,
     },
     /// A function of the count, `i32[]` to `f32[]`.

@@ -4,8 +4,8 @@ use podracer_dsl::prelude::*;
 use podracer_dsl::tree::{Items, Sources, tree_item, tree_sources};
 use std::sync::Arc;
 
-/// Leaves of a tree of parameters that a predicate on key paths selected: a tree in which they keep
-/// their key paths.
+/// Leaves of a tree of parameters that a predicate on key paths selected: a tree that keeps their
+/// key paths.
 #[derive(Clone)]
 pub struct Selection {
     paths: Arc<[Path]>,

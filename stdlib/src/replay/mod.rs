@@ -1,7 +1,6 @@
-//! Experience replay in the DSL: data of lanes that is kept from iteration to iteration, and from
-//! which batches are drawn.
+//! Experience replay in the DSL: data of lanes that is kept across iterations and drawn in batches.
 //!
-//! A [`Replay`] keeps the steps of all lanes in the order of time, each once. It draws windows of
+//! A [`Replay`] keeps every lane's steps in the order of time, each once. It draws windows of
 //! consecutive steps of one lane. A window of one step is a transition, [`n_step`] makes a
 //! transition from several steps, [`stack_frames`] joins observations, and a recurrent agent learns
 //! from long windows. Data that several windows share is stored once.
@@ -11,7 +10,7 @@
 //! # Several devices
 //! Each device has the steps of its own lanes. All devices have equally many steps, so uniform
 //! draws of `B / n` windows on each of `n` devices give every window the same probability as in a
-//! single store. Priorities differ between devices. So all devices search the running sum of all
+//! single store. Priorities differ between devices. So all devices search the running sum over all
 //! priorities, each provides its own windows, and every device gets its part of the batch. The
 //! draws equal those from a single store, for any number of devices.
 

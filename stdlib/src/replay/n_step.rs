@@ -47,9 +47,9 @@ pub fn n_step(
 /// last.
 ///
 /// `observation` is `[frames - 1 + L, ..]`; `first`, bool `[frames - 1 + L]`, is true where an
-/// episode begins. The result equals that of the environments' wrapper `FrameStack`: `[L, frames,
-/// ..]`, or `[L, height, width, frames * channels]` for images. Copies of an episode's first
-/// observation take the place of observations before it.
+/// episode begins. The result equals the stack from the environments' wrapper `FrameStack`: `[L,
+/// frames, ..]`, or `[L, height, width, frames * channels]` for images. Copies of an episode's
+/// first observation take the place of observations before it.
 #[track_caller]
 pub fn stack_frames(observation: Tensor, first: Tensor, frames: usize) -> Tensor {
     let length = observation.len() + 1 - frames.max(1);

@@ -38,8 +38,8 @@ impl Ring {
         self.steps / self.period * self.lanes
     }
 
-    /// The oldest position at which a window may begin, and the number of steps from the oldest
-    /// step to it. i32 `[]` each
+    /// The oldest position where a window may begin, and the number of steps from the oldest step
+    /// to it. i32 `[]` each
     #[track_caller]
     fn oldest(&self) -> (Tensor, Tensor) {
         let oldest = (self.position - self.size).modulo(self.steps as i32);

@@ -64,7 +64,7 @@ impl SumTree {
         self.nodes.take(indices, 0)
     }
 
-    /// The leaves at which the running sum of values exceeds `sums`, f32 `[B]` from 0 to
+    /// The leaves where the running sum of values exceeds `sums`, f32 `[B]` from 0 to
     /// [`SumTree::total`]. i32 `[B]`
     #[track_caller]
     pub fn find(self, sums: Tensor) -> Tensor {

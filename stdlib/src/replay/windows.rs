@@ -14,8 +14,9 @@ const MOST: usize = 1 << 30;
 /// interval.
 const MOST_DRAWS: usize = 1 << 24;
 
-/// A ring of the last steps of all lanes of a device, from which windows of steps are drawn: uniformly (Lin 1992,
-/// "Self-improving reactive agents based on reinforcement learning, planning and teaching") or by priority.
+/// A ring of the last steps of a device's lanes. Windows of steps are drawn from it uniformly (Lin
+/// 1992, "Self-improving reactive agents based on reinforcement learning, planning and teaching")
+/// or by priority.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
     /// Least number of steps that are kept, over all lanes of one device. It is rounded up to whole
@@ -53,7 +54,7 @@ pub struct Stored<I: Tree, S: Tree = ()> {
     pub priorities: Option<StoredPriorities>,
 }
 
-/// Priorities of all windows of a device.
+/// Priorities of a device's windows.
 #[derive(Tree, Clone)]
 pub struct StoredPriorities {
     /// Priorities raised to their exponent, by start and lane: `C / period * N` leaves. 0 if no
@@ -114,7 +115,7 @@ impl Replay {
         let bytes = step.types().iter().map(|ty| ty.bytes() as f64).sum();
         let leaves = [step.types().len(), start.types().len()];
         let mistakes = self.mistakes(steps, leaves, bytes, shape);
-        // After a mistake, a store with which the rest of the trace continues.
+        // After a mistake, a substitute for the rest of the trace.
         let steps = steps.filter(|_| mistakes.is_empty()).unwrap_or(unit.min(MOST));
         for mistake in mistakes {
             report_at(Loc::caller(), "Replay::init", mistake, &[]);
@@ -132,8 +133,8 @@ impl Replay {
         }
     }
 
-    /// Number of steps of each lane for which a store of this shape has room: the capacity, in
-    /// whole rollouts and periods. `None` if there are too many to count.
+    /// Number of steps per lane that a store of this shape has room for: the capacity, in whole
+    /// rollouts and periods. `None` if there are too many to count.
     #[must_use]
     pub fn ring_steps(&self, shape: RolloutShape) -> Option<usize> {
         let unit = shape.unroll.max(self.period).max(1);
@@ -324,7 +325,7 @@ impl Replay {
         }
     }
 
-    /// The mean, over all windows of all devices, of the priorities raised to their exponent. f32
+    /// The mean, over every window on every device, of the priorities raised to their exponent. f32
     /// `[]`; 1 if windows are drawn uniformly.
     #[track_caller]
     pub fn mean_priority<I: Tree, S: Tree>(&self, state: &Stored<I, S>, axes: &Axes) -> Tensor {
@@ -408,8 +409,7 @@ fn owners(totals: Tensor, sums: Tensor) -> (Tensor, Tensor) {
     (owner, rest)
 }
 
-/// This device's part of a batch. Every device has the examples for which its `mine`, bool `[B]`,
-/// is true.
+/// This device's part of a batch. A device has the examples with a true `mine`, bool `[B]`.
 #[track_caller]
 fn share(leaf: Tensor, axis: usize, mine: Tensor, part: usize, axes: &Axes) -> Tensor {
     if axes.members() == 1 {

@@ -57,7 +57,7 @@ pub fn gae_with_ends(
     linear_recurrence(delta_t, flow, delta_t.zeros_like().index(0))
 }
 
-/// [`gae`] with rlax's name and arguments: `values` is `f32[T + 1]`, the values of all states in
+/// [`gae`] with rlax's name and arguments: `values` is `f32[T + 1]`, the values of the states in
 /// order. It is correct if no episode is truncated.
 #[track_caller]
 pub fn truncated_generalized_advantage_estimation(

@@ -18,8 +18,8 @@ pub struct VtraceOutput {
 }
 
 impl VtraceOutput {
-    /// The output for V-trace errors. `bootstrap` is the value after the step from which an
-    /// action's value bootstraps, in place of `v_t`; `rho` is clipped. Both are `f32[T]`.
+    /// The output for V-trace errors. `bootstrap` is the value after the step that an action's
+    /// value bootstraps from, in place of `v_t`; `rho` is clipped. Both are `f32[T]`.
     #[track_caller]
     fn new(
         errors: Tensor,
@@ -35,7 +35,7 @@ impl VtraceOutput {
     }
 }
 
-/// Values from which the advantage of the policy gradient bootstraps.
+/// Values that the advantage of the policy gradient bootstraps from.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PgAdvantage {

@@ -83,6 +83,6 @@ pub fn n_step_bootstrapped_returns(
     (0..n).rev().fold(targets, |targets, i| step(targets, all.map(|x| x.slice(i..i + steps))))
 }
 
-/// Greatest number of steps for which the recursion is unrolled; more steps run in a loop, which
-/// compiles faster.
+/// Greatest number of steps of an unrolled recursion; more steps run in a loop, which compiles
+/// faster.
 const UNROLLED: usize = 8;

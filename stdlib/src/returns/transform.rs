@@ -43,7 +43,7 @@ pub fn signed_parabolic(x: Tensor, eps: f64) -> Tensor {
     w * (w.abs() + 2.0)
 }
 
-/// The odd function that equals `f` for positive numbers; its slope at 0 is that of `f`.
+/// The odd function that equals `f` for positive numbers; its slope at 0 is the slope of `f`.
 #[track_caller]
 fn odd(x: Tensor, f: impl Fn(Tensor) -> Tensor) -> Tensor {
     let negative = x.lt(0);

@@ -31,7 +31,11 @@ use std::ops::Range;
 /// The other arguments, and gradients, are as in [`muzero_policy`](super::muzero_policy).
 /// `invalid_actions` are only checked: the function for roots must avoid them.
 ///
-/// # Errors Returns the errors of [`muzero_policy`](super::muzero_policy), and rejects functions that return anything but i32 `[B]`. When the program runs, the following fail a `check`: an action out of range, which is replaced by the nearest action; an invalid action at a root; a simulation without the next number, in place of which the next simulation runs; and too many simulations.
+/// # Errors Returns the errors of [`muzero_policy`](super::muzero_policy), and rejects functions
+/// that return anything but i32 `[B]`. When the program runs, the following fail a `check`: an
+/// action out of range, which is replaced by the nearest action; an invalid action at a root; a
+/// simulation without the next number, which is replaced by the next simulation; and too many
+/// simulations.
 #[allow(clippy::too_many_arguments, reason = "those of mctx's")]
 #[track_caller]
 pub fn search<E: Tree>(
@@ -63,7 +67,7 @@ pub fn search<E: Tree>(
     SearchTree::new(extents, &root, forest, invalid_actions)
 }
 
-/// pUCT (Schrittwieser et al. 2020, appendix B, equation 2), by which MuZero selects actions. It
+/// pUCT (Schrittwieser et al. 2020, appendix B, equation 2), MuZero's selection of actions. It
 /// reads Q-transform, `pb_c` and `tie_noise` from `options`. i32 `[B]`
 #[track_caller]
 pub fn muzero_action_selection(key: Key, node: &Node, options: &MuZeroOptions) -> Tensor {
@@ -87,9 +91,9 @@ pub fn gumbel_muzero_interior_action_selection(
     fold::argmax(GumbelSelection::lag(&node.columns(), options.qtransform))
 }
 
-/// Sequential halving with Gumbel noise (Danihelka et al. 2022, section 3 and algorithm 2), by
-/// which Gumbel MuZero selects actions at the root. It reads Q-transform and
-/// `max_num_considered_actions` from `options`. i32 `[B]`
+/// Sequential halving with Gumbel noise (Danihelka et al. 2022, section 3 and algorithm 2), Gumbel
+/// MuZero's selection of actions at the root. It reads Q-transform and `max_num_considered_actions`
+/// from `options`. i32 `[B]`
 ///
 /// `root_gumbel`, f32 `[B, A]`, is the noise times its scale, the same in every simulation; mctx
 /// keeps it in the tree. `num_simulations` is the search's number of simulations; the roots' visits

@@ -13,8 +13,8 @@ use super::simulate::{Extents, Leaf, Search, Up, mean_with};
 use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 
-/// Number of elements in the rows of all nodes above which loops are faster: a simulation reads and
-/// writes about as many.
+/// Number of elements in all nodes' rows; above it loops are faster: a simulation reads and writes
+/// about as many.
 const MOST: usize = 1 << 26;
 
 impl<S: Selection> Search<'_, S> {
@@ -37,7 +37,7 @@ impl<S: Selection> Search<'_, S> {
         }
     }
 
-    /// Number of rows of all trees.
+    /// Number of rows over all trees.
     fn places(&self) -> usize {
         self.extents.nodes().saturating_mul(self.extents.batch)
     }
@@ -74,7 +74,7 @@ impl<S: Selection> Search<'_, S> {
         let child = rows.column(Head::Next);
         let leads_on = child.ge(0.0) & (rows.column(Head::Depth) + 1.0).lt(f64::from(deepest));
         let mut ahead = self.successors(child, Some(leads_on));
-        // If one path meets a node at which noise decides, all trees descend again.
+        // If noise decides at a node of any path, all trees descend again.
         let mut ties = rows.column(Head::Tie).gt(0.0);
         for _ in 0..self.levels().next_power_of_two().ilog2() {
             ties = ties | ties.take(ahead, 0);

@@ -1,8 +1,8 @@
 //! Reductions over the actions of nodes, `[A, B]` to `[1, B]`, by halving: the first half of the
 //! actions is combined with the second, and so on.
 //!
-//! On a CPU XLA reduces one element after another, and each waits for the one before it. Halves are
-//! independent, and are vectors. The last few rows use a plain reduction: otherwise XLA would
+//! On a CPU XLA reduces one element after another, and each waits for the previous element. Halves
+//! are independent, and are vectors. The last few rows use a plain reduction: otherwise XLA would
 //! recompute the halves for each action that is compared with the result.
 
 use podracer_dsl::prelude::*;
@@ -33,7 +33,7 @@ pub(super) fn min(x: Tensor) -> Tensor {
     halved(x, |a, b| minimum(a, b)).min_axis(keepdims(0))
 }
 
-/// Number of actions up to which sums have the order of a plain reduction, as in mctx. If two
+/// Greatest number of actions with sums in the order of a plain reduction, as in mctx. If two
 /// actions are equal except for rounding, the order decides between them.
 const IN_ORDER: usize = 64;
 
@@ -43,7 +43,7 @@ pub(super) fn sum(x: Tensor) -> Tensor {
     if x.dim(0) <= IN_ORDER { x.sum_axis(keepdims(0)) } else { count(x) }
 }
 
-/// The sum of each column of integers, for which the order makes no difference. `[1, B]`
+/// The sum of each column of integers, in any order. `[1, B]`
 #[track_caller]
 pub(super) fn count(mut x: Tensor) -> Tensor {
     while x.dim(0) > LAST {

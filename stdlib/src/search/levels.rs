@@ -26,7 +26,7 @@ impl<S: Selection> Search<'_, S> {
         Some(arange(batch).reshape([batch / trees, trees]))
     }
 
-    /// A way of all trees, block by block. `way` gets a state, the block's trees (`None` for all),
+    /// A way for all trees, block by block. `way` gets a state, the block's trees (`None` for all),
     /// and the trees' part of `starts`, with leaves `[B]`.
     #[track_caller]
     pub(super) fn by_block<C: Tree, X: Tree, Y: Tree>(

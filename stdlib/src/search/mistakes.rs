@@ -63,7 +63,7 @@ pub(super) fn of_root<E: Tree>(
     (root, invalid_actions)
 }
 
-/// The trees with which a search continues, without gradients; `None` if they do not fit the roots.
+/// The trees that a search continues with, without gradients; `None` if they do not fit the roots.
 #[track_caller]
 pub(super) fn of_kept<E: Tree>(
     name: &'static str,
@@ -120,7 +120,7 @@ pub(super) fn of_step(
     step
 }
 
-/// Actions that a function selected for nodes, i32 `[B]`, in range. `live` marks the trees in which
+/// Actions that a function selected for nodes, i32 `[B]`, in range. `live` marks the trees where
 /// the action matters; all if `None`.
 #[track_caller]
 pub(super) fn selected(

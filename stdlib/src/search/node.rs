@@ -15,7 +15,7 @@ pub struct Node {
     pub qvalues: Tensor,
     /// Number of visits of each action. `[B, A]`
     pub visit_counts: Tensor,
-    /// The mean of the values of all visits, including the model's. `[B]`
+    /// The mean value over all visits, including the model's value. `[B]`
     pub value: Tensor,
     /// The model's value. `[B]`
     pub raw_value: Tensor,

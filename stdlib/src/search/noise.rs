@@ -12,8 +12,7 @@ pub(super) struct Noise {
     /// The simulation's key.
     pub(super) key: Key,
     pub(super) batch: usize,
-    /// Number of actions for which noise is drawn, the first actions of a node; `None` without
-    /// noise.
+    /// Number of actions with noise, the first actions of a node; `None` without noise.
     pub(super) actions: Option<usize>,
 }
 

@@ -216,7 +216,7 @@ pub(super) fn run<E: Tree, S: Selection>(
     recurrent_fn: impl FnOnce(Key, Tensor, E) -> (RecurrentFnOutput, E),
     loop_fn: impl FnOnce(Range<usize>, SearchState<E>, LoopBody<'_, E>) -> SearchState<E>,
 ) -> Forest<E> {
-    // A model is called in a loop's body, in which errors have no caller.
+    // A model is called in a loop's body, where errors have no caller.
     let _scope = scope(name);
     let spec = root.embedding.spec();
     let recurrent_fn = |key: Key, action: Tensor, embedding: E| {

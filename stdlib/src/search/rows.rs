@@ -1,5 +1,5 @@
-//! The nodes of all trees except the roots, packed with one row of f32 per node, so that a level of
-//! the tree is one read and one write.
+//! The trees' nodes except the roots, packed with one row of f32 per node, so that a level of the
+//! tree is one read and one write.
 //!
 //! # Invariants
 //! - The row of node `n` of tree `b` is row `n * B + b`: the nodes that a simulation adds to all
@@ -151,7 +151,7 @@ impl Rows {
         width(self.actions, self.with_logits)
     }
 
-    /// The rows of some trees, whose number is `B` in the result.
+    /// The rows of some trees; `B` is their number in the result.
     pub(super) fn of(&self, trees: Option<Tensor>) -> Rows {
         Rows { trees, ..self.clone() }
     }
@@ -209,7 +209,7 @@ impl Rows {
         Rows { data: self.data.set(self.places(node), value), ..self }
     }
 
-    /// One number in the heads of all nodes, f32 `[(S + 1) * B]`.
+    /// One number in every node's head, f32 `[(S + 1) * B]`.
     #[track_caller]
     pub(super) fn column(&self, name: Head) -> Tensor {
         self.data.index_axis(1, name as i32)

@@ -24,8 +24,8 @@ pub(super) trait Selection {
         false
     }
 
-    /// True if selection below the root uses the keys of visits, of which each round of the way up
-    /// has one.
+    /// True if selection below the root uses the keys of visits; each round of the way up has one
+    /// key.
     fn draws(&self) -> bool {
         false
     }

@@ -45,7 +45,8 @@ pub(super) struct Forest<E: Tree> {
     pub(super) prior_logits: Tensor,
 }
 
-/// The state of a search between two simulations: what the `loop_fn` of [`search`](super::search) carries.
+/// The state of a search between two simulations: the carry of [`search`](super::search)'s
+/// `loop_fn`.
 #[derive(Tree, Clone)]
 pub struct SearchState<E: Tree = Tensor> {
     /// The key of later simulations.
@@ -101,7 +102,7 @@ pub(super) struct Leaf {
 /// A step up: the child that has changed, and the edge to it.
 #[derive(Tree, Clone, Copy)]
 pub(super) struct Up {
-    /// The node to change, i32 `[B]`; 0 is the root, at which the way ends.
+    /// The node to change, i32 `[B]`; 0 is the root, the end of the way.
     pub(super) node: Tensor,
     /// The action to the child. i32 `[B]`
     pub(super) action: Tensor,
@@ -122,7 +123,7 @@ impl Up {
     }
 }
 
-/// The mean of the values of all visits of a node, including one more visit.
+/// The mean value over a node's visits, including one more visit.
 #[track_caller]
 pub(super) fn mean_with(node: &Node, visit: Tensor) -> Tensor {
     (node.value * node.visits + visit) / (node.visits + 1.0)

@@ -14,7 +14,7 @@ pub struct SearchTree<E: Tree = Tensor> {
     pub node_visits: Tensor,
     /// The model's value of each node. f32 `[B, N]`
     pub raw_values: Tensor,
-    /// The mean of the values of all visits. f32 `[B, N]`
+    /// The mean value over all visits. f32 `[B, N]`
     pub node_values: Tensor,
     /// The parent of each node, -1 for the root. i32 `[B, N]`
     pub parents: Tensor,
@@ -157,13 +157,13 @@ impl<E: Tree> SearchTree<E> {
         self.children_index.dim(2)
     }
 
-    /// Number of simulations of the search: nodes except the root, including the nodes with which a
-    /// search continued.
+    /// Number of simulations of the search: nodes except the root, including the nodes that a
+    /// search continued with.
     pub fn num_simulations(&self) -> usize {
         self.node_visits.dim(1) - 1
     }
 
-    /// Reward plus discounted value of all actions of all nodes. f32 `[B, N, A]`
+    /// Reward plus discounted value of every action of every node. f32 `[B, N, A]`
     #[track_caller]
     pub fn qvalues(&self) -> Tensor {
         self.children_rewards + self.children_discounts * self.children_values

@@ -30,11 +30,11 @@ pub struct BootstrappedSettings {
     /// Factor of the prior that is added to each network; 0 adds none.
     #[schemars(range(min = 0.0))]
     pub prior_scale: Number,
-    /// Probability with which a network learns from a step, drawn for each network and step. With 1
-    /// all networks learn from all steps, and differ only by their priors and initial weights.
+    /// Probability that a network learns from a step, drawn for each network and step. With 1 all
+    /// networks learn from all steps, and differ only by their priors and initial weights.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub mask_probability: f64,
-    /// The settings by which each network learns, as in DQN.
+    /// The settings of each network's learning, as in DQN.
     #[serde(flatten)]
     pub dqn: DqnSettings,
 }
@@ -93,13 +93,13 @@ impl AgentSettings for BootstrappedSettings {
 /// The agent of [`BootstrappedSettings`]. `K` is the number of its networks.
 #[derive(Clone, Debug)]
 pub struct BootstrappedDqn {
-    /// DQN, by which each network learns.
+    /// DQN, which trains each network.
     pub dqn: Dqn,
     /// Number of networks, `K`.
     pub ensemble: usize,
     /// Factor of the priors.
     pub prior_scale: Number,
-    /// Probability with which a network learns from a step.
+    /// Probability that a network learns from a step.
     pub mask_probability: f64,
 }
 
@@ -115,7 +115,8 @@ pub struct PriorNetwork {
 }
 
 impl PriorNetwork {
-    /// The values of all actions for an observation: the network's, and `scale` times the prior's. f32 `[A]`
+    /// The actions' values for an observation: the network's, and `scale` times the prior's. f32
+    /// `[A]`
     #[track_caller]
     pub fn apply(&self, observation: Tensor, scale: Number) -> Tensor {
         let prior = stop_gradient(self.prior.apply(observation, None));
@@ -237,7 +238,7 @@ impl Agent for BootstrappedDqn {
         Act { action, memory: BootstrappedMemory { follows, dqn }, extras: mask }
     }
 
-    /// The means of all networks' values.
+    /// The networks' mean values.
     fn view(
         &self,
         params: &Exploring<PriorNetwork>,

@@ -22,7 +22,7 @@ pub struct DqnLoss {
     pub value: Tensor,
 }
 
-/// Roles in which a loss evaluates the online network; each role has its own noise.
+/// Roles of the online network in a loss; each role has its own noise.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Use {
     /// The values that are learnt.
@@ -32,7 +32,7 @@ pub(super) enum Use {
 }
 
 impl Dqn {
-    /// The windows from which transitions are made: the frames of the first observation come before
+    /// The windows that transitions are made from: the frames of the first observation come before
     /// the steps of the return.
     pub(super) fn window_of(&self, steps: &Spec<Step>) -> Window {
         let window = Step::window(steps, self.settings.n_step);

@@ -32,7 +32,7 @@ pub struct ChanceNetwork {
 /// Outcomes that the encoder assigns to some observations.
 #[derive(Clone, Copy)]
 pub struct Encoded {
-    /// The one-hot outcome, f32 `[.., C]`. Its gradient is passed to `numbers` (straight-through).
+    /// The outcome, one-hot, f32 `[.., C]`. Its gradient is passed to `numbers` (straight-through).
     pub code: Tensor,
     /// Squared distance between the encoder's numbers and the code, which is treated as a constant.
     /// f32 `[..]`
@@ -84,8 +84,8 @@ impl ChanceNetwork {
         }
     }
 
-    /// The embedding of the afterstate to which an action leads; both embeddings are f32 `[E]`.
-    /// `action` is one-hot, f32 `[A]`.
+    /// The embedding of the afterstate after an action; both embeddings are f32 `[E]`. `action` is
+    /// one-hot, f32 `[A]`.
     #[track_caller]
     pub fn after(&self, embedding: Tensor, action: Tensor) -> Tensor {
         unit_range(embedding + self.afterstate.apply(concatenate(&[embedding, action], 0)))

@@ -96,9 +96,9 @@ impl MuZero {
     /// the discount is negative.
     ///
     /// States after the end of an episode are absorbing: their rewards and values are 0, and they
-    /// have no policy. Their actions are the lane's next actions, whose episode does not matter.
-    /// Nothing is known of states after a cut or behind the window, and no unroll begins with a
-    /// reset-only step.
+    /// have no policy. Their actions are the lane's next actions, from whichever episode. Nothing
+    /// is known of states after a cut or behind the window, and no unroll begins with a reset-only
+    /// step.
     #[track_caller]
     pub fn targets(&self, steps: &PlannedStep, starts: usize) -> Vec<MuZeroTargets> {
         let _scope = scope("MuZero::targets");

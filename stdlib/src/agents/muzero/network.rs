@@ -176,7 +176,7 @@ pub(super) fn unit_range(x: Tensor) -> Tensor {
     (x - low) / range.maximum(1e-5)
 }
 
-/// Planes shifted and scaled to [0, 1] by the least and greatest of all their elements.
+/// Planes shifted and scaled to [0, 1] by their least and greatest element.
 #[track_caller]
 pub(super) fn unit_range_of(planes: Tensor) -> Tensor {
     unit_range(planes.flatten()).reshape(planes.shape())

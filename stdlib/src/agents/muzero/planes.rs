@@ -11,7 +11,7 @@ use crate::nn::{Conv2d, ConvNet, Initializer, Mlp, ResidualBlock, ResidualNet, R
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// Number of planes to which a head reduces a state's planes, before its dense layers.
+/// Number of planes after a head's convolution, before its dense layers.
 const HEAD_PLANES: usize = 2;
 
 /// The form of an action's planes.
@@ -52,8 +52,8 @@ impl ActionPlanes {
         }
     }
 
-    /// The planes of a one-hot action, f32 `[A]`, for a state of this height and width. f32 `[H, W,
-    /// count]`
+    /// The planes of an action, one-hot, f32 `[A]`, for a state of this height and width. f32 `[H,
+    /// W, count]`
     #[track_caller]
     pub fn planes(self, action: Tensor, [height, width]: [usize; 2]) -> Tensor {
         match self {

@@ -14,7 +14,7 @@ use crate::optim::{Optimizer, global_norm};
 use crate::ravel::ravel;
 use podracer_dsl::prelude::*;
 
-/// Data of a step of acting from which `Ppo` learns.
+/// Data of a step of acting that `Ppo` learns from.
 #[derive(Tree, Clone)]
 pub struct PpoExtras {
     /// The logarithm of the action's probability when it was drawn. f32 `[]`
@@ -25,7 +25,7 @@ pub struct PpoExtras {
     pub memory: Memory,
 }
 
-/// A rollout from which minibatches are drawn. It has `B = T N` steps in the order of the rollout,
+/// A rollout that minibatches are drawn from. It has `B = T N` steps in the order of the rollout,
 /// for `U` gradient steps with `M` steps each. With a core, whole lanes of `T` steps are drawn from
 /// the `N` lanes instead of steps.
 #[derive(Tree, Clone)]
@@ -65,7 +65,7 @@ pub struct PpoTerms {
     pub entropy: Tensor,
     /// An estimate of the divergence from the acting policy: the mean of (ratio - 1) - log ratio.
     pub approximate_kl: Tensor,
-    /// The share of steps whose probability ratio is clipped.
+    /// The share of steps with a clipped probability ratio.
     pub clip_fraction: Tensor,
 }
 

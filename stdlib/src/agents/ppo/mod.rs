@@ -71,7 +71,7 @@ pub struct PpoSettingsOf<L> {
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// The memory of the networks, and the way in which policy and value share networks.
+    /// The memory of the networks, and the sharing of networks by several agents.
     #[serde(flatten)]
     pub core: Core,
     /// The networks of policy and value.

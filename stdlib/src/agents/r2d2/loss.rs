@@ -40,7 +40,7 @@ pub struct R2d2Terms {
     pub loss: Tensor,
     /// The window's priority. f32 `[]`
     pub priority: Tensor,
-    /// Temporal-difference errors of the trained steps, 0 where a step does not count. f32 `[trained]`
+    /// Temporal-difference errors of the trained steps, 0 if a step does not count. f32 `[trained]`
     pub errors: Tensor,
     /// Action values of the trained steps' actions, as the network outputs them, f32 `[trained]`
     pub values: Tensor,
