@@ -53,7 +53,7 @@ doc: setup ## Build the documentation
 site: ## Build the site of docs/, with the documentation, into target/site
 	@scripts/site
 
-check: setup ## Check the formatting, clippy's lints, and each combination of features
+check: doc ## Check the formatting, clippy's lints, the links of the documentation, and each combination of features
 	cargo fmt --all --check
 	cargo clippy --workspace $$(scripts/mlir) --all-targets --locked -- -D warnings
 	cargo check --package podracer --locked --no-default-features

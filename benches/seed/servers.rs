@@ -27,15 +27,7 @@ const TIMEOUT: Duration = Duration::from_millis(2);
 
 pub fn spec(shape: &[usize], environments: usize) -> HostSpec {
     let observation = if shape.len() == 1 { Space::unbounded(shape) } else { Space::pixels(shape) };
-    HostSpec {
-        environments,
-        observation,
-        action: Space::discrete(6),
-        truncates: false,
-        skips: false,
-        masks: false,
-        succeeds: false,
-    }
+    HostSpec::new(environments, observation, Space::discrete(6))
 }
 
 /// A server and its inference thread.

@@ -70,14 +70,11 @@ pub(crate) fn spaces_from_wire(
         return Err("`masks` are for discrete actions".to_owned());
     }
     Ok(HostSpec {
-        environments,
-        observation,
-        action,
         truncates: spaces.truncates,
         skips: spaces.skips,
         masks: spaces.masks,
         // Successes are optional: the steps contain them or not.
-        succeeds: false,
+        ..HostSpec::new(environments, observation, action)
     })
 }
 

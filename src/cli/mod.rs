@@ -1,7 +1,7 @@
 //! The command line: `podracer new|train|resume|eval|play|explain|profile|plot|report|watch|runs|cost|serve|ir|export|check|tune|describe|list|plugins|envs|
 //! completions`.
 //!
-//! Each command has a file with its arguments, and [`command`] lists them. Commands that belong together share a folder: `session` has a
+//! Each command has a file with its arguments, and `command` lists them. Commands that belong together share a folder: `session` has a
 //! training from its first call to its end, `several` has trainings of several runs, `inspect` has what looks at runs and trainings, and
 //! `ir` has what handles programs. The test `tidy` lists the modules from the lowest: imports run one way.
 //!

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
-use podracer_envs::host::{HostEnvironment, StepMemory};
+use podracer_envs::host::{HostEnvironment, StepMemory, StepResult};
 use podracer_rl::anakin::Feedback;
 use podracer_rl::learn::{
     Act, Agent, LaneId, Learn, Mode, View, checked_act, checked_begin_episode, checked_view,
@@ -186,7 +186,7 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
 
         // Apart from the training's seeds, whichever it has.
         let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
-        let mut memory = StepMemory::new(&spec);
+        let mut memory = StepMemory::try_new(&spec)?;
         environments.reset(seed, 0, &mut memory.step())?;
         let mut record = EpisodeRecord::new(play.episodes, n);
         let mut done = vec![true; n];
@@ -323,13 +323,12 @@ impl EpisodeRecord {
             // What was remembered in it is of no episode.
             return true;
         }
-        self.running[i].episode_return += memory.reward()[i];
+        let StepResult { reward, ended, success } = memory.result(i);
+        self.running[i].episode_return += reward;
         self.running[i].length += 1;
-        let (terminated, truncated) = memory.ended(i);
-        let done = terminated || truncated;
+        let done = ended.0 || ended.1;
         if done {
-            let episode =
-                Played { success: memory.success(i), ..std::mem::take(&mut self.running[i]) };
+            let episode = Played { success, ..std::mem::take(&mut self.running[i]) };
             if self.left[i] > 0 {
                 self.left[i] -= 1;
                 self.played.push(episode);

@@ -259,7 +259,7 @@ fn large_numbers_are_printed_with_an_exponent() {
 fn experiments_that_are_none() {
     let text = mistake(set("cartpol-ppo", &[]));
     assert!(text.contains("did you mean `cartpole-ppo`"), "{text}");
-    assert!(text.contains("catch-online"), "{text}");
+    assert!(text.contains("`podracer list` shows all experiments"), "{text}");
     assert!(mistake(set("catch", &[])).contains("did you mean `catch-ppo` or `catch-"));
 
     let folder = tempfile::tempdir().unwrap();

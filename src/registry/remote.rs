@@ -68,13 +68,11 @@ impl Remote {
             ));
         }
         Ok(HostSpec {
-            environments,
-            observation,
-            action,
             truncates: self.truncates,
             skips: self.skips,
             masks: self.masks,
             succeeds: self.succeeds,
+            ..HostSpec::new(environments, observation, action)
         })
     }
 }

@@ -1,7 +1,8 @@
-//! Puts an agent into an environment: the two functions that Anakin loops.
+//! The loop of an agent and an environment: the two functions that Anakin runs.
 //!
-//! Every environment has its own key, folded from the run's key and the environment's *global* index, so that `n`
-//! devices with `N / n` environments each see what one device with `N` sees.
+//! Every environment has its own key, folded from the run's key and the environment's *global*
+//! index. So `n` devices with `N / n` environments each draw what one device with `N` environments
+//! draws.
 
 pub use crate::lanes::{Feedback, Learner};
 use crate::lanes::{KEYS, lane_keys, run_keys};
@@ -33,7 +34,7 @@ pub struct Lane<M: Tree, S: Tree> {
     pub environment: StatisticsState<S>,
     /// The outcome of the last step, for the next input.
     pub feedback: Feedback,
-    /// The key of all steps to come.
+    /// The key for later steps.
     pub key: Key,
 }
 
@@ -46,7 +47,8 @@ pub struct Episodes {
     pub return_sum: Tensor,
     /// Sum of the episodes' lengths, in steps. i32 `[1]`
     pub length_sum: Tensor,
-    /// Sum of the episodes' successes, f32 `[1]`; `None` of an environment without [`Environment::success`].
+    /// Sum of the episodes' successes, f32 `[1]`; `None` for an environment without
+    /// [`Environment::success`].
     pub success_sum: Option<Tensor>,
 }
 
@@ -84,8 +86,9 @@ type Lanes<E, A> = Lane<<A as Agent>::Memory, <E as Environment>::State>;
 type RolloutStep<A> = Step<<A as Agent>::Observation, <A as Agent>::Extras>;
 
 impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
-    /// An agent in an environment, with `lanes` on each device, stepped `unroll` times in an iteration. The devices are the
-    /// replicas of the program, of which there is one unless [`AgentLoop::spread`] says more.
+    /// An agent in an environment, with `lanes` lanes on each device and `unroll` steps per lane
+    /// and iteration. The devices are the replicas of the program. There is one replica, unless
+    /// [`AgentLoop::spread`] sets more.
     pub fn new(environment: E, agent: A, lanes: usize, unroll: usize) -> Self {
         AgentLoop {
             environment: environment.with_statistics().auto_reset(),
@@ -96,13 +99,13 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         }
     }
 
-    /// Spreads the run over axes, each member of which has `lanes` of its own.
+    /// Spreads the run over axes. Each member of the axes has its own `lanes` lanes.
     #[must_use]
     pub fn spread(self, axes: Axes) -> Self {
         AgentLoop { axes, ..self }
     }
 
-    /// The start of a run: from its key to its state.
+    /// The initial state of a run with this key.
     #[track_caller]
     pub fn init(&self, key: Key) -> LoopState<E, A> {
         let [params_key, learner_key, lanes_key] = run_keys(key);
@@ -120,13 +123,14 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             }
         });
         let params = self.agent.params(&learner.agent);
-        // Only its types are needed: no rollout is left in the program.
+        // Only the types are needed: no rollout is left in the program.
         let (rollout, _) = self.rollout(&params, lanes.clone());
         let store = checked_store(&self.agent, &rollout.spec(), &self.axes);
         Placed { replicated: learner, sharded: Actors { lanes, store } }
     }
 
-    /// One iteration: act for `unroll` steps, learn from them. Gives the agent's metrics, and the episodes that ended.
+    /// One iteration: acts for `unroll` steps and learns from them. Returns the agent's metrics,
+    /// and the episodes that ended.
     #[track_caller]
     pub fn iterate(
         &self,
@@ -141,7 +145,8 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         (state, Placed { replicated: metrics, sharded: episodes })
     }
 
-    /// Acts for `unroll` steps without learning from them: the rollout, the state after it, and the episodes that ended.
+    /// Acts for `unroll` steps without learning. Returns the rollout, the state after it, and the
+    /// episodes that ended.
     #[track_caller]
     pub fn act(&self, state: LoopState<E, A>) -> (Rollout<A>, LoopState<E, A>, Episodes) {
         let Placed { replicated, sharded: Actors { lanes, store } } = state;
@@ -162,8 +167,8 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         lanes: Lanes<E, A>,
     ) -> (Rollout<A>, (Lanes<E, A>, Episodes)) {
         let memory = lanes.memory.clone();
-        // All keys of the iteration at once: XLA would compute a key that is drawn in the loop again for every field of the
-        // state that reads it.
+        // Derives all keys of the iteration at once: if a key were derived in the loop, XLA would
+        // compute it again for every field of the state that reads it.
         let (next, keys) = vmap(lanes.key, |key| {
             let words = key.split_n(1 + KEYS * self.unroll).words();
             let rest = words.slice_axis(0, 1..words.dim(0));
@@ -179,7 +184,8 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
                 ((lane, ended), step)
             })
         });
-        // From the last step and not from the carry, which XLA drops where the agent does not look at it.
+        // Taken from the last step and not from the carry, which XLA drops if the agent does not
+        // read it.
         let last = (steps.action.index(-1), steps.reward.index(-1));
         let done = steps.terminated.index(-1) | steps.truncated.index(-1);
         let feedback =
@@ -248,7 +254,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
 }
 
 impl Episodes {
-    /// No episode, in each of `environments`, with or without a success.
+    /// Zero episodes in each of `environments` environments, with or without a success.
     fn none(environments: usize, succeed: bool) -> Episodes {
         Episodes {
             count: zeros(I32, [environments]),
@@ -258,7 +264,7 @@ impl Episodes {
         }
     }
 
-    /// These episodes, and an environment's `last` one where it is `done`.
+    /// These episodes, plus the `last` episode of each environment that is `done`.
     fn and(&self, done: Tensor, last: Episode) -> Episodes {
         Episodes {
             count: self.count + done.astype(I32),

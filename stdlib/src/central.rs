@@ -1,9 +1,11 @@
-//! Central inference: lanes that come and go, and whose rollouts end at moments of their own. What acts and learns is
-//! [`crate::sebulba`]; here is how a lane begins anew, and how complete rollouts are taken out of an [`ActorState`].
+//! Central inference: lanes that come and go, with rollouts that end at different times.
+//! [`crate::sebulba`] acts and learns. This module restarts lanes, and takes complete rollouts out
+//! of an [`ActorState`].
 //!
 //! # Invariants
-//! - A lane that begins anew acts as one at the start of a run: nothing of what was there before is read.
-//! - A rollout is taken out before the next inference of its lane, which writes over it.
+//! - A restarted lane acts like a lane at the start of a run: nothing from before the restart is
+//!   read.
+//! - A rollout is taken out before the next inference of its lane, which overwrites it.
 
 use crate::learn::{Agent, Learn};
 use crate::sebulba::{
@@ -19,7 +21,8 @@ pub struct Unrolls<M: Tree, X: Tree> {
     pub start: RolloutStart<M>,
     /// The observations to act on next. `[R, ..]`
     pub last_observation: Tensor,
-    /// The masks of the actions that are legal next, of environments that have some. bool `[R, n]`
+    /// The masks of the actions that are legal next, for environments that have masks. bool `[R,
+    /// n]`
     pub last_legal_actions: Option<Tensor>,
     /// The steps of the rollouts. `[R, T, ..]`
     pub steps: Steps<X>,
@@ -29,8 +32,9 @@ pub struct Unrolls<M: Tree, X: Tree> {
 pub type UnrollsFor<A> = Unrolls<<A as Agent>::Memory, <A as Agent>::Extras>;
 
 impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
-    /// Puts the lanes of a mask, bool `[N]`, back to the start of a run with this key; `first` is the global index of the first
-    /// lane, i32 `[]`. Nothing that they act from now on depends on what they did before.
+    /// Resets the lanes of a mask, bool `[N]`, to the start of a run with this key. `first` is the
+    /// global index of the first lane, i32 `[]`. Later actions of these lanes do not depend on
+    /// their earlier steps.
     #[track_caller]
     pub fn restart(
         &self,
@@ -48,12 +52,13 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             carry: state.carry.zip_with(&fresh.carry, pick),
             taken_over: Tree::zip_with(&state.taken_over, &fresh.taken_over, pick),
             start: state.start.zip_with(&fresh.start, pick),
-            // A rollout is taken out after its last step: by then all of its steps are its own.
+            // A rollout is taken out after its last step. By then all of its steps are from after
+            // the restart.
             steps: state.steps,
         }
     }
 
-    /// Memory for one rollout of each of `N` lanes, whose order is that of taking them out.
+    /// Memory for one rollout of each of `N` lanes, in the order of their removal.
     #[track_caller]
     pub fn unrolls(&self) -> UnrollsFor<A> {
         let outcome = self.environments.outcome().zeros();
@@ -66,8 +71,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         }
     }
 
-    /// Takes the rollouts of `B` lanes, i32 `[B]`, whose last steps had these outcomes, and puts them into `rows`, i32 `[B]`. A row
-    /// of `N` or more is padding.
+    /// Copies the rollouts of `B` lanes, i32 `[B]`, into `rows`, i32 `[B]`. The lanes' last steps
+    /// had these outcomes. A row of `N` or more is padding.
     #[track_caller]
     pub fn take_out(
         &self,
@@ -94,7 +99,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         }
     }
 
-    /// Divides rollouts that were taken out over the learner devices: a shard each.
+    /// Divides rollouts that were taken out into one shard per learner device.
     #[track_caller]
     pub fn shards(&self, unrolls: UnrollsFor<A>) -> Vec<ShardFor<A>> {
         let Unrolls { start, last_observation, last_legal_actions, steps } = unrolls;
@@ -103,7 +108,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     }
 }
 
-/// A shape with its first two axes swapped.
+/// A shape with the first two axes swapped.
 fn swapped(shape: Vec<usize>) -> Vec<usize> {
     [&[shape[1], shape[0]], &shape[2..]].concat()
 }

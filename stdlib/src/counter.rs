@@ -1,24 +1,27 @@
-//! i32 counters of runs that last for days: they never wrap to negative numbers.
+//! Counters (i32) for runs that last for days: they never wrap to negative numbers.
 
 use podracer_dsl::prelude::*;
 
-/// The count after one more, i32: `count + 1`, except that `i32::MAX` stays. `optax.safe_increment`.
+/// The count plus one, i32: `count + 1`, except that `i32::MAX` stays, as in
+/// `optax.safe_increment`.
 ///
-/// For counts that schedules and bias corrections read: they are constant long before 2^31.
+/// It is for counts that schedules and bias corrections read, which become constant long before
+/// 2^31.
 #[track_caller]
 pub(crate) fn next_count(count: Tensor) -> Tensor {
     later(count, 1)
 }
 
-/// The count after `more`, i32: `count + more`, and at most `i32::MAX`.
+/// The count plus `more`, i32: `count + more`, and at most `i32::MAX`.
 #[track_caller]
 pub(crate) fn later(count: Tensor, more: i32) -> Tensor {
     count.minimum(i32::MAX - more) + more
 }
 
-/// The count after one more, i32, for work that is due at multiples of `period`: `count + 1`. After `i32::MAX` the count
-/// continues at 2^31 modulo `period`, or at `period` if that is 0. So a count of a run that has begun is positive, and the
-/// distance between two multiples stays `period`; a count that stayed at `i32::MAX` would be due always or never.
+/// The count plus one, i32, for work that is due at multiples of `period`: `count + 1`. After
+/// `i32::MAX` the count continues at 2^31 modulo `period`, or at `period` if that is 0. So a count
+/// of a run that has begun is positive, and the distance between two multiples stays `period`. A
+/// count that stayed at `i32::MAX` would be due always or never.
 #[track_caller]
 pub(crate) fn next_of_period(count: Tensor, period: usize) -> Tensor {
     let period = i64::try_from(period.max(1)).unwrap_or(i64::MAX);

@@ -1,12 +1,13 @@
-//! Checks of the arguments of library functions. Each records an error at the caller's line and then gives a stand-in for
-//! the function's result, from which no other error follows; `None` if the arguments are right.
+//! Checks of the arguments of library functions. Each check records an error at the caller's line
+//! and then returns a substitute for the function's result that causes no further errors. It
+//! returns `None` if the arguments are right.
 
 use crate::Number;
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
-/// Checks that named tensors have one shape of `rank` axes, such as the arrays `[T]` of a trajectory. Without it, arrays of
-/// different lengths may broadcast to something that nobody meant.
+/// Checks that named tensors have the same shape with `rank` axes, such as the arrays `[T]` of a
+/// trajectory. Without the check, arrays of different lengths may broadcast to an unintended shape.
 #[track_caller]
 pub(crate) fn one_shape(op: &str, rank: usize, tensors: &[(&str, Tensor)]) -> Option<Tensor> {
     let (first, expected) = tensors.first().map(|(_, tensor)| (*tensor, tensor.shape()))?;
@@ -27,7 +28,7 @@ pub(crate) fn one_shape(op: &str, rank: usize, tensors: &[(&str, Tensor)]) -> Op
     Some(fail(op, message, &about, first.ty()))
 }
 
-/// Checks that a tensor has this shape; `meaning` says what its axes are.
+/// Checks that a tensor has this shape; `meaning` describes its axes.
 #[track_caller]
 pub(crate) fn shape(
     op: &str,
@@ -43,7 +44,8 @@ pub(crate) fn shape(
     Some(fail(op, message, &[tensor], tensor.ty()))
 }
 
-/// Checks that a constant fulfils a condition, which `wanted` says in words. Numbers of the program are not known.
+/// Checks that a constant fulfils a condition, which `wanted` describes. Values of tensors are
+/// unknown and not checked.
 #[track_caller]
 pub(crate) fn constant_is(
     op: &str,

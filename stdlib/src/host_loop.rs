@@ -1,4 +1,5 @@
-//! Environments of the DSL that a program steps on the host, for loops whose environments are there.
+//! Environments of the DSL in a program that steps them on the host, for loops with environments on
+//! the host.
 
 use crate::lanes::{lane_keys, run_keys};
 use crate::sebulba::{next_key, step_key};
@@ -19,14 +20,15 @@ pub struct HostLoop<E: Environment<Observation = Tensor>> {
 pub struct HostLanes<S: Tree> {
     /// Their states. `[N, ...]`
     pub environment: S,
-    /// The words of the keys that all keys of the present rollout come from. u32 `[N, 2]`
+    /// The root keys of the present rollout, as words. u32 `[N, 2]`
     pub keys: Tensor,
     /// Number of the next step in the rollout, from 0. i32 `[]`
     pub time: Tensor,
 }
 
 impl<E: Environment<Observation = Tensor>> HostLoop<E> {
-    /// A batch of so many environments, which draw the keys that Anakin draws for rollouts of `unroll` steps.
+    /// A batch of `environments` environments. They draw the same keys as Anakin does for rollouts
+    /// of `unroll` steps.
     pub fn new(environment: E, environments: usize, unroll: usize) -> Self {
         HostLoop { environment: environment.auto_reset(), environments, unroll }
     }
@@ -34,7 +36,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
     /// Number and spaces of the environments.
     #[track_caller]
     pub fn spec(&self) -> HostSpec {
-        // An environment with mistakes is refused where its functions are compiled.
+        // Compiling the environment's functions reports the environment's mistakes.
         let tells = eval_shape((key(),), |(key,)| {
             let state = self.environment.initial_state(key);
             (self.environment.legal_actions(&state), self.environment.success(&state))
@@ -42,17 +44,19 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         let (masks, succeeds) = tells
             .map_or((false, false), |Spec((masks, success))| (masks.is_some(), success.is_some()));
         HostSpec {
-            environments: self.environments,
-            observation: self.environment.observation_space(),
-            action: self.environment.action_space(),
             truncates: self.environment.truncates(),
-            skips: false,
             masks,
             succeeds,
+            ..HostSpec::new(
+                self.environments,
+                self.environment.observation_space(),
+                self.environment.action_space(),
+            )
         }
     }
 
-    /// The environments, and their first observations and masks of legal actions, from the run's key and the global index of the
+    /// The environments, their first observations and masks of legal actions. They follow from the
+    /// run's key and from the global index of the first environment, i32 `[]`.
     /// first. i32 `[]`
     #[track_caller]
     pub fn begin(&self, key: Key, first: Tensor) -> (HostLanes<E::State>, Tensor, Option<Tensor>) {
@@ -68,7 +72,8 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         (HostLanes { environment, keys, time: scalar(0) }, observation, legal_actions)
     }
 
-    /// Steps all environments once. The last result is the success of each environment's state before any reset, f32 `[N]`, of one that
+    /// Steps all environments once. The last result is the success of each environment's state
+    /// before any reset, f32 `[N]`, if the environment has [`Environment::success`].
     /// has [`Environment::success`].
     #[track_caller]
     pub fn step(

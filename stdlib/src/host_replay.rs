@@ -1,4 +1,5 @@
-//! An agent whose replay is on the host: what the host keeps of a rollout, and learning from windows of it.
+//! An agent with a replay on the host: the host's part of a rollout, and learning from windows of
+//! the replay.
 
 use crate::lanes::{Learner, run_keys};
 use crate::learn::{
@@ -9,7 +10,7 @@ use crate::sebulba::{ActorLearner, LearnerStateFor, ShardFor};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 
-/// Learns from windows of a replay that is on the host.
+/// Learning from windows of a replay on the host.
 #[derive(Clone)]
 pub struct FromHostReplay {
     replay: AnyHostReplay<Tensor>,
@@ -20,7 +21,7 @@ pub struct FromHostReplay {
 pub type KeptTrees = Kept<AnyTree, AnyTree>;
 
 impl FromHostReplay {
-    /// `None` for an agent that has no replay.
+    /// Returns `None` for an agent without a replay.
     ///
     /// # Errors
     /// Mistakes of the agent, with the user's lines.
@@ -50,7 +51,7 @@ impl Learning<AnyAgent> for FromHostReplay {
         }
     }
 
-    /// The parts of the learner devices' shards that the host keeps.
+    /// The host's parts of the learner devices' shards.
     #[track_caller]
     fn shards(
         &self,
@@ -78,7 +79,7 @@ impl Learning<AnyAgent> for FromHostReplay {
         Ok(Some((self.sizes, steps.types().len())))
     }
 
-    /// Learns from windows, and says which ones a later iteration learns from.
+    /// Learns from windows, and requests the windows of a later iteration.
     #[track_caller]
     fn learn(
         &self,

@@ -1,11 +1,12 @@
-//! Parts that the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
+//! Parts that all loops of agents and environments share: keys, and the path from a step's outcome
+//! to the next step's input.
 
 use crate::counter::next_count;
 use crate::learn::{Axes, Cx, Input, Iterated, Learn, checked_metrics};
 use podracer_dsl::prelude::*;
 
-/// Number of keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the
-/// next iteration's and those of each step.
+/// Number of keys per step: to act, to step, and to begin the next episode. A lane's key of an
+/// iteration is split into the next iteration's key and the keys of the iteration's steps.
 pub(crate) const KEYS: usize = 3;
 
 /// The part of a run's state that is equal on all learner devices.
@@ -13,13 +14,13 @@ pub(crate) const KEYS: usize = 3;
 pub struct Learner<S: Tree> {
     /// State of the agent.
     pub agent: S,
-    /// The key of all learning to come.
+    /// The key for later learning.
     pub key: Key,
-    /// Iterations done. i32 `[]`
+    /// Number of iterations done. i32 `[]`
     pub iteration: Tensor,
 }
 
-/// The keys of a run: of its parameters, its learner, its lanes.
+/// The keys of a run: for its parameters, its learner, and its lanes.
 #[track_caller]
 pub(crate) fn run_keys(key: Key) -> [Key; 3] {
     let keys = key.split_n(3);
@@ -40,7 +41,8 @@ impl<S: Tree> Learner<S> {
         Learner { agent: agent.init(params_key), key, iteration: scalar(0) }
     }
 
-    /// One iteration; `step` is [`Learn::iterate`] or [`Learn::learn`] with all but these arguments.
+    /// One iteration; `step` is [`Learn::iterate`] or [`Learn::learn`], with its remaining
+    /// arguments bound.
     #[track_caller]
     pub(crate) fn iterate<A: Learn<State = S>, W: Tree>(
         self,
@@ -62,7 +64,7 @@ impl<S: Tree> Learner<S> {
     }
 }
 
-/// The outcome of a lane's last step, as the next [`Input`] shows it.
+/// The outcome of a lane's last step, as part of the next [`Input`].
 #[derive(Tree, Clone, Copy)]
 pub struct Feedback {
     /// Value of [`Input::last_action`].

@@ -1,4 +1,5 @@
-//! How learner devices learn from what actors send them: from rollouts as they come, or from windows of a replay on the host.
+//! Learning from the actors' data: from rollouts as they come, or from windows of a replay on the
+//! host.
 
 use crate::lanes::Learner;
 use crate::learn::{HostReplayShape, Learn};
@@ -7,37 +8,39 @@ use podracer_dsl::prelude::*;
 
 /// The learner's part of a loop with environments on the host, of the agent `A`.
 pub trait Learning<A: Learn<Observation = Tensor>> {
-    /// The part of the learner's state of which each learner device has its own.
+    /// The part of the learner's state that differs between learner devices.
     type Store: Tree;
-    /// The part of a rollout that goes to one learner device.
+    /// The part of a rollout that is sent to one learner device.
     type Shard: Tree;
     /// Data of an iteration, on each learner device.
     type Data: Tree;
     /// Scalars of an iteration, f32 `[]`.
     type Metrics: Tree;
-    /// Requests of an iteration to a replay on the host; `()` where there is none.
+    /// Requests of an iteration to a replay on the host; `()` without such a replay.
     type Requests: Tree;
 
     /// The learner at the start of a run.
     fn init(&self, acting: &ActorLearner<A>, key: Key) -> LearnerState<A, Self>;
 
-    /// The parts of an actor thread's rollout, one for each learner device, that are sent there.
+    /// The parts of an actor thread's rollout, one for each learner device, that are sent to the
+    /// devices.
     fn shards(&self, acting: &ActorLearner<A>, shards: Vec<ShardFor<A>>) -> Vec<Self::Shard>;
 
-    /// The types of an iteration's data, by those of a shard.
+    /// The types of an iteration's data, given the types of a shard.
     ///
     /// # Errors
-    /// Mistakes of the agent, with the user's lines.
+    /// Returns the mistakes of the agent, with the user's lines.
     fn data(
         &self,
         acting: &ActorLearner<A>,
         shard: &Spec<Self::Shard>,
     ) -> Result<Spec<Self::Data>, TraceErrors>;
 
-    /// The sizes of the replay on the host, and the number of a shard's leaves that are steps; `None` without one.
+    /// The sizes of the replay on the host, and the number of a shard's leaves that are steps;
+    /// `None` without such a replay.
     ///
     /// # Errors
-    /// Mistakes of the agent, with the user's lines.
+    /// Returns the mistakes of the agent, with the user's lines.
     fn replay(
         &self,
         shard: &Spec<Self::Shard>,
@@ -75,7 +78,7 @@ impl<A: Learn<Observation = Tensor>> Learning<A> for FromRollouts {
         shards
     }
 
-    /// A shard of every actor thread, in their order.
+    /// A shard of every actor thread, in the order of the threads.
     fn data(
         &self,
         acting: &ActorLearner<A>,

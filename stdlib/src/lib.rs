@@ -1,9 +1,10 @@
-//! Parts of agents: networks, distributions, optimizers, returns, losses. All of it is written in the DSL, and
-//! all of it can be written again by a user.
+//! Parts of agents: networks, distributions, optimizers, returns, losses. Everything is written in
+//! the DSL, so a user can write a replacement for any part.
 //!
 //! # Invariants
-//! - Functions take one example, or one trajectory `[T]`: batching is `vmap`'s business.
-//! - Names and argument orders are those of the literature's packages (rlax, optax, distrax), and so are the values.
+//! - Functions take one example, or one trajectory `[T]`: `vmap` makes batches.
+//! - Names, argument orders and values equal those in the literature's packages (rlax, optax,
+//!   distrax).
 //! - Nothing here knows a device.
 #![forbid(unsafe_code)]
 

@@ -10,10 +10,11 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A hyper-parameter: a constant of the program, or an f32 `[]` of it.
+/// A hyper-parameter: a constant of the program, or a tensor f32 `[]`.
 ///
-/// A constant compiles to the same program as the `f64` that it holds. A traced number comes from the program itself, so
-/// that a `vmap` over members of a population, or a gradient of a meta-objective, can go over hyper-parameters.
+/// A constant compiles to the same program as the `f64` that it holds. A traced number is computed
+/// by the program. So a `vmap` over the members of a population, or the gradient of a
+/// meta-objective, can treat hyper-parameters as inputs.
 #[derive(Clone, Copy)]
 pub enum Number {
     /// A number that is the same in every run of the program.
@@ -37,7 +38,7 @@ impl Number {
     }
 }
 
-/// Equality of constants. A traced number equals nothing: its value is not known.
+/// Equality of constants. A traced number equals nothing, because its value is unknown.
 impl PartialEq for Number {
     fn eq(&self, other: &Self) -> bool {
         other.constant().is_some_and(|value| self.is(value))
@@ -138,20 +139,21 @@ impl Serialize for Number {
     }
 }
 
-/// Beginning of a setting whose number is a column of the row that [`with_row`] has.
+/// Prefix of a setting with a number from a column of the row in [`with_row`].
 const COLUMN: &str = "column ";
 
 thread_local! {
-    /// The numbers of the member whose settings are read, f32 `[C]`.
+    /// The numbers of the member with the settings that are being read, f32 `[C]`.
     static ROW: Cell<Option<Tensor>> = const { Cell::new(None) };
 }
 
-/// The text of a setting whose number is a column, from 0, of the row of numbers in [`with_row`].
+/// The text of a setting with the number in column `index`, from 0, of the row in [`with_row`].
 pub fn column(index: usize) -> String {
     format!("{COLUMN}{index}")
 }
 
-/// Reads settings in `f`, in which a number may be a [`column()`] of this row, f32 `[C]`: a number that the program computes.
+/// Runs `f`, which reads settings. In them a number may be a [`column()`] of this row, f32 `[C]`: a
+/// number that the program computes.
 pub fn with_row<T>(row: Tensor, f: impl FnOnce() -> T) -> T {
     struct Before(Option<Tensor>);
     impl Drop for Before {
@@ -169,7 +171,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Reads numbers, and columns where there is a row.
+/// Reads numbers, and columns if there is a row.
 struct AnyNumber;
 
 impl Visitor<'_> for AnyNumber {
@@ -196,7 +198,8 @@ impl Visitor<'_> for AnyNumber {
     }
 }
 
-/// The constant that a setting names. Programs compute with f32: a number that becomes 0 or infinite there is an error.
+/// The constant in a setting. Programs compute with f32, so a number that would become 0 or
+/// infinite as f32 is an error.
 fn in_f32<E: Error>(value: f64) -> Result<Number, E> {
     let single = value as f32;
     if value != 0.0 && single == 0.0 {

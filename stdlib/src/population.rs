@@ -1,9 +1,9 @@
 //! Many trainings as one program: the loop of an agent in an environment, under `vmap` over its members.
 //!
 //! # Invariants
-//! - A member is a run of its own: it draws from the key of the run with its seed, and nothing of it crosses to another one, unless the
-//!   population [`Exploit`]s its best members.
-//! - Devices share out the members in order; a member is whole on one device.
+//! - A member is an independent run: it uses the key of the run with its seed. No data passes
+//!   between members, unless the population [`Exploit`]s its best members.
+//! - Devices divide the members in order; each member is on one device.
 
 mod exploit;
 
@@ -17,52 +17,54 @@ use podracer_envs::Environment;
 /// A member of a population.
 #[derive(Tree, Clone)]
 pub struct Member<M: Tree, S: Tree> {
-    /// Data in which the member differs from others: hyper-parameters, a map, anything.
+    /// Data that distinguishes the member: hyper-parameters, a map, or any other data.
     pub data: M,
     /// The state of its run.
     pub state: S,
-    /// The member's standing beside the others; `None` where none is exploited.
+    /// The member's results, for comparison with others; `None` if no member is exploited.
     pub contest: Option<Contest>,
 }
 
-/// A member that is an agent's loop.
+/// A member that is the loop of an agent.
 pub type LoopMember<M, E, A> = Member<M, LoopState<E, A>>;
 /// The members of one device, `[P / n, ..]` of `P` on `n` devices.
 pub type MembersFor<M, E, A> = Placed<Option<Rounds>, LoopMember<M, E, A>>;
 /// The metrics of an iteration of the members of one device, `[P / n, ..]`.
 pub type MemberMetrics<A> = Placed<(), Placed<<A as Learn>::Metrics, Episodes>>;
 
-/// A population, whose members are made from their data by one function.
+/// A population with members that one function makes from their data.
 #[derive(Clone)]
 pub struct Population<F> {
-    /// Makes the loop of a member, of an axis for no device.
+    /// Makes the loop of a member, for an axis without devices.
     make: F,
-    /// Members of one device.
+    /// Number of members on each device.
     members: usize,
     axes: Axes,
     exploit: Option<Exploit>,
 }
 
 impl<F> Population<F> {
-    /// A population of which each of so many devices has so many `members`. `make` makes the loop of a member from its data, whose
-    /// lanes are all on the member's device ([`AgentLoop::spread`] over [`Axes::none`]).
+    /// A population with `members` members on each of `devices` devices. `make` makes the loop of a
+    /// member from its data; its lanes are all on the member's device ([`AgentLoop::spread`] over
+    /// [`Axes::none`]).
     pub fn new(make: F, members: usize, devices: usize) -> Self {
         Population { make, members, axes: Axes::replicas(devices), exploit: None }
     }
 
-    /// The population whose worst members take over what the best ones have learned.
+    /// The population with this rule: the worst members take over the agents of the best.
     #[must_use]
     pub fn exploiting(self, exploit: Option<Exploit>) -> Self {
         Population { exploit, ..self }
     }
 
-    /// The positions of this device's members among all. i32 `[P / n]`
+    /// The indices of this device's members among all members. i32 `[P / n]`
     #[track_caller]
     fn rows(&self) -> Tensor {
         arange(self.members) + self.axes.index() * self.members as i32
     }
 
-    /// The members of this device at the start of their runs. `keys` are those of all members' runs, u32 `[P, 2]`; `data` is `[P, ..]`.
+    /// The members of this device at the start of their runs. `keys` has the keys of every member's
+    /// run, u32 `[P, 2]`; `data` is `[P, ..]`.
     #[track_caller]
     pub fn init<M, E, A>(&self, keys: Tensor, data: M) -> MembersFor<M, E, A>
     where

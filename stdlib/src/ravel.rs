@@ -1,12 +1,13 @@
-//! Trees as vectors: many small tensors would cost XLA a kernel each.
+//! Trees as vectors, because XLA would run one kernel for each of many small tensors.
 
 use podracer_dsl::prelude::*;
 
-/// Elements from which on a leaf is a vector of its own. Copying such a one costs more than the kernels of another vector, and XLA
-/// looks at each element of a vector for each leaf in it where threads share that kernel.
+/// Least number of elements of a leaf that is a separate vector. Copying such a leaf costs more
+/// than the kernels of a separate vector. If threads share a vector's kernel, XLA also checks each
+/// element of the vector against each leaf in it.
 const LARGE: usize = 1 << 16;
 
-/// The vector that each leaf of a tree belongs to, by index, in the tree's order.
+/// The vector that contains each leaf of a tree, by index, in the tree's order.
 #[derive(Default)]
 struct Places {
     /// The dtype of the small leaves in each vector; `None` for a large leaf's.
@@ -25,8 +26,8 @@ impl Places {
     }
 }
 
-/// The small leaves of each dtype, one after another, row-major, as a vector for each dtype, and each large leaf as a vector; in the
-/// order in which they first appear.
+/// The small leaves of each dtype, concatenated row-major, as one vector per dtype, and each large
+/// leaf as a vector, in the order of first appearance.
 #[track_caller]
 pub(crate) fn ravel<P: Tree>(tree: &P) -> Vec<Tensor> {
     let mut places = Places::default();

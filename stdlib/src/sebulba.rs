@@ -1,11 +1,12 @@
-//! An agent that acts and learns on different devices, in environments on the host: the functions that Sebulba
-//! schedules. Everything random is drawn as [`crate::anakin`] draws it, and the learning is the same code: an iteration
-//! whose rollouts were acted with the parameters of its beginning is Anakin's.
+//! An agent that acts and learns on different devices, in environments on the host: the functions
+//! that Sebulba schedules. Random numbers are drawn as in [`crate::anakin`], and the learning is
+//! the same code. An iteration with rollouts that were acted with the current parameters equals
+//! Anakin's iteration.
 //!
 //! # Invariants
-//! - Every lane has its own time, from 0 to `T` within a rollout, and its own key: an inference may be of all lanes or of
-//!   any of them, in any order, and acts the same.
-//! - A lane's number that is `N` or more is padding: nothing is written for it.
+//! - Every lane has its own time, from 0 to `T` within a rollout, and its own key. So an inference
+//!   may contain all lanes or any of them, in any order, with the same result.
+//! - A lane index of `N` or more is padding: nothing is written for it.
 
 use crate::lanes::{Feedback, KEYS, Learner, lane_keys, run_keys};
 use crate::learn::{
@@ -20,8 +21,8 @@ use podracer_envs::host::{HostSpec, StepOutcome};
 pub struct ActorState<M: Tree, X: Tree> {
     /// The part that the next rollout begins with.
     pub carry: ActorCarry<M>,
-    /// True if a lane's next step does not follow the last of its rollout before. bool `[N]`; `None` as in
-    /// [`ActorLearner::keeps_lanes`].
+    /// True if a lane's next step does not follow the last step of its previous rollout. bool
+    /// `[N]`; `None` as in [`ActorLearner::keeps_lanes`].
     pub taken_over: Option<Tensor>,
     /// The start of the present rollout.
     pub start: RolloutStart<M>,
@@ -36,10 +37,10 @@ pub struct ActorCarry<M: Tree> {
     pub memory: M,
     /// The last actions. `[N, ..]`
     pub last_action: Tensor,
-    /// The words of the keys that all keys of the present rollout come from. u32 `[N, 2]`
+    /// The root keys of the present rollout, as words. u32 `[N, 2]`
     pub keys: Tensor,
-    /// Number of steps acted in the present rollout; the outcome of the last one is still to come. 0 only before a lane's first step.
-    /// i32 `[N]`, from 0 to `T`
+    /// Number of steps acted in the present rollout; the outcome of the last step is not known yet.
+    /// 0 only before a lane's first step. i32 `[N]`, from 0 to `T`
     pub time: Tensor,
 }
 
@@ -48,10 +49,10 @@ pub struct ActorCarry<M: Tree> {
 pub struct RolloutStart<M: Tree> {
     /// The agent's memory before the first step.
     pub memory: M,
-    /// The outcome of the step before the first one.
+    /// The outcome of the step before the first step.
     pub feedback: Feedback,
-    /// True if the first step does not follow the last of the lane's rollout before. bool; `None` as in
-    /// [`ActorLearner::keeps_lanes`].
+    /// True if the first step does not follow the last step of the lane's previous rollout. bool;
+    /// `None` as in [`ActorLearner::keeps_lanes`].
     pub taken_over: Option<Tensor>,
 }
 
@@ -76,7 +77,8 @@ pub struct TrajectoryShard<M: Tree, X: Tree> {
     pub start: RolloutStart<M>,
     /// The observation to act on next. `[N, ..]`
     pub last_observation: Tensor,
-    /// The masks of the actions that are legal next, of environments that have some. bool `[N, n]`
+    /// The masks of the actions that are legal next, for environments that have masks. bool `[N,
+    /// n]`
     pub last_legal_actions: Option<Tensor>,
     /// The steps of the rollout. `[T, N, ..]`
     pub steps: Steps<X>,
@@ -89,15 +91,16 @@ pub struct ActorLearner<A: Learn<Observation = Tensor>> {
     pub agent: A,
     /// The environments of one actor thread.
     pub environments: HostSpec,
-    /// Actor threads of the run.
+    /// Number of actor threads of the run.
     pub threads: usize,
-    /// Steps of a rollout.
+    /// Number of steps of a rollout.
     pub unroll: usize,
-    /// Devices of a process that learn; they divide the lanes of a thread.
+    /// Number of learner devices per process; it divides the lanes of a thread.
     pub learners: usize,
-    /// Processes that learn together, each with as many threads and learners.
+    /// Number of processes that learn together, with equally many threads and learners.
     pub processes: usize,
-    /// True if the agent keeps data of lanes from rollout to rollout, and so must know where one does not follow the one before.
+    /// True if the agent keeps data of lanes between rollouts, and so must know if a rollout does
+    /// not follow the previous rollout.
     pub keeps_lanes: bool,
 }
 
@@ -109,12 +112,12 @@ pub type ActorFor<A> = ActorState<<A as Agent>::Memory, <A as Agent>::Extras>;
 pub type ShardFor<A> = TrajectoryShard<<A as Agent>::Memory, <A as Agent>::Extras>;
 
 impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
-    /// Lanes of one actor thread.
+    /// Number of lanes of one actor thread.
     pub(crate) fn lanes(&self) -> usize {
         self.environments.environments
     }
 
-    /// The axes that the learner devices are.
+    /// The axes of the learner devices.
     pub(crate) fn axes(&self) -> Axes {
         Axes::replicas(self.learners * self.processes)
     }
@@ -139,9 +142,10 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         self.rollout(together(&vec![shards[0].clone(); self.threads])).spec()
     }
 
-    /// An actor thread at the start of a run; `first` is the global index of its first lane, i32 `[]`. `continues`, bool `[]`, is true
-    /// if it gets the carry of another, and goes on with the steps that follow: false at the start of a run, after steps that are
-    /// lost, and where a lane gets another environment.
+    /// An actor thread at the start of a run; `first` is the global index of its first lane, i32
+    /// `[]`. `continues`, bool `[]`, is true if it gets the carry of another actor and continues
+    /// with the steps that follow. It is false at the start of a run, after steps were lost, and if
+    /// a lane gets another environment.
     #[track_caller]
     pub fn start(&self, key: Key, first: Tensor, continues: Tensor) -> ActorFor<A> {
         let [params_key, _, lanes_key] = run_keys(key);
@@ -158,7 +162,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             keys,
             time: zeros(I32, [self.lanes()]),
         };
-        // Only the types of what acting gives are needed: no network is left in the program.
+        // Only the types of the results of acting are needed: no network is left in the program.
         let params = self.agent.params(&self.agent.init(params_key));
         let shown = self.environments.observation_type();
         let observation = zeros(shown.dtype, shown.shape.clone());
@@ -186,9 +190,10 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         ActorState { carry, taken_over, start, steps }
     }
 
-    /// One inference, for `B` lanes: takes up the outcomes of their last steps, and acts on what they show. After the last
-    /// step of a lane's rollout its next one begins. `lanes` are i32 `[B]`, all different but for padding; `None` are all lanes,
-    /// at the same time of their rollouts, which needs no gather and no scatter.
+    /// One inference, for `B` lanes: records the outcomes of their last steps, and acts on the new
+    /// observations. After the last step of a lane's rollout its next rollout begins. `lanes` are
+    /// i32 `[B]`, all different except for padding. `None` means all lanes, at the same time of
+    /// their rollouts, which needs no gather and no scatter.
     #[track_caller]
     pub fn act(
         &self,
@@ -202,7 +207,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             None => all,
         };
         let ActorCarry { memory, last_action, keys, time } = tree_map(&state.carry, of_lanes);
-        // At a lane's first step there is no outcome to take up. What is written then is overwritten by the next.
+        // A lane's first step has no outcome to record. The value written is overwritten by the
+        // next outcome.
         let steps = close(state.steps, time - 1, &outcome, lanes);
         let over = time.ge(self.unroll);
         let first = outcome.terminated | outcome.truncated | time.eq(0);
@@ -248,7 +254,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         (action, state)
     }
 
-    /// Ends the rollout with the outcomes of all lanes' last steps, and divides its lanes over the learner devices: a shard each.
+    /// Ends the rollout with the outcomes of the lanes' last steps, and divides its lanes over the
+    /// learner devices, one shard each.
     #[track_caller]
     pub fn finish(&self, state: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
         let last = full([self.lanes()], self.unroll as i32 - 1);
@@ -271,7 +278,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             .collect()
     }
 
-    /// One iteration: learns from one rollout of every actor thread, this device's shard of each.
+    /// One iteration: learns from one rollout of every actor thread, with this device's shards.
     #[track_caller]
     pub fn learn(
         &self,
@@ -288,7 +295,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         (Placed { replicated, sharded }, metrics)
     }
 
-    /// The rollout of a shard, from which an agent learns.
+    /// The rollout of a shard, as the input of learning.
     pub(crate) fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
         let TrajectoryShard { start, last_observation, last_legal_actions, steps } = shard;
         let Steps { observation, action, reward, terminated, truncated, .. } = steps;
@@ -314,7 +321,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         }
     }
 
-    /// Acts in lanes at their steps of a rollout. `keys` are u32 `[B, 2]`, `time` i32 `[B]`.
+    /// Acts in lanes at their times in the rollout. `keys` are u32 `[B, 2]`, `time` i32 `[B]`.
     fn act_once(
         &self,
         params: &A::Params,
@@ -332,14 +339,15 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     }
 }
 
-/// The key of the next rollout: the first of the keys that [`crate::anakin`] splits an iteration's key into.
+/// The key of the next rollout: the first key of [`crate::anakin`]'s split of an iteration's key.
 #[track_caller]
 pub(crate) fn next_key(key: &Key) -> Key {
     key.fold_in(0)
 }
 
-/// One of a step's keys (0 to act, 1 to step, 2 to begin an episode), which follow the first of the keys that
-/// [`crate::anakin`] splits an iteration's key into. Each is computed by itself, where the step is.
+/// One of a step's keys (0 to act, 1 to step, 2 to begin an episode), which come after the first
+/// key of [`crate::anakin`]'s split of an iteration's key. Each is computed separately, at its
+/// step.
 #[track_caller]
 pub(crate) fn step_key(key: &Key, time: Tensor, which: usize) -> Key {
     key.fold_in(time * KEYS as i32 + (1 + which as i32))
@@ -357,7 +365,7 @@ impl<M: Tree, X: Tree> TrajectoryShard<M, X> {
     }
 }
 
-/// The shards of all threads as one, in order.
+/// The threads' shards, concatenated in order.
 fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectoryShard<M, X> {
     let [first, rest @ ..] = shards else {
         unreachable!("a run has at least one actor thread");
@@ -380,7 +388,7 @@ fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectorySha
     }
 }
 
-/// Writes the outcomes of steps. A time below 0 is taken for 0.
+/// Writes the outcomes of steps. A time below 0 is treated as 0.
 pub(crate) fn close<X: Tree>(
     steps: Steps<X>,
     time: Tensor,
@@ -403,7 +411,7 @@ fn put_tree<X: Tree>(steps: &X, step: &X, time: Tensor, lanes: Option<Tensor>) -
 /// The steps `[T, N, ..]` with `step` `[B, ..]` of `lanes` written at `time` i32 `[B]`.
 fn put(steps: Tensor, step: Tensor, time: Tensor, lanes: Option<Tensor>) -> Tensor {
     let Some(lanes) = lanes else {
-        // All lanes are at the same time: one slice of memory is written.
+        // All lanes are at the same time, so one slice of memory is written.
         let mut starts = vec![scalar(0); steps.rank()];
         starts[0] = time.index(0);
         return dynamic_update_slice(steps, step.expand_dims(0), &starts);

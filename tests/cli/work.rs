@@ -26,13 +26,8 @@ fn learner(
         environment: environment.to_owned(),
         settings: settings.to_owned(),
         spec: HostSpec {
-            environments: 4,
-            observation: Space::unbounded([4]),
-            action: Space::discrete(2),
             truncates: true,
-            skips: false,
-            masks: false,
-            succeeds: false,
+            ..HostSpec::new(4, Space::unbounded([4]), Space::discrete(2))
         },
         unroll: 8,
     };

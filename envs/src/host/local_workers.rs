@@ -216,6 +216,6 @@ mod tests {
     #[test]
     fn without_truncation_there_is_no_next_observation() {
         let spec = HostSpec { truncates: false, ..pools(1)[0].spec().clone() };
-        assert_eq!(WorkerStep::copied(&StepMemory::new(&spec)).next_observation, None);
+        assert!(WorkerStep::copied(&StepMemory::new(&spec)).next_observation.is_empty());
     }
 }

@@ -12,6 +12,7 @@ mod breakout;
 mod cartpole;
 mod catch;
 mod latencies;
+mod leaves;
 mod local_workers;
 mod memory;
 mod native;
@@ -26,6 +27,7 @@ pub use breakout::PixelBreakout;
 pub use cartpole::NativeCartPole;
 pub use catch::PixelCatch;
 pub use latencies::Latencies;
+pub use leaves::{StepLeaves, StepResult};
 pub use local_workers::LocalWorkers;
 pub use memory::{HostStep, StepMemory};
 pub use native::{NativeEnvironment, Outcome};
@@ -126,6 +128,20 @@ pub struct HostSpec {
 }
 
 impl HostSpec {
+    /// Environments of these spaces whose steps have no more than an observation, a reward and the end of an episode: none of the flags is set.
+    #[must_use]
+    pub fn new(environments: usize, observation: Space, action: Space) -> Self {
+        HostSpec {
+            environments,
+            observation,
+            action,
+            truncates: false,
+            skips: false,
+            masks: false,
+            succeeds: false,
+        }
+    }
+
     /// The type of a batch of actions, `[N, ...]`.
     #[must_use]
     pub fn action_type(&self) -> TensorType {
@@ -143,12 +159,6 @@ impl HostSpec {
     #[must_use]
     pub fn legal_actions_bytes(&self) -> usize {
         if self.masks { self.legal_actions_type().bytes() } else { 0 }
-    }
-
-    /// Number of the successes of a batch: one for each environment, or 0 if it has none.
-    #[must_use]
-    pub fn successes(&self) -> usize {
-        if self.succeeds { self.environments } else { 0 }
     }
 
     /// The type of a batch of observations, `[N, ...]`.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::leaves::{LEAVES, StepLeaves, StepResult};
 use super::{HostSpec, StepMemory};
 
 /// The workers of one inference thread.
@@ -65,6 +66,7 @@ pub struct Answer {
 
 /// An event of a worker: it came, stepped, or left.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all events are steps")]
 pub enum WorkerEvent {
     /// A worker came whose environments have the run's spaces. It steps nothing before it is admitted.
     Joined {
@@ -93,86 +95,60 @@ pub enum WorkerEvent {
     },
 }
 
-/// The outcomes of one step of a worker's environments: little-endian bytes of the leaves of
-/// [`StepOutcome`](super::StepOutcome), each `[n, ..]`. A worker of several batches sends them as one.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WorkerStep {
-    /// Observations to act on next. `[n, ..]`
-    pub observation: Bytes,
-    /// Rewards, all finite. f32 `[n]`
-    pub reward: Bytes,
-    /// 1 if the episode ended by itself, else 0. bool `[n]`
-    pub terminated: Bytes,
-    /// 1 if the episode was cut off, else 0; 1 together with `terminated` in a reset-only step. bool `[n]`
-    pub truncated: Bytes,
-    /// Observations before any reset, `[n, ..]`; `None` if the environments never truncate.
-    pub next_observation: Option<Bytes>,
-    /// 1 for each action that is legal next, else 0. bool `[n, ..]`; `None` if the environments have no masks.
-    pub legal_actions: Option<Bytes>,
-    /// Share of the task that was done in each episode that the step ended, `[n]` of which the others are not read; `None` if the worker
-    /// does not tell it.
-    pub success: Option<Box<[f32]>>,
-}
+/// The outcomes of one step of a worker's environments, little-endian bytes, each leaf `[n, ..]`. A leaf that the worker does not send is
+/// empty. A worker of several batches sends them as one.
+pub type WorkerStep = StepLeaves<Bytes, Bytes>;
 
 impl WorkerStep {
     /// A copy of a step in memory.
     #[must_use]
     pub fn copied(memory: &StepMemory) -> Self {
-        let copied = Bytes::copy_from_slice;
-        let sometimes = |leaf: &[u8]| (!leaf.is_empty()).then(|| copied(leaf));
-        WorkerStep {
-            observation: copied(memory.observation()),
-            reward: memory.reward().iter().flat_map(|reward| reward.to_le_bytes()).collect(),
-            terminated: copied(&memory.terminated),
-            truncated: copied(&memory.truncated),
-            next_observation: sometimes(memory.next_observation()),
-            legal_actions: sometimes(memory.legal_actions()),
-            success: (!memory.success.is_empty()).then(|| memory.success.as_slice().into()),
-        }
+        let floats =
+            |leaf: &Vec<f32>| leaf.iter().flat_map(|number| number.to_le_bytes()).collect();
+        memory.leaves.as_ref().map(|leaf| Bytes::copy_from_slice(leaf), floats)
     }
 
-    /// Checks that the step has the arrays of a batch of this spec, and their lengths. Nobody must tell successes.
+    /// Checks that the step has the leaves of a batch of this spec, and their lengths. Every worker may send successes, and none must.
     ///
     /// # Errors
-    /// A sentence with the first that it has not.
+    /// A sentence with the first mistake.
     pub fn check(&self, spec: &HostSpec) -> Result<(), String> {
-        let (n, observation) = (spec.environments, spec.observation_type().bytes());
-        let next_observation = spec.truncates.then_some(observation);
-        let legal_actions = spec.masks.then(|| spec.legal_actions_type().bytes());
-        for (what, expected, got) in [
-            ("observation", Some(observation), Some(&self.observation)),
-            ("reward", Some(4 * n), Some(&self.reward)),
-            ("terminated", Some(n), Some(&self.terminated)),
-            ("truncated", Some(n), Some(&self.truncated)),
-            ("next_observation", next_observation, self.next_observation.as_ref()),
-            ("legal_actions", legal_actions, self.legal_actions.as_ref()),
-        ] {
-            match (expected, got.map(Bytes::len)) {
-                (expected, got) if expected == got => (),
-                (Some(expected), Some(got)) => {
+        let n = spec.environments;
+        let expected = spec.step_lengths().map(|bytes| bytes, |floats| 4 * floats);
+        let success = if self.success.is_empty() { 0 } else { 4 * n };
+        let expected = StepLeaves { success, ..expected };
+        let got = self.as_ref().map(Bytes::len, Bytes::len);
+        for ((expected, got), (name, _)) in expected.zip(got).zip(LEAVES).into_vec() {
+            match (expected, got) {
+                _ if expected == got => (),
+                (0, _) => return Err(format!("`{name}` is not of these environments")),
+                _ => {
                     return Err(format!(
-                        "`{what}` must have {expected} bytes for {n} environments and has {got}"
+                        "`{name}` must have {expected} bytes for {n} environments and has {got}"
                     ));
                 }
-                (Some(_), None) => return Err(format!("`{what}` is missing")),
-                (None, _) => return Err(format!("`{what}` is not of these environments")),
             }
         }
-        match &self.success {
-            Some(success) if success.len() != n => {
-                Err(format!("`success` must have {n} numbers and has {}", success.len()))
-            }
-            _ => Ok(()),
+        Ok(())
+    }
+
+    /// The step of an environment.
+    #[must_use]
+    pub fn result(&self, environment: usize) -> StepResult {
+        let float =
+            |leaf: &Bytes| leaf.as_chunks().0.get(environment).map(|it| f32::from_le_bytes(*it));
+        let flag = |leaf: &Bytes| leaf[environment] != 0;
+        StepResult {
+            reward: float(&self.reward).unwrap_or_default(),
+            ended: (flag(&self.terminated), flag(&self.truncated)),
+            success: float(&self.success),
         }
     }
 
     /// The bytes of each leaf of [`StepOutcome`](super::StepOutcome), in its order.
     pub fn leaves(&self) -> impl Iterator<Item = &[u8]> {
-        [&self.observation, &self.reward, &self.terminated, &self.truncated]
-            .into_iter()
-            .chain(&self.next_observation)
-            .chain(&self.legal_actions)
-            .map(|leaf| &leaf[..])
+        let (always, sometimes) = self.as_ref().map(|leaf| &leaf[..], |leaf| &leaf[..]).outcome();
+        always.into_iter().chain(sometimes.into_iter().filter(|leaf| !leaf.is_empty()))
     }
 }
 
@@ -189,22 +165,17 @@ mod tests {
     #[test]
     fn a_step_of_other_arrays_is_refused() {
         let spec = |environments| HostSpec {
-            environments,
-            observation: Space::discrete(2),
-            action: Space::multi_discrete([2, 3]),
-            truncates: false,
-            skips: false,
             masks: true,
-            succeeds: false,
+            ..HostSpec::new(environments, Space::discrete(2), Space::multi_discrete([2, 3]))
         };
         let step = WorkerStep {
             observation: vec![0; 12].into(),
             reward: vec![0; 12].into(),
             terminated: vec![0; 3].into(),
             truncated: vec![0; 3].into(),
-            next_observation: None,
-            legal_actions: Some(vec![1; 15].into()),
-            success: Some([0.0; 3].into()),
+            next_observation: Bytes::new(),
+            legal_actions: vec![1; 15].into(),
+            success: vec![0; 12].into(),
         };
         assert_eq!(step.check(&spec(3)), Ok(()));
         let refused = |step: &WorkerStep, environments| {
@@ -212,14 +183,17 @@ mod tests {
         };
         let problem = refused(&step, 2);
         assert_eq!(problem, "`observation` must have 8 bytes for 2 environments and has 12");
-        let short = WorkerStep { legal_actions: Some(vec![1; 14].into()), ..step.clone() };
+        let short = WorkerStep { legal_actions: vec![1; 14].into(), ..step.clone() };
         let problem = refused(&short, 3);
         assert_eq!(problem, "`legal_actions` must have 15 bytes for 3 environments and has 14");
-        let more = WorkerStep { next_observation: Some(Bytes::new()), ..step.clone() };
+        let more = WorkerStep { next_observation: vec![0; 12].into(), ..step.clone() };
         assert_eq!(refused(&more, 3), "`next_observation` is not of these environments");
-        let fewer = WorkerStep { success: Some([0.0; 2].into()), ..step.clone() };
-        assert_eq!(refused(&fewer, 3), "`success` must have 3 numbers and has 2");
-        let less = WorkerStep { legal_actions: None, ..step };
-        assert_eq!(refused(&less, 3), "`legal_actions` is missing");
+        let fewer = WorkerStep { success: vec![0; 8].into(), ..step.clone() };
+        assert_eq!(refused(&fewer, 3), "`success` must have 12 bytes for 3 environments and has 8");
+        let less = WorkerStep { legal_actions: Bytes::new(), ..step };
+        assert_eq!(
+            refused(&less, 3),
+            "`legal_actions` must have 15 bytes for 3 environments and has 0"
+        );
     }
 }

@@ -84,7 +84,7 @@ impl StepCheck {
         step.success = ended::successes(&step, &told, ended)
             .map_err(|problem| format!("step {sequence}: {problem}"))?;
         if ended > 0 && self.spec.truncates {
-            step.next_observation = Some(ended::next_observation(&step, &last, self.size));
+            step.next_observation = ended::next_observation(&step, &last, self.size);
         }
         Ok(step)
     }
@@ -106,27 +106,32 @@ impl StepCheck {
         let legal_actions = match self.spec.masks {
             true => {
                 let flags = unpack_flags(&bits, self.spec.legal_actions_type().bytes());
-                Some(named("legal_actions", flags)?)
+                named("legal_actions", flags)?
             }
-            false if bits.is_empty() => None,
+            false if bits.is_empty() => bits,
             false => return Err("`legal_actions` come, and `Spaces.masks` is false".to_owned()),
         };
         let step = WorkerStep {
-            next_observation: self.spec.truncates.then(|| step.observation.clone()),
+            next_observation: match self.spec.truncates {
+                true => step.observation.clone(),
+                false => Bytes::new(),
+            },
             observation: step.observation,
             reward,
             terminated,
             truncated,
             legal_actions,
-            success: None,
+            success: Bytes::new(),
         };
         step.check(&self.spec).map(|()| step)
     }
 
     /// Checks that each environment, and each element of its action, has a legal one.
     fn has_legal_actions(&self, step: &WorkerStep) -> Result<(), String> {
-        let Some(masks) = &step.legal_actions else { return Ok(()) };
-        let mut masks = &masks[..];
+        if !self.spec.masks {
+            return Ok(());
+        }
+        let mut masks = &step.legal_actions[..];
         for environment in 0..self.spec.environments {
             for (element, &count) in self.spec.action.counts().iter().enumerate() {
                 let (mask, rest) = masks.split_at(count);
@@ -212,7 +217,7 @@ mod tests {
     fn an_environment_that_ended_shows_its_last_observation() {
         let read = StepCheck::new(spec(), &Limits::default()).step(step(), 3).expect("it is right");
         assert_eq!(read.observation, floats(&[1.0, 2.0]));
-        assert_eq!(read.next_observation, Some(floats(&[1.0, 7.0])));
+        assert_eq!(read.next_observation, floats(&[1.0, 7.0]));
     }
 
     #[test]
@@ -225,7 +230,7 @@ mod tests {
         let sent = quiet.observation.as_ptr();
         let read = StepCheck::new(spec(), &Limits::default()).step(quiet, 3).expect("it is right");
         assert_eq!(read.observation.as_ptr(), sent);
-        assert_eq!(read.next_observation.map(|next| next.as_ptr()), Some(sent));
+        assert_eq!(read.next_observation.as_ptr(), sent);
     }
 
     /// An infinite observation, or a reward of 3e38, made the loss infinite and ended the run.
@@ -290,7 +295,7 @@ mod tests {
         let read = |bits: &'static [u8]| {
             let step = proto::Step { legal_actions: Bytes::from_static(bits), ..step() };
             let read = StepCheck::new(spec.clone(), &Limits::default()).step(step, 3);
-            read.map(|step| step.legal_actions.unwrap_or_default().to_vec())
+            read.map(|step| step.legal_actions.to_vec())
         };
         assert_eq!(read(&[0b11_0110]), Ok(vec![0, 1, 1, 0, 1, 1]));
         for (bits, expected) in [

@@ -16,14 +16,10 @@ pub(super) fn next_observation(step: &WorkerStep, last: &[u8], size: usize) -> B
     next.freeze()
 }
 
-/// The success of each environment: zero, except for ended episodes with a reported success.
-pub(super) fn successes(
-    step: &WorkerStep,
-    told: &[u8],
-    ended: usize,
-) -> Result<Option<Box<[f32]>>, String> {
+/// The success of each environment: zero, except for ended episodes with a reported success. Empty if none is reported.
+pub(super) fn successes(step: &WorkerStep, told: &[u8], ended: usize) -> Result<Bytes, String> {
     if told.is_empty() {
-        return Ok(None);
+        return Ok(Bytes::new());
     }
     if told.len() != 4 * ended {
         return Err(format!(
@@ -32,14 +28,15 @@ pub(super) fn successes(
             told.len()
         ));
     }
-    let mut all = vec![0.0; step.terminated.len()];
-    for (row, told) in ended_rows(step, &mut all, 1).zip(told.chunks_exact(4).map(float)) {
-        if !(0.0..=1.0).contains(&told) {
-            return Err(format!("`success` has {told}: expected a share from 0 to 1"));
-        }
-        row[0] = told;
+    if let Some(share) = told.chunks_exact(4).map(float).find(|share| !(0.0..=1.0).contains(share))
+    {
+        return Err(format!("`success` has {share}: expected a share from 0 to 1"));
     }
-    Ok(Some(all.into()))
+    let mut all = BytesMut::zeroed(4 * step.terminated.len());
+    for (row, told) in ended_rows(step, &mut all, 4).zip(told.chunks_exact(4)) {
+        row.copy_from_slice(told);
+    }
+    Ok(all.freeze())
 }
 
 /// The rows of the ended environments, with `size` elements each.
@@ -68,8 +65,9 @@ mod tests {
             let told: Vec<u8> = told.iter().flat_map(|share| share.to_le_bytes()).collect();
             successes(&step, &told, 2)
         };
-        assert_eq!(read(&[]), Ok(None));
-        assert_eq!(read(&[0.25, 1.0]), Ok(Some([0.25, 0.0, 1.0].into())));
+        let all = [0.25_f32, 0.0, 1.0].iter().flat_map(|share| share.to_le_bytes()).collect();
+        assert_eq!(read(&[]), Ok(Bytes::new()));
+        assert_eq!(read(&[0.25, 1.0]), Ok(all));
         let one = "`success` must have 8 bytes for 2 environments that ended, or none, and has 4";
         let above = "`success` has 1.5: expected a share from 0 to 1";
         let nan = "`success` has NaN: expected a share from 0 to 1";

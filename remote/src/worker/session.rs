@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
+use podracer_envs::host::{HostEnvironment, HostError, HostSpec, StepLeaves};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
@@ -38,13 +38,7 @@ pub(super) enum End {
 /// Environments with memory for their steps.
 pub(super) struct Stepper {
     pub(super) environment: Box<dyn HostEnvironment>,
-    observation: Bytes,
-    next_observation: Bytes,
-    reward: Vec<f32>,
-    terminated: Bytes,
-    truncated: Bytes,
-    legal_actions: Vec<u8>,
-    success: Vec<f32>,
+    leaves: StepLeaves<Bytes, Vec<f32>>,
     /// Time that the last step took.
     took: Duration,
 }
@@ -56,17 +50,10 @@ enum Next {
 
 impl Stepper {
     pub(super) fn new(environment: Box<dyn HostEnvironment>) -> Self {
-        let spec = environment.spec();
-        let (n, bytes) = (spec.environments, spec.observation_type().bytes());
-        let zeros = |bytes| BytesMut::zeroed(bytes).freeze();
+        let lengths = environment.spec().step_lengths();
         Stepper {
-            observation: zeros(bytes),
-            next_observation: zeros(if spec.truncates { bytes } else { 0 }),
-            reward: vec![0.0; n],
-            terminated: zeros(n),
-            truncated: zeros(n),
-            legal_actions: vec![0; spec.legal_actions_bytes()],
-            success: vec![0.0; spec.successes()],
+            leaves: lengths
+                .map(|bytes| BytesMut::zeroed(bytes).freeze(), |floats| vec![0.0; floats]),
             environment,
             // The first step resets the environments, which may take long.
             took: LONG_STEP,
@@ -75,33 +62,15 @@ impl Stepper {
 
     fn advance(&mut self, next: &Next) -> Result<(), HostError> {
         let begun = Instant::now();
-        let bytes = [
-            &mut self.observation,
-            &mut self.next_observation,
-            &mut self.terminated,
-            &mut self.truncated,
-        ];
-        let [mut observation, mut next_observation, mut terminated, mut truncated] =
-            bytes.map(writable);
-        let mut step = HostStep {
-            observation: &mut observation,
-            next_observation: &mut next_observation,
-            reward: &mut self.reward,
-            terminated: &mut terminated,
-            truncated: &mut truncated,
-            legal_actions: &mut self.legal_actions,
-            success: &mut self.success,
-        };
+        let mut leaves = std::mem::take(&mut self.leaves).map(writable, |floats| floats);
+        let mut step = leaves.as_mut().map(|bytes| &mut bytes[..], |floats| &mut floats[..]);
         let done = match next {
             Next::Begin { seed, first_lane } => {
                 self.environment.reset(*seed, *first_lane, &mut step)
             }
             Next::Step(actions) => self.environment.step(actions, &mut step),
         };
-        self.observation = observation.freeze();
-        self.next_observation = next_observation.freeze();
-        self.terminated = terminated.freeze();
-        self.truncated = truncated.freeze();
+        self.leaves = leaves.map(BytesMut::freeze, |floats| floats);
         self.took = begun.elapsed();
         for report in self.environment.reports() {
             tracing::warn!("{report}");
@@ -111,42 +80,42 @@ impl Stepper {
 
     /// The last step as a message of a protocol.
     fn message(&self, sequence: u64, protocol: u32) -> Step {
-        let flags = || self.terminated.iter().zip(&self.truncated).map(|(a, b)| a | b);
-        let size = self.next_observation.len() / self.reward.len().max(1);
-        let rows = self.next_observation.chunks_exact(size.max(1)).zip(flags());
+        let leaves = &self.leaves;
+        let flags = || leaves.terminated.iter().zip(&leaves.truncated).map(|(a, b)| a | b);
+        let size = leaves.next_observation.len() / leaves.reward.len().max(1);
+        let rows = leaves.next_observation.chunks_exact(size.max(1)).zip(flags());
         let mut final_observations = BytesMut::new();
         for (row, _) in rows.filter(|(_, flag)| *flag != 0) {
             final_observations.extend_from_slice(row);
         }
-        let successes = self.success.iter().zip(flags()).filter(|(_, flag)| *flag != 0);
+        let successes = leaves.success.iter().zip(flags()).filter(|(_, flag)| *flag != 0);
         let (reward, terminated, truncated) = match protocol >= PACKED {
             true => (
-                pack_rewards(&self.reward),
-                pack_flags(&self.terminated),
-                pack_flags(&self.truncated),
+                pack_rewards(&leaves.reward),
+                pack_flags(&leaves.terminated),
+                pack_flags(&leaves.truncated),
             ),
             false => (
-                self.reward.iter().flat_map(|reward| reward.to_le_bytes()).collect(),
-                self.terminated.clone(),
-                self.truncated.clone(),
+                leaves.reward.iter().flat_map(|reward| reward.to_le_bytes()).collect(),
+                leaves.terminated.clone(),
+                leaves.truncated.clone(),
             ),
         };
         Step {
             sequence,
-            observation: self.observation.clone(),
+            observation: leaves.observation.clone(),
             reward,
             terminated,
             truncated,
             final_observations: final_observations.freeze(),
-            legal_actions: pack_flags(&self.legal_actions),
+            legal_actions: pack_flags(&leaves.legal_actions),
             success: successes.flat_map(|(success, _)| success.to_le_bytes()).collect(),
         }
     }
 }
 
 /// The bytes of the last step to write the next into: the same memory, as the message with it has been sent by now.
-fn writable(bytes: &mut Bytes) -> BytesMut {
-    let bytes = std::mem::take(bytes);
+fn writable(bytes: Bytes) -> BytesMut {
     bytes.try_into_mut().unwrap_or_else(|bytes| BytesMut::from(&bytes[..]))
 }
 

@@ -54,15 +54,7 @@ impl HostEnvironment for Still {
 fn bytes_of_a_step(environments: usize, observation: Space, pays: bool) -> f64 {
     let place = Place::new();
     let action = Space::discrete(6);
-    let spec = HostSpec {
-        environments,
-        observation,
-        action,
-        truncates: !pays,
-        skips: false,
-        masks: false,
-        succeeds: false,
-    };
+    let spec = HostSpec { truncates: !pays, ..HostSpec::new(environments, observation, action) };
     let learner = Learner::start(&place.options(), run_of("still", spec.clone()), zeros, false);
     let options = WorkerOptions {
         addresses: vec![place.address()],

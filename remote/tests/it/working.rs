@@ -14,19 +14,7 @@ fn locally(first: usize, n: usize, steps: usize) -> Vec<WorkerStep> {
     pool.reset(SEED, first, &mut memory.step()).expect("it resets");
     let mut all = Vec::new();
     loop {
-        let leaves: Vec<bytes::Bytes> = memory.leaves().map(|leaf| leaf.to_vec().into()).collect();
-        let [observation, reward, terminated, truncated, next] = &leaves[..] else {
-            panic!("CartPole truncates: there are five leaves")
-        };
-        let step = WorkerStep {
-            observation: observation.clone(),
-            reward: reward.clone(),
-            terminated: terminated.clone(),
-            truncated: truncated.clone(),
-            next_observation: Some(next.clone()),
-            legal_actions: None,
-            success: None,
-        };
+        let step = WorkerStep::copied(&memory);
         let actions = lean(&step, n).expect("it always answers");
         all.push(step);
         if all.len() == steps {

@@ -118,9 +118,7 @@ mod tests {
             reward: vec![worker as u8; 4 * n].into(),
             terminated: vec![0; n].into(),
             truncated: vec![1; n].into(),
-            next_observation: None,
-            legal_actions: None,
-            success: None,
+            ..WorkerStep::default()
         };
         let arrived = Instant::now();
         Waiting { worker: WorkerId(worker), sequence: 0, step, lanes, arrived }

@@ -274,20 +274,10 @@ impl Lanes {
         step: &WorkerStep,
         ended: &mut Vec<Episode>,
     ) {
-        let rewards = step.reward.as_chunks::<4>().0;
         for (i, lane) in self.lanes[lanes].iter_mut().enumerate() {
-            let (terminated, truncated) = (step.terminated[i] != 0, step.truncated[i] != 0);
-            // Before its first step there is no outcome, and a reset-only step belongs to no
-            // episode.
-            if lane.time == 0 || (terminated && truncated) {
-                continue;
-            }
-            lane.running.episode_return += f32::from_le_bytes(rewards[i]);
-            lane.running.length += 1;
-            if terminated || truncated {
-                let success = step.success.as_ref().map(|success| success[i]);
-                let step = lane.time - 1;
-                ended.push(Episode { step, success, ..std::mem::take(&mut lane.running) });
+            // Before its first step there is no outcome.
+            if lane.time > 0 {
+                ended.extend(lane.running.add(step.result(i), lane.time - 1));
             }
         }
     }

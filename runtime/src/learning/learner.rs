@@ -21,7 +21,7 @@ use crate::{Argument, Array, Buffer, Executable, Placement, RuntimeError};
 pub struct IterationReport {
     /// The iteration's number, from 0.
     pub iteration: u64,
-    /// Values of the metrics, in the order of [`SebulbaRun::metric_names`](super::SebulbaRun::metric_names).
+    /// Values of the metrics, in the order of [`SebulbaRun::metric_names`](crate::SebulbaRun::metric_names).
     pub metrics: Vec<f32>,
     /// Episodes that ended in its trajectories, in the order of their steps, then of the threads.
     pub episodes: Vec<Episode>,
@@ -34,7 +34,7 @@ pub struct IterationReport {
     /// the learner device, if there are several.
     pub reports: Vec<Report>,
     /// The arguments of `learn` on each learner device, if
-    /// [`SebulbaRun::keep_arguments`](super::SebulbaRun::keep_arguments) was called.
+    /// [`SebulbaRun::keep_arguments`](crate::SebulbaRun::keep_arguments) was called.
     pub arguments: Option<Vec<Vec<Array>>>,
 }
 

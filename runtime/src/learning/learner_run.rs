@@ -335,25 +335,17 @@ impl Drop for LearnerRun {
 
 /// Gives each report the episodes from all processes, in the order of the processes.
 fn episodes_of_all(world: World, reports: &mut [IterationReport]) -> Result<(), RuntimeError> {
-    const NUMBERS: usize = 5;
-    // The success of an episode without success: a NaN that no arithmetic produces.
-    const NONE: u32 = u32::MAX;
+    const NUMBERS: usize = 1 + Episode::WORDS;
     let own = reports.iter().enumerate().flat_map(|(report, one)| {
-        one.episodes.iter().flat_map(move |&Episode { step, episode_return, length, success }| {
-            let success = success.map_or(NONE, f32::to_bits);
-            [report as u32, step as u32, episode_return.to_bits(), length, success]
-        })
+        one.episodes.iter().flat_map(move |one| [report as u32].into_iter().chain(one.words()))
     });
     let own: Vec<u8> = own.flat_map(u32::to_le_bytes).collect();
     reports.iter_mut().for_each(|report| report.episodes.clear());
     for bytes in world.gather(&own)? {
         let (words, _) = bytes.as_chunks();
         let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-        for &[report, step, episode_return, length, success] in words.as_chunks::<NUMBERS>().0 {
-            let episode_return = f32::from_bits(episode_return);
-            let success = (success != NONE).then(|| f32::from_bits(success));
-            let episode = Episode { step: step as usize, episode_return, length, success };
-            reports[report as usize].episodes.push(episode);
+        for &[report, ref words @ ..] in words.as_chunks::<NUMBERS>().0 {
+            reports[report as usize].episodes.push(Episode::from_words(*words));
         }
     }
     Ok(())

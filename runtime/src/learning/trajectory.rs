@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use podracer_dsl::Report;
+use podracer_envs::host::StepResult;
 
 use crate::Buffer;
 
@@ -17,6 +18,44 @@ pub struct Episode {
     pub length: u32,
     /// The fraction of its task that was completed, for environments that report it.
     pub success: Option<f32>,
+}
+
+impl Episode {
+    /// Adds a step to the running episode. Returns the episode if the step, number `step` of its trajectory, ended it; the next episode
+    /// then runs. A reset-only step belongs to no episode.
+    pub(crate) fn add(&mut self, result: StepResult, step: usize) -> Option<Episode> {
+        let StepResult { reward, ended, success } = result;
+        if ended == (true, true) {
+            return None;
+        }
+        self.episode_return += reward;
+        self.length += 1;
+        let over = ended.0 || ended.1;
+        over.then(|| Episode { step, success, ..std::mem::take(self) })
+    }
+
+    /// Number of words of [`Episode::words`].
+    pub(crate) const WORDS: usize = 4;
+
+    /// The success of an episode without success: a NaN that no arithmetic produces.
+    const NO_SUCCESS: u32 = u32::MAX;
+
+    /// The episode as words for other processes.
+    pub(crate) fn words(&self) -> [u32; Self::WORDS] {
+        let success = self.success.map_or(Self::NO_SUCCESS, f32::to_bits);
+        [self.step as u32, self.episode_return.to_bits(), self.length, success]
+    }
+
+    /// The episode of [`Episode::words`].
+    pub(crate) fn from_words([step, episode_return, length, success]: [u32; Self::WORDS]) -> Self {
+        let success = (success != Self::NO_SUCCESS).then(|| f32::from_bits(success));
+        Episode {
+            step: step as usize,
+            episode_return: f32::from_bits(episode_return),
+            length,
+            success,
+        }
+    }
 }
 
 /// Handles of arrays on each learner device, `[learner][leaf]`.

@@ -231,16 +231,6 @@ fn count_episodes(
     running: &mut [Episode],
     ended: &mut Vec<Episode>,
 ) {
-    for (i, (episode, reward)) in running.iter_mut().zip(memory.reward()).enumerate() {
-        if memory.skipped(i) {
-            continue;
-        }
-        episode.episode_return += reward;
-        episode.length += 1;
-        let (terminated, truncated) = memory.ended(i);
-        if terminated || truncated {
-            let success = memory.success(i);
-            ended.push(Episode { step, success, ..std::mem::take(episode) });
-        }
-    }
+    let episodes = running.iter_mut().enumerate();
+    ended.extend(episodes.filter_map(|(i, episode)| episode.add(memory.result(i), step)));
 }

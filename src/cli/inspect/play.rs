@@ -216,7 +216,7 @@ fn at_random(
     let client = Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
     let (mut stage, pictures) = entry.stage(&environment, (&client, 0))?;
     let _heeding = signals::heed();
-    let mut memory = StepMemory::new(stage.spec());
+    let mut memory = StepMemory::try_new(stage.spec())?;
     let mut draws = Random::from_state(args.seed ^ ACTIONS);
     let mut screen = Screen::new((args, format), pictures, console)?;
     stage.reset(args.seed, 0, &mut memory.step())?;

@@ -1,12 +1,14 @@
-//! Advantage actor-critic: Mnih et al., "Asynchronous Methods for Deep Reinforcement Learning", 2016, section 4.4, with actors
-//! that step together in place of asynchronous ones. Each iteration is one gradient step, from all of the rollout:
+//! Advantage actor-critic: Mnih et al., "Asynchronous Methods for Deep Reinforcement Learning",
+//! 2016, section 4.4, with actors that step together instead of asynchronously. Each iteration is
+//! one gradient step on the whole rollout:
 //!
 //! ```text
 //! mean_t(-log pi(a_t) A_t + value_cost (A_t + v_t - v(s_t))^2 - entropy_cost entropy_t)
 //! ```
 //!
-//! `A_t` are generalized advantages. With lambda 1 they are the paper's: the rewards of all steps up to the rollout's end or
-//! the episode's, and the value there, minus the value of the step. No gradient flows into them, nor into the targets.
+//! `A_t` is the generalized advantage. With lambda 1 it is the paper's advantage: the rewards up to
+//! the end of the rollout or episode, plus the value at that end, minus the value of the step. No
+//! gradient flows into advantages and targets.
 
 use crate::Number;
 use crate::agents::{
@@ -25,8 +27,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 
-/// Advantage actor-critic, synchronous (Mnih et al. 2016). The defaults are those of Stable-Baselines3's A2C, with the paper's
-/// entropy bonus.
+/// Synchronous advantage actor-critic (Mnih et al. 2016). The defaults equal those in
+/// Stable-Baselines3's A2C, except for the entropy bonus, which is the paper's.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct A2cSettings {
@@ -36,16 +38,16 @@ pub struct A2cSettings {
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Lambda of generalized advantage estimation; 1 for returns of all steps up to the rollout's end.
+    /// Lambda of generalized advantage estimation; 1 sums all rewards up to the rollout's end.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
     /// Weight of the entropy bonus.
     #[schemars(range(min = 0.0))]
     pub entropy_cost: Number,
-    /// Weight of the value loss, which is the squared error and not half of it.
+    /// Weight of the value loss, which is the squared error, without a factor of one half.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// The memory of the networks, and the agents that share them.
+    /// The memory of the networks, and the sharing of networks by several agents.
     #[serde(flatten)]
     pub core: Core,
     /// The networks of policy and value.
@@ -104,7 +106,7 @@ impl AgentSettings for A2cSettings {
 /// The agent of [`A2cSettings`].
 pub type A2c<O = Clipped<ChosenOptimizer>> = ActorCriticAgent<A2cSettings, O>;
 
-/// Metrics of an iteration: means over all of its steps.
+/// Metrics of an iteration: means over its steps.
 #[derive(Tree, Clone, Copy)]
 pub struct A2cMetrics {
     /// The policy loss plus the weighted value loss minus the weighted entropy.
@@ -166,7 +168,7 @@ impl ActorCriticLoss for A2cSettings {
         (loss, A2cMetrics { loss, policy_loss, value_loss, entropy })
     }
 
-    /// Nothing corrects for actions of older parameters.
+    /// Off-policy steps are not corrected for.
     fn staleness(&self) -> Staleness {
         Staleness::Refused
     }

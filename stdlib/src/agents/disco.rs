@@ -1,4 +1,4 @@
-//! Agents that learn by DiscoRL's rules.
+//! Agents that learn by the rules of DiscoRL.
 
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
@@ -16,35 +16,37 @@ use crate::optim::{Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// The network of a [`DiscoAgent`]: an observation to the policy and a prediction, and by a step of an LSTM for each action to what that
-/// action leads to.
+/// The network of a [`DiscoAgent`]. It maps an observation to the policy and a prediction. One step
+/// of an LSTM per action then gives the predictions for the result of that action.
 #[derive(Tree, Clone)]
 pub struct DiscoNet {
     /// Observation to features.
     pub torso: TorsoNet,
-    /// Features to features; each layer, the last one too, is followed by the activation.
+    /// Features to features. The activation follows every layer, including the last.
     pub hidden: Mlp,
     /// Features to the logits of the policy.
     pub policy: Linear,
     /// Features to the prediction `y`.
     pub y: Linear,
-    /// Features to the cell of `model`, whose output is at first the tangent of the cell.
+    /// Features to the initial cell state of `model`. The initial output of `model` is the tanh of
+    /// that cell state.
     pub root: Linear,
-    /// An action, one-hot, to what it leads to.
+    /// One-hot action to the embedding of its result.
     pub model: Lstm,
-    /// Outputs of `model` to the action's prediction `z`.
+    /// Outputs of `model` to the prediction `z` for the action.
     pub z: Mlp,
-    /// Outputs of `model` to the policy that the action leads to.
+    /// Outputs of `model` to the policy after the action.
     pub next_policy: Mlp,
     /// Outputs of `model` to the action's value in bins.
     pub q: Mlp,
 }
 
 impl DiscoNet {
-    /// Bins of an action's value.
+    /// Number of bins of an action's value.
     pub const BINS: usize = 601;
 
-    /// A new network. What it says at first is nearly the same of all observations: the weights of its last layers are of deviation 0.01.
+    /// A new network. Its first outputs are nearly equal for all observations: the weights of its
+    /// last layers have the standard deviation 0.01.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -121,19 +123,19 @@ pub struct DiscoAgent<O> {
     pub actions: usize,
     /// Torso, and hidden layers after it.
     pub networks: Networks,
-    /// Units of the network's model of actions, and of the hidden layer of each head behind it.
+    /// Units of the network's model of actions, and of the hidden layer of each head after it.
     pub model_units: usize,
-    /// The update rule that the agent learns by.
+    /// The agent's update rule.
     pub rule: Rule<DiscoRule>,
     /// The optimizer.
     pub optimizer: O,
-    /// Discount of the values that the rule sees.
+    /// Discount of the values that the rule reads.
     pub discount: Number,
-    /// Lambda of the returns that the rule sees.
+    /// Lambda of the returns that the rule reads.
     pub lambda: Number,
     /// Weight of the loss of the action values.
     pub value_cost: Number,
-    /// Share of the network that its target network takes over in an update.
+    /// Step size of an update of the target network towards the network.
     pub target_step: Number,
 }
 
@@ -142,9 +144,9 @@ pub struct DiscoAgent<O> {
 pub struct DiscoState<S: Tree> {
     /// The network that acts and learns.
     pub net: Optimized<DiscoNet, S>,
-    /// The network that follows it.
+    /// The target network, which follows `net`.
     pub target: DiscoNet,
-    /// The rule's memory of the agent's life.
+    /// The rule's memory over the agent's life.
     pub memory: DiscoMemory,
 }
 
@@ -178,14 +180,14 @@ impl<O: Optimizer> DiscoAgent<O> {
         (self.masked(now, rollout), after)
     }
 
-    /// Outputs whose policy gives no probability to actions that were not legal.
+    /// Outputs with a policy that gives illegal actions the probability 0.
     #[track_caller]
     fn masked(&self, outputs: DiscoOutputs, rollout: &Rollout<Self>) -> DiscoOutputs {
         let logits = of_legal(outputs.logits, rollout.input.legal_actions);
         DiscoOutputs { logits, ..outputs }
     }
 
-    /// A rollout as the rule sees it, by the agent's present state.
+    /// A rollout as the rule's input, computed with the agent's present state.
     #[track_caller]
     fn seen(&self, state: &DiscoState<O::State<DiscoNet>>, rollout: &Rollout<Self>) -> DiscoSeen {
         let (now, after) = self.outputs(&state.net.params, rollout);
@@ -208,7 +210,7 @@ impl<O: Optimizer> Agent for DiscoAgent<O> {
     type Observation = Tensor;
     type Params = DiscoNet;
     type Memory = ();
-    /// Logits of the policy that acted. f32 `[A]`
+    /// Logits of the behaviour policy. f32 `[A]`
     type Extras = Tensor;
 
     fn init_memory(&self, _: LaneId) {}
@@ -263,7 +265,7 @@ impl<O: Optimizer> Learn for DiscoAgent<O> {
     ) -> (Self::State, (), DiscoMetrics) {
         let weights = rollout.skipped.map(|skipped| step_weights(!skipped, &cx));
         let steps = Steps { weights, axes: cx.axes.clone() };
-        // Outside of the gradient: for it the targets are constants.
+        // Outside the gradient, which treats the targets as constants.
         let seen = self.seen(&state, &rollout);
         let values = DiscoValues::of(&seen, self.discount, self.lambda);
         let rule = self.rule.tensors();
@@ -273,7 +275,7 @@ impl<O: Optimizer> Learn for DiscoAgent<O> {
             ..targets
         };
         let target = incremental_update(&state.net.params, &state.target, self.target_step);
-        // The mean of this device: that over all is taken of the gradient.
+        // This device's mean: the gradient is averaged over the devices.
         let steps = Steps { axes: Axes::none(), ..steps };
         let (net, metrics) = state.net.gradient_step(&self.optimizer, &cx, |net| {
             let outputs = self.masked(net.apply_all(rollout.input.observation), &rollout);

@@ -1,15 +1,17 @@
-//! IMPALA's V-trace actor-critic: Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted
-//! Actor-Learner Architectures", 2018. Acting may be some updates behind learning; importance weights correct for it.
+//! IMPALA's V-trace actor-critic: Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with
+//! Importance Weighted Actor-Learner Architectures", 2018. Acting may lag some updates behind
+//! learning; importance weights correct for the lag.
 //!
-//! The loss is the paper's (section 4.2), **summed** over the steps of the whole batch, of all devices, as in its
-//! published code, so that learning rates, costs and the norm that gradients are clipped to are those of the paper:
+//! The loss is the paper's (section 4.2). As in the published code it is **summed** over the steps
+//! of the whole batch on every device, so that the paper's learning rates, costs and gradient
+//! clipping norm apply:
 //!
 //! ```text
 //! sum_t(-log pi(a_t) A_t + value_cost (vs_t - v_t)^2 / 2 - entropy_cost entropy_t)
 //! ```
 //!
-//! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) beside the features of the
-//! observation, as published.
+//! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) in
+//! addition to the features of the observation, as in the paper.
 
 use crate::Number;
 use crate::agents::{
@@ -39,8 +41,8 @@ pub enum RewardClipping {
     AbsOne,
 }
 
-/// The V-trace actor-critic of IMPALA (Espeholt et al. 2018). The loss is summed over the batch, as there, and the defaults
-/// are the paper's for Atari (table G.1); rewards are not clipped.
+/// The V-trace actor-critic of IMPALA (Espeholt et al. 2018). The loss is summed over the batch, as
+/// in the paper, and the defaults are the paper's for Atari (table G.1); rewards are not clipped.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ImpalaSettings {
@@ -53,19 +55,19 @@ pub struct ImpalaSettings {
     /// Lambda of V-trace.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
-    /// Greatest weight of importance in a temporal difference.
+    /// Greatest importance weight in a temporal difference.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip_rho: Number,
-    /// Greatest weight of importance in a trace.
+    /// Greatest importance weight in a trace.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip_c: Number,
-    /// Greatest weight of importance in the policy gradient.
+    /// Greatest importance weight in the policy gradient.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip_pg_rho: Number,
     /// Advantage of the policy gradient: `impala` (from the next target) or `rlax` (from targets and values, mixed by
     /// lambda).
     pub advantage: PgAdvantage,
-    /// Rewards to learn from: `none` (as they come) or `abs_one` (clipped to [-1, 1]).
+    /// Clipping of rewards in learning: `none`, or `abs_one` to clip to [-1, 1].
     pub reward_clipping: RewardClipping,
     /// Weight of the entropy bonus.
     #[schemars(range(min = 0.0))]
@@ -73,7 +75,7 @@ pub struct ImpalaSettings {
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// The memory of the networks, and the agents that share them.
+    /// The memory of the networks, and the sharing of networks by several agents.
     #[serde(flatten)]
     pub core: Core,
     /// The networks of policy and value.
@@ -147,7 +149,7 @@ impl AgentSettings for ImpalaSettings {
 /// The agent of [`ImpalaSettings`].
 pub type Impala<O = Clipped<ChosenOptimizer>> = ActorCriticAgent<ImpalaSettings, O>;
 
-/// Metrics of an iteration: means over all of its steps.
+/// Metrics of an iteration: means over its steps.
 #[derive(Tree, Clone, Copy)]
 pub struct ImpalaMetrics {
     /// The policy loss plus the weighted value loss minus the weighted entropy.
@@ -158,7 +160,8 @@ pub struct ImpalaMetrics {
     pub value_loss: Tensor,
     /// The policy's entropy, in nats.
     pub entropy: Tensor,
-    /// Ratio of the actions' probabilities by the learning and the acting policy: 1 where the policies are the same.
+    /// Ratio of the actions' probabilities under the learning and the acting policy: 1 if the
+    /// policies are equal.
     pub importance: Tensor,
 }
 
@@ -172,8 +175,8 @@ struct Terms {
 }
 
 impl ImpalaSettings {
-    /// Terms of the loss of one lane's rollout. `acted` are the log-probabilities of its actions by the policy that acted, f32
-    /// `[T]`.
+    /// Terms of the loss of one lane's rollout. `acted` has the log-probabilities of its actions
+    /// under the acting policy, f32 `[T]`.
     fn terms(&self, steps: &LaneSteps, evaluated: Evaluated, acted: Tensor) -> Terms {
         let Evaluated { log_prob, entropy, v_tm1, v_t } = evaluated;
         let reward = match self.reward_clipping {
@@ -202,8 +205,8 @@ impl ActorCriticLoss for ImpalaSettings {
         acted.policy.log_prob(acted.action)
     }
 
-    /// The loss, f32 `[]`: this device's mean times the steps of all devices, whose mean over devices is the sum over all
-    /// steps.
+    /// The loss, f32 `[]`: this device's mean times the number of steps on all devices. Its mean
+    /// over the devices is the sum over all steps.
     #[track_caller]
     fn loss(
         &self,

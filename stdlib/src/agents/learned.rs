@@ -13,26 +13,27 @@ use crate::optim::{Chain, ClipByGlobalNorm, Optimizer, Sgd, chain, clip_by_globa
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// A function from observations to some numbers.
+/// A function from observations to a vector of numbers.
 #[derive(Tree, Clone)]
 pub enum Predictor {
-    /// The numbers of each observation, where observations are themselves numbers: f32 `[n, outputs]`, zeros at first.
+    /// A table with a row per observation, for observations that are integers: f32 `[n, outputs]`,
+    /// zeros at first.
     Table {
-        /// Numbers by observation.
+        /// Outputs by observation.
         table: Embedding,
     },
-    /// A network of any observations.
+    /// A network, for all other observations.
     Network {
         /// Observation to features.
         torso: TorsoNet,
-        /// Features to the numbers.
+        /// Features to the outputs.
         layers: Mlp,
     },
 }
 
 impl Predictor {
-    /// A new predictor: a table for observations that are numbers, and a network of the hidden layers of `networks` for others, with
-    /// the weights of flax's layers.
+    /// A new predictor: a table for observations that are integers, and otherwise a network with
+    /// the hidden layers of `networks`. Weights are drawn as flax draws them.
     #[track_caller]
     pub fn init(key: Key, observation: &Space, networks: &Networks, outputs: usize) -> Predictor {
         if let Space::Discrete { n } = observation {
@@ -46,7 +47,7 @@ impl Predictor {
         Predictor::Network { torso, layers }
     }
 
-    /// The numbers of an observation. f32 `[outputs]`
+    /// The outputs for an observation. f32 `[outputs]`
     #[track_caller]
     pub fn apply(&self, observation: Tensor) -> Tensor {
         match self {
@@ -55,7 +56,7 @@ impl Predictor {
         }
     }
 
-    /// The numbers of observations `[T, N, ..]`. f32 `[T, N, outputs]`
+    /// The outputs for observations `[T, N, ..]`. f32 `[T, N, outputs]`
     #[track_caller]
     pub fn apply_all(&self, observations: Tensor) -> Tensor {
         match self {
@@ -67,16 +68,17 @@ impl Predictor {
     }
 }
 
-/// An agent for discrete actions that learns by a [`Rule`] (LPG of Oh et al. 2020): its policy and its predictions go where the rule says.
+/// An agent for discrete actions that learns by a [`Rule`] (LPG of Oh et al. 2020), which gives the
+/// targets of its policy and its predictions.
 #[derive(Clone)]
 pub struct LearnedAgent<O> {
     /// Space of the observations.
     pub observation: Space,
     /// Number of the actions.
     pub actions: usize,
-    /// Networks of policy and predictions, where observations are no numbers.
+    /// Networks of policy and predictions, for observations that are not integers.
     pub networks: Networks,
-    /// The rule. Where it is trained, the gradient flows through it.
+    /// The rule. If the rule is trained, the gradient flows through it.
     pub rule: Rule<LpgRule>,
     /// Optimizer of the policy.
     pub policy_optimizer: O,
@@ -106,15 +108,16 @@ pub struct LearnedMetrics {
     pub entropy: Tensor,
     /// The predictions' entropy, in nats, after the update.
     pub prediction_entropy: Tensor,
-    /// The squares of the policy's targets.
+    /// The mean square of the policy's targets.
     pub policy_target_square: Tensor,
-    /// The sums of the squares of the predictions' targets.
+    /// The mean sum of squares of the predictions' targets.
     pub prediction_target_square: Tensor,
 }
 
 impl LearnedAgent<Chain<ClipByGlobalNorm, Sgd>> {
-    /// The agent with tables, for observations that are numbers: gradients of a norm of at most 0.5, and learning rates of 40 for the
-    /// policy and 4 for the predictions, as Jackson et al. 2023.
+    /// The agent with tables, for observations that are integers. Gradients have a norm of at most
+    /// 0.5; the learning rates are 40 for the policy and 4 for the predictions, as in Jackson et
+    /// al. 2023.
     pub fn tabular(observation: Space, actions: usize, rule: Rule<LpgRule>) -> Self {
         let descent = |rate: f64| chain(clip_by_global_norm(0.5), sgd(rate));
         LearnedAgent {
@@ -130,7 +133,8 @@ impl LearnedAgent<Chain<ClipByGlobalNorm, Sgd>> {
 }
 
 impl<O: Optimizer> LearnedAgent<O> {
-    /// The targets that the rule gives to a rollout, `[T, N, ..]`, by the agent's present state.
+    /// The targets that the rule computes for a rollout, `[T, N, ..]`, with the agent's present
+    /// state.
     #[track_caller]
     pub fn targets<M: Tree, X: Tree>(
         &self,
@@ -222,7 +226,7 @@ impl<O: Optimizer> Learn for LearnedAgent<O> {
         rollout: Rollout<Self>,
         cx: Cx,
     ) -> (Self::State, (), LearnedMetrics) {
-        // Outside of both gradients: for them the targets are constants.
+        // Outside both gradients, which treat the targets as constants.
         let targets = self.targets(&state, &rollout);
         let weights = rollout.skipped.map(|skipped| step_weights(!skipped, &cx));
         let mean = |numbers| weighted(numbers, weights).mean();

@@ -1,5 +1,5 @@
-//! What SAC and TD3 share: settings, the critics' gradient step on batches of transitions, actions scaled to [-1, 1], and networks of
-//! observations and actions.
+//! Code that SAC and TD3 share: settings, the critics' gradient step on batches of transitions,
+//! actions scaled to [-1, 1], and networks of observations and actions.
 
 use crate::Number;
 use crate::learn::{
@@ -29,16 +29,16 @@ pub struct OffPolicySettings {
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Part of the way that the targets move to the networks when they are updated.
+    /// Step size of an update of the target networks towards the networks.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub polyak: Number,
-    /// Steps of the returns that the critics' targets begin with.
+    /// Number of steps of the returns in the critics' targets.
     #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
-    /// The networks of actor and critics, each with a torso of its own.
+    /// The networks of actor and critics, each with its own torso.
     #[serde(flatten)]
     pub networks: Networks,
-    /// The replay. Before it has its minimum, actions are drawn uniformly.
+    /// The replay. Until it holds its minimum of steps, actions are drawn uniformly.
     #[serde(flatten)]
     pub replay: ReplaySettings,
 }
@@ -59,7 +59,7 @@ impl Default for OffPolicySettings {
             replay: ReplaySettings {
                 minimum: 5_000,
                 batch: 256,
-                // A gradient step for each step of an environment.
+                // One gradient step per environment step.
                 replay_ratio: 256.0,
                 ..ReplaySettings::default()
             },
@@ -73,7 +73,7 @@ impl OffPolicySettings {
         [self.actor_learning_rate, self.critic_learning_rate].map(|rate| flatten(adam(rate)))
     }
 
-    /// An agent with its replay, where networks and replay fit the task.
+    /// An agent with its replay, if networks and replay fit the task.
     pub(super) fn replayed<A>(&self, agent: A, task: &Task) -> Result<AnyAgent, String>
     where
         A: LearnFromReplay<Observation = Tensor> + Clone + 'static,
@@ -102,12 +102,12 @@ pub(super) type Critics<O> =
 pub(super) struct Batch {
     /// The transitions. `[B, ..]`
     pub(super) transitions: Transition,
-    /// Weights of their losses, 0 for what nothing can be learnt from. f32 `[B]`
+    /// Weights of their losses, 0 for transitions that are not learnt from. f32 `[B]`
     weights: Tensor,
 }
 
 impl Batch {
-    /// The transitions over `n` steps that windows begin with.
+    /// The transitions over `n` steps at the start of the windows.
     #[track_caller]
     pub(super) fn of(windows: &Windows<Step>, n: usize, discount: Number) -> Batch {
         let Windows { steps, weights, .. } = windows;
@@ -121,7 +121,7 @@ impl Batch {
         self.weights.len()
     }
 
-    /// The mean of losses f32 `[B]` with the weights of their transitions. f32 `[]`
+    /// The mean of losses f32 `[B]`, weighted by the transitions' weights. f32 `[]`
     #[track_caller]
     pub(super) fn mean(&self, losses: Tensor) -> Tensor {
         weighted(losses, Some(self.weights)).mean()
@@ -131,7 +131,7 @@ impl Batch {
 /// The results of [`Batch::critic_step`].
 #[derive(Tree, Clone, Copy)]
 pub(super) struct CriticStep {
-    /// Half of the squared errors, summed over the critics: a mean over the batch. f32 `[]`
+    /// Half of the squared errors, summed over the critics and averaged over the batch. f32 `[]`
     pub(super) loss: Tensor,
     /// Mean value of the actions taken. f32 `[]`
     pub(super) value: Tensor,
@@ -140,8 +140,8 @@ pub(super) struct CriticStep {
 }
 
 impl Batch {
-    /// A gradient step of the critics. `errors` gives theirs in each transition, f32 `[B, K]`, and their mean values of the actions taken,
-    /// f32 `[B]`.
+    /// Takes a gradient step of the critics. `errors` returns the critics' errors in each
+    /// transition, f32 `[B, K]`, and the mean values of the actions taken, f32 `[B]`.
     #[track_caller]
     pub(super) fn critic_step<O: Optimizer>(
         &self,
@@ -159,13 +159,15 @@ impl Batch {
     }
 }
 
-/// Numbers uniform on [-1, 1], made of standard normal ones: twice the normal distribution's own distribution function, less 1.
+/// Numbers that are uniform on [-1, 1], from standard normal numbers: twice the normal distribution
+/// function, minus 1.
 #[track_caller]
 pub(super) fn uniform(noise: Tensor) -> Tensor {
     (noise * FRAC_1_SQRT_2).erf()
 }
 
-/// Actions of a bounded box as vectors in [-1, 1], element by element: what networks give and critics see.
+/// Actions of a bounded box as vectors in [-1, 1], element by element: the outputs of actors and
+/// the inputs of critics.
 #[derive(Clone, Debug)]
 pub struct UnitBox(Space);
 
@@ -173,7 +175,8 @@ impl UnitBox {
     /// The scaling of a space's actions.
     ///
     /// # Errors
-    /// A space that is no box, and an element without finite bounds or with equal ones, as a sentence.
+    /// Returns a sentence if the space is not a box, or if an element has no finite bounds or equal
+    /// bounds.
     pub fn new(space: &Space) -> Result<UnitBox, String> {
         let Space::Box { .. } = space else {
             return Err(format!(
@@ -202,7 +205,7 @@ impl UnitBox {
         self.0.elements()
     }
 
-    /// Middle and half width of each element's interval, f32 `[A]` each.
+    /// Centre and half width of each element's interval, f32 `[A]` each.
     fn scale(&self) -> (Tensor, Tensor) {
         let elements = self.0.elements();
         let per_element = |f: fn((f64, f64)) -> f64| {
@@ -230,18 +233,20 @@ impl UnitBox {
     }
 }
 
-/// A torso and dense layers after it: an actor, or a critic, which sees an action beside the features.
+/// A torso with dense layers after it: an actor, or a critic, which sees an action in addition to
+/// the features.
 #[derive(Tree, Clone)]
 pub struct TorsoMlp {
     /// Observation to features.
     pub torso: TorsoNet,
-    /// Features, and the action if there is one, to results.
+    /// Features, and the action if there is one, to the outputs.
     pub mlp: Mlp,
 }
 
 impl TorsoMlp {
-    /// A new network with `outputs` results, which sees `actions` numbers of an action beside the observation (0 for none). Weights
-    /// are uniform up to `1 / sqrt(inputs)`, as in the implementations of TD3's and SAC's authors; biases begin at 0.
+    /// A new network with `outputs` outputs. It sees `actions` numbers of an action in addition to
+    /// the observation (0 for an actor). Weights are uniform up to `1 / sqrt(inputs)`, as in the
+    /// implementations of TD3's and SAC's authors; biases begin at 0.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -259,7 +264,7 @@ impl TorsoMlp {
         TorsoMlp { torso, mlp: if networks.layer_norm { mlp.with_layer_norm() } else { mlp } }
     }
 
-    /// The results for an observation, f32 `[outputs]`.
+    /// The outputs for an observation, f32 `[outputs]`.
     #[track_caller]
     pub fn apply(&self, observation: Tensor) -> Tensor {
         self.mlp.apply(self.torso.apply(observation))

@@ -1,6 +1,6 @@
-//! The online actor-critic of Podracer's minimal unit (Hessel et al. 2021, figure 2): agent and environment step, the
-//! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
-//! which the agent acted.
+//! The online actor-critic of Podracer's minimal unit (Hessel et al. 2021, figure 2): agent and
+//! environment step, and the objective is computed from these steps. The gradient flows back
+//! through the whole loop, so the update reuses the forward pass of acting.
 
 use crate::Number;
 use crate::agents::{
@@ -76,7 +76,7 @@ impl AgentSettings for OnlineSettings {
 /// The agent of [`OnlineSettings`].
 pub type OnlineActorCritic<O = ActorCriticOptimizer> = ActorCriticAgent<OnlineSettings, O>;
 
-/// Data of a step that acting computes and the loss reads: the gradient flows through it.
+/// Data of a step of acting that the loss reads, and through which the gradient flows.
 #[derive(Tree, Clone, Copy)]
 pub struct OnlineExtras {
     /// The logarithm of the action's probability. f32 `[]`
@@ -101,7 +101,8 @@ pub struct OnlineMetrics {
 }
 
 impl OnlineSettings {
-    /// The loss of a rollout whose extras these parameters computed: f32 `[]`, a mean over this device's steps.
+    /// The loss of a rollout, with extras that these parameters computed: f32 `[]`, a mean over
+    /// this device's steps.
     fn loss(
         &self,
         params: &ActorCritic,
@@ -137,7 +138,7 @@ impl LearnActorCritic for OnlineSettings {
         }
     }
 
-    /// Computes the rollout's extras once more, for the gradient to flow through them.
+    /// Computes the rollout's extras again, so that the gradient flows through them.
     fn learn<O: Optimizer>(
         agent: &OnlineActorCritic<O>,
         state: ActorCriticState<O>,
@@ -158,7 +159,7 @@ impl LearnActorCritic for OnlineSettings {
         })
     }
 
-    /// Takes acting itself for the forward pass of the gradient.
+    /// Uses acting itself as the forward pass of the gradient.
     fn iterate<O: Optimizer, W: Tree>(
         agent: &OnlineActorCritic<O>,
         state: ActorCriticState<O>,

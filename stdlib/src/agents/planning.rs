@@ -1,4 +1,4 @@
-//! Agents that plan: the search in `act`, the steps that it leaves, and the targets that are learnt from them.
+//! Agents that plan: the search in `act`, the steps in a replay, and the targets of learning.
 
 use crate::Number;
 use crate::agents::RewardClipping;
@@ -18,7 +18,7 @@ use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Levels of a tree that its picture shows.
+/// Number of levels of a tree in its picture.
 const LEVELS: usize = 16;
 
 /// Kinds of search.
@@ -28,22 +28,22 @@ pub enum SearchKind {
     /// MuZero's: pUCT, Dirichlet noise at the root, and actions in proportion to visits.
     #[default]
     Muzero,
-    /// Gumbel MuZero's: sequential halving at the root, and the improved policy to learn from.
+    /// Gumbel MuZero's: sequential halving at the root, and the improved policy as the target.
     Gumbel,
 }
 
-/// Sources of what an agent that plans learns from.
+/// Sources of the steps that a planning agent learns from.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LearnFrom {
     /// Each rollout, once.
     #[default]
     Rollouts,
-    /// A replay, whose settings are in force then.
+    /// A replay, with the settings `replay`.
     Replay,
 }
 
-/// The search that an agent acts by.
+/// The search that chooses an agent's actions.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct SearchSettings {
@@ -52,7 +52,7 @@ pub struct SearchSettings {
     /// Simulations of a search.
     #[schemars(range(min = 1, max = 100_000))]
     pub simulations: usize,
-    /// Share of Dirichlet noise in the root's policy, for `muzero`. Evaluations have none.
+    /// Share of Dirichlet noise in the root's policy, for `muzero`. Evaluations use none.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub dirichlet_fraction: Number,
     /// Concentration of the Dirichlet noise, for `muzero`.
@@ -61,16 +61,17 @@ pub struct SearchSettings {
     /// `c_1` of pUCT, for `muzero`: weight of the policy against the values of actions.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub pb_c_init: Number,
-    /// `c_2` of pUCT, for `muzero`: visits after which the policy weighs more.
+    /// `c_2` of pUCT, for `muzero`: number of visits beyond which the policy weighs more.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub pb_c_base: Number,
-    /// Actions are drawn in proportion to `visits^(1 / temperature)`, for `muzero`; 0 takes the most visited one, as evaluations do.
+    /// Actions are drawn in proportion to `visits^(1 / temperature)`, for `muzero`; 0 takes the
+    /// most visited action, as evaluations do.
     #[schemars(range(min = 0.0))]
     pub temperature: Number,
-    /// Actions that are tried at the root, at most, for `gumbel`.
+    /// Greatest number of actions tried at the root, for `gumbel`.
     #[schemars(range(min = 1, max = 10_000))]
     pub considered_actions: usize,
-    /// Scale of the noise at the root, for `gumbel`. Evaluations have none.
+    /// Scale of the noise at the root, for `gumbel`. Evaluations use none.
     #[schemars(range(min = 0.0))]
     pub gumbel_scale: Number,
 }
@@ -94,19 +95,20 @@ impl Default for SearchSettings {
     }
 }
 
-/// Settings that all agents that plan have: the optimizer, the search, and what is learnt from.
+/// Settings that planning agents share: the optimizer, the search, and the source of learning.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct PlanningSettings {
     /// The optimizer of all parameters.
     #[serde(flatten)]
     pub optimizer: AdamSettings,
-    /// Decay of all parameters, beside Adam's step (AdamW).
+    /// Weight decay of the parameters, in addition to Adam's step (AdamW).
     #[schemars(range(min = 0.0))]
     pub weight_decay: Number,
-    /// Source of what is learnt from.
+    /// Source of the steps to learn from.
     pub learn_from: LearnFrom,
-    /// With `learn_from = "rollouts"`: gradient steps of an iteration, each from an equal part of the lanes of a device.
+    /// With `learn_from = "rollouts"`: gradient steps per iteration, each from an equal part of a
+    /// device's lanes.
     #[schemars(range(min = 1, max = 10_000))]
     pub gradient_steps: usize,
     /// Settings of the search.
@@ -159,8 +161,8 @@ impl DescribesOptimizer for PlanningSettings {
 }
 
 impl PlanningSettings {
-    /// The first steps of a window of so many that are learnt from: one in the replay, whose windows have the full return of it, and all of a
-    /// rollout.
+    /// Number of first steps that are learnt from in a window of `length` steps. It is one in the
+    /// replay, where windows hold the full return of that step, and all steps of a rollout.
     #[must_use]
     pub fn starts(&self, length: usize) -> usize {
         match self.learn_from {
@@ -169,7 +171,7 @@ impl PlanningSettings {
         }
     }
 
-    /// An agent that learns from rollouts, or from windows of so many steps of a replay.
+    /// An agent that learns from rollouts, or from windows of `window` steps of a replay.
     pub(super) fn learning<A>(
         &self,
         agent: A,
@@ -190,7 +192,8 @@ impl PlanningSettings {
         }
     }
 
-    /// Checks that gradient steps from rollouts can be of equal parts of the lanes, or that windows fit into the replay.
+    /// Checks that gradient steps from rollouts divide the lanes equally, or that windows fit into
+    /// the replay.
     pub(super) fn check_rollout(
         &self,
         window: Window,
@@ -204,10 +207,10 @@ impl PlanningSettings {
     }
 }
 
-/// The number of actions of a task in which an agent searches.
+/// The number of actions of a task, for an agent that searches.
 ///
 /// # Errors
-/// Actions that are not discrete, as a sentence that names the agent.
+/// Returns a sentence that names the agent if the actions are not discrete.
 pub(super) fn searched_actions(agent: &str, task: &Task) -> Result<usize, String> {
     match &task.action {
         Space::Discrete { n } => Ok(*n),
@@ -217,8 +220,9 @@ pub(super) fn searched_actions(agent: &str, task: &Task) -> Result<usize, String
     }
 }
 
-/// The discount of the value after a step, seen by the player who steps, in a game of so many players: negated for two, who take turns,
-/// as the next value is the other player's.
+/// The discount of the value after a step in a game of `players` players, from the view of the
+/// player who steps. It is negated for two players, who take turns, because the next value is the
+/// other player's.
 pub(super) fn discount_between(players: usize, discount: Number) -> Number {
     match players {
         1 => discount,
@@ -226,17 +230,17 @@ pub(super) fn discount_between(players: usize, discount: Number) -> Number {
     }
 }
 
-/// A search's results that learning reads.
+/// Results of a search that learning reads.
 #[derive(Tree, Clone, Copy)]
 pub struct PlanExtras {
-    /// The policy to learn: shares of visits, or the improved policy. f32 `[A]`
+    /// The policy's target: shares of visits, or the improved policy. f32 `[A]`
     pub policy: Tensor,
     /// The root's value by the search. f32 `[]`
     pub value: Tensor,
 }
 
 impl PlanExtras {
-    /// The action of a search of one lane, i32 `[]`, and what the search leaves.
+    /// The action of one lane's search, i32 `[]`, and the search's extras.
     #[track_caller]
     pub(super) fn of(output: &PolicyOutput<()>) -> (Tensor, PlanExtras) {
         let value = output.search_tree.summary().value.index(0);
@@ -259,7 +263,7 @@ impl View {
 }
 
 impl SearchSettings {
-    /// The search of these settings; a greedy one without noise.
+    /// Options of the search with these settings; a greedy search has no noise.
     pub(super) fn options(&self, mode: Mode) -> SearchOptions {
         match self.search {
             SearchKind::Muzero => SearchOptions::MuZero(self.muzero_options(mode)),
@@ -278,14 +282,15 @@ impl SearchSettings {
             pb_c_init: self.pb_c_init,
             pb_c_base: self.pb_c_base,
             temperature: explores(self.temperature, mode),
-            // Scores of networks are hardly ever equal.
+            // Networks hardly ever give equal scores.
             tie_noise: false,
             ..MuZeroOptions::default()
         }
     }
 
-    /// Searches from one lane with a model that sees an action and an embedding, each with a leading axis of 1, as all that
-    /// `root` has. Gives the action, i32 `[]`, and what the search leaves.
+    /// Searches from one lane with a model that takes an action and an embedding. Both have a
+    /// leading axis of 1, as everything in `root` does. Returns the action, i32 `[]`, and the
+    /// search's extras.
     #[track_caller]
     pub(super) fn plan<E: Tree>(
         &self,
@@ -299,7 +304,7 @@ impl SearchSettings {
         self.options(mode).search(key, root, model, simulations, invalid).without_embeddings()
     }
 
-    /// [`SearchSettings::plan`] with a model of afterstates and outcomes of chance, by pUCT.
+    /// [`SearchSettings::plan`] by pUCT, with a model of afterstates and chance outcomes.
     #[track_caller]
     pub(super) fn plan_with_chance<E: Tree, F: Tree>(
         &self,
@@ -317,7 +322,7 @@ impl SearchSettings {
     }
 }
 
-/// A number of exploration, which evaluations have at 0.
+/// A parameter of exploration, which is 0 in evaluations.
 fn explores(number: Number, mode: Mode) -> Number {
     match mode {
         Mode::Explore => number,
@@ -331,7 +336,7 @@ fn invalid(legal: Option<Tensor>) -> Option<Tensor> {
     legal.map(|legal| (!legal).expand_dims(0))
 }
 
-/// One step of a lane that a search acted in, as windows have it.
+/// One step of a lane with a search, as in windows.
 #[derive(Tree, Clone)]
 pub struct PlannedStep {
     /// The observation that the agent acted on: a single frame.
@@ -344,7 +349,7 @@ pub struct PlannedStep {
     pub terminated: Tensor,
     /// True if the step's episode was cut off. bool `[]`
     pub truncated: Tensor,
-    /// True for a reset-only step; `None` where the environment has none. bool `[]`
+    /// True for a reset-only step; `None` if the environment has no such steps. bool `[]`
     pub skipped: Option<Tensor>,
     /// The search's policy and value of the observation.
     pub plan: PlanExtras,
@@ -364,14 +369,15 @@ impl PlannedStep {
         }
     }
 
-    /// The steps of a window `[frames - 1 + L, ..]` without the first ones, with observations of `frames` steps each. `[L, ..]`
+    /// The steps of a window `[frames - 1 + L, ..]` without its first `frames - 1`, with
+    /// observations of `frames` frames each. `[L, ..]`
     #[track_caller]
     pub(super) fn stacked(self, frames: usize) -> PlannedStep {
         if frames == 1 {
             return self;
         }
         let ended = self.terminated | self.truncated;
-        // What was before the first step of the window is not looked at.
+        // The end of an episode before the window's first step is irrelevant.
         let first = concatenate(&[full([1], false), ended.slice_axis(0, 0..ended.len() - 1)], 0);
         let observation = stack_frames(self.observation, first, frames);
         let rest = tree_map(&self, |leaf| leaf.slice_axis(0, frames - 1..));
@@ -387,7 +393,7 @@ impl PlannedStep {
         }
     }
 
-    /// Steps of a window that count, bool `[L]`: all but those that only reset.
+    /// Steps of a window that count, bool `[L]`: all except reset-only steps.
     #[track_caller]
     pub(super) fn counts(&self) -> Tensor {
         match self.skipped {
@@ -396,9 +402,10 @@ impl PlannedStep {
         }
     }
 
-    /// The value of each step of a window, f32 `[L]`, by the rewards of up to `n` steps and the search's value of the state after
-    /// them. A return ends early at a terminal state, and at the last step whose search is known, whose value it is bootstrapped
-    /// from: the window's last step, and the one at which an episode is cut off.
+    /// The value target of each step of a window, f32 `[L]`: the rewards of up to `n` steps plus
+    /// the search's value of the state after them. A return ends early at a terminal state. It also
+    /// ends early at the last step with a known search value, and is bootstrapped from that value:
+    /// at the window's last step, and at a step that cuts an episode off.
     #[track_caller]
     pub fn value_targets(&self, n: usize, discount: impl Into<Number>) -> Tensor {
         let _scope = scope("PlannedStep::value_targets");
@@ -407,7 +414,7 @@ impl PlannedStep {
         let last = arange(steps).eq(steps as i32 - 1);
         let known_by_search = !self.terminated & (self.truncated | last);
         let discount = discount.into().into_tensor().broadcast_to([steps]);
-        // Nothing passes from the last step on to the first.
+        // No value flows from the last step to the first.
         let returns = n_step_bootstrapped_returns(
             self.reward,
             select(self.terminated, 0.0, discount),

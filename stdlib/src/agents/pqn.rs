@@ -1,12 +1,14 @@
-//! Parallelised Q-network: Gallici et al., "Simplifying Deep Temporal Difference Learning", 2024, algorithm 1. Q-learning
-//! without a replay and without a target network: layer normalisation keeps it stable. Each iteration acts with an
-//! epsilon-greedy policy in many environments, computes Peng's Q(lambda) from the rollout once (section 5)
+//! Parallelised Q-network: Gallici et al., "Simplifying Deep Temporal Difference Learning", 2024,
+//! algorithm 1. It is Q-learning without a replay and without a target network: layer normalisation
+//! keeps it stable. Each iteration acts with an epsilon-greedy policy in many environments, and
+//! computes Peng's Q(lambda) from the rollout once (section 5)
 //!
 //! ```text
 //! G_t = r_t + discount_t ((1 - lambda) max_a Q(s_{t+1}, a) + lambda G_{t+1})
 //! ```
 //!
-//! and takes gradient steps on `(G_t - Q(s_t, a_t))^2 / 2` in minibatches, as [`Ppo`](crate::agents::Ppo) does.
+//! It then takes gradient steps on `(G_t - Q(s_t, a_t))^2 / 2` in minibatches, as
+//! [`Ppo`](crate::agents::Ppo) does.
 
 use crate::Number;
 use crate::counter::next_count;
@@ -25,8 +27,8 @@ use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parallelised Q-network (Gallici et al. 2024). The defaults are the authors' for MinAtar; their network there has the torso
-/// `conv` and no hidden layers after it.
+/// Parallelised Q-network (Gallici et al. 2024). The defaults are the authors' for MinAtar, where
+/// their network has the torso `conv` and no hidden layers after it.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct PqnSettings {
@@ -35,7 +37,7 @@ pub struct PqnSettings {
     pub learning_rate: Number,
     /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
-    /// Gradients of a greater global norm are scaled down to it.
+    /// Greatest global norm of the gradients; greater gradients are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
     /// Passes over each rollout.
@@ -47,7 +49,8 @@ pub struct PqnSettings {
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Lambda of the returns: 0 for one-step Q-learning, 1 for the rewards of all steps up to the rollout's end.
+    /// Lambda of the returns: 0 for one-step Q-learning; 1 sums all rewards up to the rollout's
+    /// end.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
     /// Factor of the rewards before learning.
@@ -59,7 +62,8 @@ pub struct PqnSettings {
     /// The network of the action values.
     #[serde(flatten)]
     pub networks: Networks,
-    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
+    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, instead of a
+    /// Feistel bijection.
     pub exact_shuffle: bool,
 }
 
@@ -139,9 +143,9 @@ pub struct Pqn<O = PqnOptimizer> {
     pub actions: usize,
     /// Optimizer of all parameters.
     pub optimizer: O,
-    /// Probability of a random action by the iteration's number.
+    /// Probability of a random action as a function of the iteration.
     pub epsilon: Schedule,
-    /// Settings of the agent. Those of the optimizer and of exploration are not read here.
+    /// Settings of the agent. The settings of the optimizer and of exploration are not read here.
     pub settings: PqnSettings,
 }
 
@@ -155,7 +159,8 @@ pub struct PqnNetwork {
 }
 
 impl PqnNetwork {
-    /// A new network. Weights begin as in the authors' code: He normal in a torso, LeCun normal after it.
+    /// A new network. Weights are drawn as in the authors' code: He normal in a torso, LeCun normal
+    /// after it.
     #[track_caller]
     pub fn init(key: Key, observation: &Space, actions: usize, networks: &Networks) -> PqnNetwork {
         let [torso_key, head_key] = key.split_into();
@@ -190,18 +195,19 @@ pub struct PqnState<S: Tree> {
     pub epsilon: Tensor,
 }
 
-/// A rollout as minibatches draw from it: `B = T N` steps in the order of the rollout, `U` gradient steps of `M` steps each.
+/// A rollout that minibatches are drawn from. It has `B = T N` steps in the order of the rollout,
+/// for `U` gradient steps with `M` steps each.
 #[derive(Tree, Clone)]
 pub struct PqnBatch {
     /// The observations. `[B, ..]`
     pub observation: Tensor,
     /// The actions. i32 `[B]`
     pub action: Tensor,
-    /// Q(lambda) of the actions. f32 `[B]`
+    /// Q(lambda) targets of the actions. f32 `[B]`
     pub target: Tensor,
     /// The steps of each gradient step. i32 `[U, M]`
     pub minibatch: Tensor,
-    /// The weight of each step of a minibatch, f32 `[U, M]`; `None` where all count alike.
+    /// The weight of each step of a minibatch, f32 `[U, M]`; `None` if all steps count equally.
     pub weights: Option<Tensor>,
 }
 
@@ -212,7 +218,7 @@ pub struct PqnMetrics {
     pub loss: Tensor,
     /// Value of the actions taken.
     pub action_value: Tensor,
-    /// Probability with which actions were random.
+    /// Probability of a random action.
     pub epsilon: Tensor,
 }
 
@@ -220,7 +226,8 @@ impl Pqn {
     /// The agent for a task.
     ///
     /// # Errors
-    /// Actions that are not discrete, and a torso that cannot see the observations.
+    /// Returns a sentence if actions are not discrete, or if the torso does not support the
+    /// observations.
     pub fn for_task(settings: &PqnSettings, task: &Task) -> Result<Pqn, String> {
         settings.networks.check(&task.observation)?;
         let Space::Discrete { n: actions } = task.action else {
@@ -268,7 +275,7 @@ impl<O: Optimizer> Pqn<O> {
         let rollout = RolloutOf { reward, ..rollout };
         let value = rollout.extras;
         let value_after = |((), input): ((), Input)| network.greatest(&input);
-        // What generalized advantages are beside the value that they begin from.
+        // Adds the baseline back, which generalized advantages subtract.
         let target = value + rollout.advantages(value, (), value_after, discount, lambda);
         let shape = RolloutShape { lanes: value.dim(1), unroll: value.dim(0) };
         let minibatch = self.settings.drawn().draw("Pqn", shape, key, axes);
@@ -285,8 +292,8 @@ impl<O: Optimizer> Pqn<O> {
         }
     }
 
-    /// The loss of gradient step number `update` (i32 `[]`) of an iteration, f32 `[]`, a mean over this device's data; and the
-    /// mean value of the actions, f32 `[]`.
+    /// The loss of gradient step number `update` (i32 `[]`) of an iteration, f32 `[]`, and the mean
+    /// value of the actions, f32 `[]`. The loss is a mean over this device's data.
     #[track_caller]
     pub fn loss(&self, network: PqnNetwork, batch: &PqnBatch, update: Tensor) -> (Tensor, Tensor) {
         let _scope = scope("Pqn::loss");

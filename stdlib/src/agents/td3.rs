@@ -1,9 +1,11 @@
-//! Twin delayed deep deterministic policy gradients: Fujimoto, van Hoof and Meger, "Addressing Function Approximation Error in
-//! Actor-Critic Methods", 2018 (TD3); with [`Td3Settings::twin`] and target noise off, and a period of 1, DDPG: Lillicrap et
-//! al., "Continuous control with deep reinforcement learning", 2016.
+//! Twin delayed deep deterministic policy gradients: Fujimoto, van Hoof and Meger, "Addressing
+//! Function Approximation Error in Actor-Critic Methods", 2018 (TD3). With [`Td3Settings::twin`]
+//! and target noise off, and a period of 1, it is DDPG: Lillicrap et al., "Continuous control with
+//! deep reinforcement learning", 2016.
 //!
-//! A gradient step changes the critics by algorithm 1 of the paper. Every [`Td3Settings::policy_period`]-th changes the actor
-//! with them, and moves the targets of both. All of it is about actions scaled to [-1, 1] ([`UnitBox`]).
+//! A gradient step updates the critics by algorithm 1 of the paper. Every
+//! [`Td3Settings::policy_period`]-th gradient step also updates the actor, and moves the targets of
+//! both. Actions are scaled to [-1, 1] ([`UnitBox`]).
 
 use crate::Number;
 use crate::agents::off_policy::{Batch, CriticStep, uniform};
@@ -21,27 +23,30 @@ use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// TD3 (Fujimoto et al. 2018), for bounded continuous actions. The defaults are those of the authors' implementation, which has
-/// other networks, batches and learning rates than the paper's appendix. With `twin = false`, `policy_period = 1` and
-/// `target_noise = 0` it is DDPG (Lillicrap et al. 2016).
+/// TD3 (Fujimoto et al. 2018), for bounded continuous actions. The defaults equal those in the
+/// authors' implementation, which differs from the paper's appendix in networks, batches and
+/// learning rates. With `twin = false`, `policy_period = 1` and `target_noise = 0` it is DDPG
+/// (Lillicrap et al. 2016).
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Td3Settings {
-    /// Settings that SAC has as well. The targets are updated whenever the actor takes a step.
+    /// Settings that TD3 shares with SAC. The targets are updated whenever the actor takes a
+    /// gradient step.
     #[serde(flatten)]
     pub off_policy: OffPolicySettings,
-    /// If true, there are two critics, and targets take the lesser of their values.
+    /// If true, there are two critics, and targets use the lesser of their values.
     pub twin: bool,
-    /// Gradient steps of the critics for one of the actor and of the targets.
+    /// Period of the actor's gradient steps and of the targets' updates, in gradient steps of the
+    /// critics.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub policy_period: usize,
-    /// Standard deviation of the noise in targets' actions, where actions are in [-1, 1].
+    /// Standard deviation of the noise in target actions, for actions in [-1, 1].
     #[schemars(range(min = 0.0))]
     pub target_noise: Number,
-    /// Greatest magnitude of the noise in targets' actions.
+    /// Greatest magnitude of the noise in target actions.
     #[schemars(range(min = 0.0))]
     pub target_noise_clip: Number,
-    /// Standard deviation of the noise in actions while training, where actions are in [-1, 1].
+    /// Standard deviation of the exploration noise, for actions in [-1, 1].
     #[schemars(range(min = 0.0))]
     pub exploration_noise: Number,
 }
@@ -102,7 +107,7 @@ impl AgentSettings for Td3Settings {
 pub struct Td3Params {
     /// The policy: the action in [-1, 1] before tanh, f32 `[A]`.
     pub actor: TorsoMlp,
-    /// Gradient steps done. Before the first, actions are drawn uniformly. i32 `[]`
+    /// Number of gradient steps taken. Before the first, actions are drawn uniformly. i32 `[]`
     pub steps: Tensor,
 }
 
@@ -122,9 +127,9 @@ pub struct Td3State<A: Tree, C: Tree> {
     pub actor: Optimized<TorsoMlp, A>,
     /// Values of actions.
     pub critics: Optimized<Ensemble<TorsoMlp>, C>,
-    /// The networks that targets are computed with.
+    /// The target networks.
     pub targets: Td3Networks,
-    /// Gradient steps done. i32 `[]`
+    /// Number of gradient steps taken. i32 `[]`
     pub steps: Tensor,
 }
 
@@ -135,7 +140,7 @@ pub struct Td3Metrics {
     pub critic_loss: Tensor,
     /// The actor's loss: minus the first critic's value of its actions.
     pub actor_loss: Tensor,
-    /// The value of the actions taken, mean of the critics.
+    /// The value of the actions taken, averaged over the critics.
     pub value: Tensor,
 }
 
@@ -150,7 +155,7 @@ type StateOf<O> =
     Td3State<<O as Optimizer>::State<TorsoMlp>, <O as Optimizer>::State<Ensemble<TorsoMlp>>>;
 
 impl<O: Optimizer> Td3<O> {
-    /// Errors of the critics, f32 `[B, K]`, and their mean values of the actions taken, f32 `[B]`.
+    /// Errors of the critics, f32 `[B, K]`, and the mean values of the actions taken, f32 `[B]`.
     #[track_caller]
     fn errors(
         &self,
@@ -189,7 +194,8 @@ impl<O: Optimizer> Agent for Td3<O> {
 
     fn begin_episode(&self, (): ()) {}
 
-    /// Gives the policy's action, with noise while exploring; draws it uniformly before the first gradient step.
+    /// Returns the policy's action, with noise while exploring. Before the first gradient step, the
+    /// action is drawn uniformly.
     fn act(&self, params: &Td3Params, (): (), input: Input, mode: Mode, key: Key) -> Act<(), ()> {
         let Td3Params { actor, steps } = params;
         let best = policy(actor, input.observation);
@@ -266,7 +272,8 @@ impl<O: Optimizer> LearnFromReplay for Td3<O> {
             });
             let now = Td3Networks { actor: actor.params.clone(), critics: critics.params.clone() };
             let targets = incremental_update(&now, &targets, polyak);
-            // Times the period, so that the mean over the gradient steps is that over the actor's.
+            // Times the period, so that the mean over gradient steps equals the mean over the
+            // actor's gradient steps.
             ((actor, targets), loss * policy_period as f64)
         };
         let ((actor, targets), actor_loss) = if policy_period <= 1 {

@@ -1,12 +1,12 @@
-//! The Bernoulli distribution: yes or no.
+//! The Bernoulli distribution of binary values.
 
 use super::{Distribution, weighted};
 use podracer_dsl::prelude::*;
 
-/// Distribution of independent answers 0 or 1, one for each element; 1 has the probability sigmoid(logits).
+/// Distribution of independent values 0 or 1, elementwise; 1 has the probability sigmoid(logits).
 #[derive(Tree, Clone, Copy)]
 pub struct Bernoulli {
-    /// Logits of the answer 1, `f32[..]`.
+    /// Logits of the value 1, `f32[..]`.
     pub logits: Tensor,
 }
 
@@ -28,8 +28,8 @@ impl Bernoulli {
         [(-self.logits).log_sigmoid(), self.logits.log_sigmoid()]
     }
 
-    /// The expectation of a value that is `of_0` or `of_1`; an answer of probability 0 adds nothing, even if its value is
-    /// infinite.
+    /// The expectation of a quantity that is `of_0` or `of_1`. A value of probability 0 adds
+    /// nothing, even if its quantity is infinite.
     #[track_caller]
     fn expected(&self, [of_0, of_1]: [Tensor; 2]) -> Tensor {
         weighted((-self.logits).sigmoid(), of_0) + weighted(self.probs(), of_1)
@@ -37,13 +37,13 @@ impl Bernoulli {
 }
 
 impl Distribution for Bernoulli {
-    /// A draw of 0 or 1, `i32[..]`: the numbers of distrax.
+    /// A draw of 0 or 1, `i32[..]`, equal to distrax's draw.
     #[track_caller]
     fn sample(&self, key: Key) -> Tensor {
         key.bernoulli(self.logits.shape(), self.probs()).astype(I32)
     }
 
-    /// The log-probability `f32[..]` of answers: bools, or numbers of which 0 is no.
+    /// The log-probability `f32[..]` of values: bools, or numbers with 0 as false.
     #[track_caller]
     fn log_prob(&self, value: Tensor) -> Tensor {
         let yes = if value.dtype() == BOOL { value } else { value.ne(0) };
@@ -57,7 +57,7 @@ impl Distribution for Bernoulli {
         -self.expected(self.log_probs())
     }
 
-    /// The more probable answer, `i32[..]`; 0 if both are equally probable.
+    /// The more probable value, `i32[..]`; 0 if both are equally probable.
     #[track_caller]
     fn mode(&self) -> Tensor {
         self.logits.gt(0).astype(I32)

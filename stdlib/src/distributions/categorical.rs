@@ -4,7 +4,8 @@ use super::{Distribution, weighted};
 use crate::losses::is_index;
 use podracer_dsl::prelude::*;
 
-/// Distribution of one of `A` values, with probabilities softmax(logits). A logit of -inf is a value that never comes.
+/// Distribution of one of `A` values, with probabilities softmax(logits). A value with the logit
+/// -inf is never drawn.
 #[derive(Tree, Clone, Copy)]
 pub struct Categorical {
     /// Logits of the values, `f32[.., A]`.
@@ -31,7 +32,7 @@ impl Categorical {
 }
 
 impl Distribution for Categorical {
-    /// A draw `i32[..]` by the Gumbel-max trick: the numbers of `jax.random.categorical`.
+    /// A draw `i32[..]` by the Gumbel-max trick, equal to the draw of `jax.random.categorical`.
     #[track_caller]
     fn sample(&self, key: Key) -> Tensor {
         key.categorical(self.logits)
@@ -54,13 +55,14 @@ impl Distribution for Categorical {
         -weighted(log_probs.exp(), log_probs).sum_axis(-1)
     }
 
-    /// The most probable value `i32[..]`, the first of several.
+    /// The most probable value `i32[..]`; the first, if several are equally probable.
     #[track_caller]
     fn mode(&self) -> Tensor {
         self.logits.argmax(-1)
     }
 
-    /// KL(self || other) in nats, `f32[..]`; inf if `other` never gives a value that `self` may give.
+    /// KL(self || other) in nats, `f32[..]`; inf if a value is possible under `self` but not under
+    /// `other`.
     #[track_caller]
     fn kl_divergence(&self, other: &Self) -> Tensor {
         let log_probs = self.log_probs();

@@ -1,4 +1,4 @@
-//! Policies that explore by the values of actions: each is a categorical distribution.
+//! Exploration policies from action values; each is a categorical distribution.
 
 use super::Categorical;
 use crate::{Number, expect};
@@ -6,8 +6,9 @@ use podracer_dsl::prelude::*;
 
 /// Actions from their values.
 impl Categorical {
-    /// The Boltzmann policy, `softmax(preferences / temperature)`: the higher the `temperature`, above 0, the nearer it is to
-    /// uniform. `preferences` are `f32[.., A]`, such as action values; an action of preference -inf never comes.
+    /// The Boltzmann policy, `softmax(preferences / temperature)`. The higher the `temperature`,
+    /// which is above 0, the closer the policy is to uniform. `preferences` are `f32[.., A]`, such
+    /// as action values; an action with preference -inf is never drawn.
     #[track_caller]
     pub fn softmax(preferences: Tensor, temperature: impl Into<Number>) -> Self {
         let op = "Categorical::softmax";
@@ -18,11 +19,12 @@ impl Categorical {
         Categorical { logits }
     }
 
-    /// The epsilon-greedy policy, Sutton and Barto, "Reinforcement Learning", 2018, section 2.2: the action of the greatest
-    /// preference with probability `1 - epsilon`, and any action with probability `epsilon`. Several greatest ones share.
+    /// The epsilon-greedy policy, Sutton and Barto, "Reinforcement Learning", 2018, section 2.2. It
+    /// takes the action with the greatest preference with probability `1 - epsilon`, and any action
+    /// with probability `epsilon`. Ties share the probability `1 - epsilon`.
     ///
-    /// `preferences` are `f32[.., A]`, `epsilon` is in [0, 1]. An action of preference -inf never comes: not where the agent
-    /// explores, either.
+    /// `preferences` are `f32[.., A]`, `epsilon` is in [0, 1]. An action with preference -inf is
+    /// never drawn, not even for exploration.
     #[track_caller]
     pub fn epsilon_greedy(preferences: Tensor, epsilon: impl Into<Number>) -> Self {
         let op = "Categorical::epsilon_greedy";

@@ -1,17 +1,18 @@
-//! Mixtures of distributions of one family.
+//! Mixtures of distributions from one family.
 
 use super::{Categorical, Distribution};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
-/// Distribution of a value that one of `K` components draws, of one family: Bishop, "Mixture density networks", 1994. It has
-/// neither an entropy nor a divergence in closed form; estimate the entropy by `-log_prob` of a sample.
+/// Distribution of a value drawn from one of `K` components of one family: Bishop, "Mixture density
+/// networks", 1994. It has neither an entropy nor a divergence in closed form. Estimate the entropy
+/// by `-log_prob` of a sample.
 #[derive(Tree, Clone)]
 pub struct MixtureSameFamily<D: Distribution + Tree> {
     /// Distribution of the component, with logits `f32[.., K]`.
     pub mixture: Categorical,
-    /// Components: one distribution whose parameters have an axis of `K` behind the axes of the mixture, `[.., K]`, or
-    /// `[.., K, n]` for distributions of vectors.
+    /// Components: one distribution, with an axis of `K` behind the mixture's axes in its
+    /// parameters: `[.., K]`, or `[.., K, n]` for distributions of vectors.
     pub components: D,
 }
 
@@ -21,7 +22,8 @@ impl<D: Distribution + Tree> MixtureSameFamily<D> {
         MixtureSameFamily { mixture, components }
     }
 
-    /// A draw, by the key's two halves, as in distrax: one for the component, one for the values of all.
+    /// A draw. As in distrax, one half of the key draws the component, the other every component's
+    /// value.
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         let _scope = scope("MixtureSameFamily::sample");
@@ -54,7 +56,8 @@ impl<D: Distribution + Tree> MixtureSameFamily<D> {
         (value, self.log_prob(value))
     }
 
-    /// The likeliest under the mixture of the components' modes. The density may have a greater maximum between them.
+    /// The mode of a component that has the greatest density under the mixture. The density may be
+    /// greater between the modes.
     #[track_caller]
     pub fn mode(&self) -> Tensor {
         let _scope = scope("MixtureSameFamily::mode");
@@ -66,7 +69,8 @@ impl<D: Distribution + Tree> MixtureSameFamily<D> {
         self.of_component(modes, stack(&log_probs, -1).argmax(-1))
     }
 
-    /// The values of one component, `[..]`, of those of all, `[.., K]` or `[.., K, n]`; `component` is `i32[..]`.
+    /// Selects the value of one component, `[..]`, from the components' values, `[.., K]` or `[..,
+    /// K, n]`; `component` is `i32[..]`.
     #[track_caller]
     fn of_component(&self, values: Tensor, component: Tensor) -> Tensor {
         let axis = component.rank() as isize;

@@ -1,8 +1,8 @@
 //! Distributions of actions, with the values of distrax.
 //!
-//! Parameters may have axes; where a distribution is over vectors, the last axis is the vector's and disappears in
-//! log-probabilities and entropies. Everything is elementwise or a reduction of the last axis, so that a batch costs no
-//! gather.
+//! Parameters may have leading axes. For a distribution over vectors, the last axis is the
+//! vector's; log-probabilities and entropies do not have it. Everything is elementwise or a
+//! reduction over the last axis, so a batch needs no gather.
 
 mod bernoulli;
 mod categorical;
@@ -47,7 +47,7 @@ pub trait Distribution {
     }
 }
 
-/// The product `p * x`, and 0 where p is 0, even if x is infinite; nor does a gradient flow there.
+/// The product `p * x`. It is 0 if p is 0, even if x is infinite, and then no gradient flows.
 #[track_caller]
 pub(crate) fn weighted(p: Tensor, x: Tensor) -> Tensor {
     let possible = p.gt(0);

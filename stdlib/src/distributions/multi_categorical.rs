@@ -3,16 +3,18 @@
 use super::{Categorical, Distribution};
 use podracer_dsl::prelude::*;
 
-/// Distribution of `K` independent values, the `i`-th one of `counts[i]`: the actions of a multi-discrete space. A
-/// log-probability is the sum of those of the values, and so is the entropy.
+/// Distribution of `K` independent values, the `i`-th with `counts[i]` choices: the actions of a
+/// multi-discrete space. Log-probability and entropy are sums over the values.
 #[derive(Tree, Clone, Copy)]
 pub struct MultiCategorical {
-    /// The distribution of each value, with logits `f32[.., K, M]`, `M` the greatest count; -inf where a value has fewer.
+    /// The distribution of each value, with logits `f32[.., K, M]`, where `M` is the greatest
+    /// count. Missing choices have the logit -inf.
     pub values: Categorical,
 }
 
 impl MultiCategorical {
-    /// The distribution of logits `f32[.., counts[0] + counts[1] + ..]`, first those of the first value.
+    /// The distribution with logits `f32[.., counts[0] + counts[1] + ..]`, in the order of the
+    /// values.
     #[track_caller]
     pub fn new(logits: Tensor, counts: &[usize]) -> Self {
         let most = counts.iter().copied().max().unwrap_or_default();

@@ -18,7 +18,8 @@ impl MultivariateNormalDiag {
         MultivariateNormalDiag { loc, scale }
     }
 
-    /// The distribution of a mean and the logarithm of the standard deviations, which broadcasts to the mean: policies learn it.
+    /// The distribution with a mean and the logarithm of the standard deviations, which broadcasts
+    /// to the mean. Policies learn this logarithm.
     #[track_caller]
     pub fn from_log_std(loc: Tensor, log_std: Tensor) -> Self {
         MultivariateNormalDiag { loc, scale: log_std.exp().broadcast_to(loc.shape()) }

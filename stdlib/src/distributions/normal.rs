@@ -4,8 +4,8 @@ use super::Distribution;
 use podracer_dsl::prelude::*;
 use std::f64::consts::{PI, SQRT_2};
 
-/// Distribution of independent normal numbers, one for each element. Density
-/// `exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi))`.
+/// Distribution of independent normal numbers, elementwise. The density is `exp(-((x - loc) /
+/// scale)^2 / 2) / (scale sqrt(2 pi))`.
 #[derive(Tree, Clone, Copy)]
 pub struct Normal {
     /// Mean, `f32[..]`.
@@ -20,13 +20,13 @@ impl Normal {
         Normal { loc, scale }
     }
 
-    /// Number of standard deviations that a value is above the mean.
+    /// Distance of a value from the mean, in standard deviations.
     #[track_caller]
     fn standardize(&self, value: Tensor) -> Tensor {
         (value - self.loc) / self.scale
     }
 
-    /// The probability of a number up to `value`, `f32[..]`.
+    /// The probability of numbers up to `value`, `f32[..]`.
     #[track_caller]
     pub fn cdf(&self, value: Tensor) -> Tensor {
         0.5 * (1.0 + (self.standardize(value) * (1.0 / SQRT_2)).erf())

@@ -3,16 +3,16 @@
 use super::{Distribution, Normal};
 use podracer_dsl::prelude::*;
 
-/// Distribution of tanh(z) for normal z, element by element: Haarnoja et al., "Soft Actor-Critic", 2018, appendix C. It has
-/// no entropy in closed form; estimate it by `-log_prob` of a sample.
+/// Distribution of tanh(z) for normal z, elementwise: Haarnoja et al., "Soft Actor-Critic", 2018,
+/// appendix C. It has no entropy in closed form. Estimate the entropy by `-log_prob` of a sample.
 #[derive(Tree, Clone, Copy)]
 pub struct TanhNormal {
     /// The distribution of z, before tanh.
     pub normal: Normal,
 }
 
-/// Logarithm of the slope of tanh at z, log(1 - tanh(z)^2), without cancellation, element by element: what squashing takes
-/// from the log-density of a draw.
+/// Logarithm of the slope of tanh at z, log(1 - tanh(z)^2), without cancellation, elementwise.
+/// Squashing subtracts it from the log-density of a draw.
 #[track_caller]
 pub fn tanh_log_det_jacobian(z: Tensor) -> Tensor {
     2.0 * (std::f64::consts::LN_2 - z - (-2.0 * z).softplus())
@@ -30,8 +30,8 @@ impl TanhNormal {
         self.normal.sample(key).tanh()
     }
 
-    /// The log-density `f32[..]` of a value in (-1, 1). Values at the very edge lose z: use
-    /// [`TanhNormal::sample_and_log_prob`] for one's own samples.
+    /// The log-density `f32[..]` of a value in (-1, 1). For values very close to -1 and 1, z is
+    /// lost to rounding: use [`TanhNormal::sample_and_log_prob`] for samples.
     #[track_caller]
     pub fn log_prob(&self, value: Tensor) -> Tensor {
         let z = 0.5 * (value.log1p() - (-value).log1p());
@@ -44,14 +44,15 @@ impl TanhNormal {
         self.draw_of(key.normal(self.normal.loc.shape()))
     }
 
-    /// The draw that standard normal numbers `f32[..]` make, and its log-density, exact up to the edges.
+    /// The draw made from standard normal numbers `f32[..]`, and its log-density, exact up to the
+    /// edges.
     #[track_caller]
     pub fn draw_of(&self, noise: Tensor) -> (Tensor, Tensor) {
         let z = self.normal.loc + self.normal.scale * noise;
         (z.tanh(), self.log_prob_of(z))
     }
 
-    /// The squashed mean: the median, and what a greedy policy does.
+    /// The squashed mean, which is the median. A greedy policy takes it.
     #[track_caller]
     pub fn mode(&self) -> Tensor {
         self.normal.loc.tanh()

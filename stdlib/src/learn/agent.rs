@@ -1,4 +1,4 @@
-//! Acting: what runs beside environments, in training and in evaluation.
+//! Acting: the part of an agent that steps with environments, in training and in evaluation.
 
 use super::steps::of_legal;
 use crate::distributions::Categorical;
@@ -9,16 +9,16 @@ use podracer_dsl::prelude::*;
 pub struct LaneId {
     /// Position among all lanes of the run, on all devices, from 0. i32 `[]`
     pub index: Tensor,
-    /// Lanes of the run.
+    /// Number of lanes of the run.
     pub lanes: usize,
 }
 
-/// Ways to choose actions. They are known while tracing: each mode is a program of its own.
+/// Ways to choose actions. The mode is known while tracing: each mode is a separate program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Actions as in training: drawn from the policy, or explored by the agent's own rule.
     Explore,
-    /// Actions that the agent takes to be best, for evaluation.
+    /// The actions that the agent values most, for evaluation.
     Greedy,
 }
 
@@ -29,7 +29,7 @@ pub struct Input<O: Tree = Tensor> {
     pub observation: O,
     /// Mask of the allowed actions, bool `[A]`; `None` if the environment always allows all.
     pub legal_actions: Option<Tensor>,
-    /// Action of the step before, of the action space's type; zeros at an episode's first step.
+    /// Action of the previous step, of the action space's type; zeros at an episode's first step.
     pub last_action: Tensor,
     /// Reward of `last_action`, f32 `[]`; 0 at an episode's first step.
     pub last_reward: Tensor,
@@ -38,7 +38,7 @@ pub struct Input<O: Tree = Tensor> {
 }
 
 impl<O: Tree> Input<O> {
-    /// The input with another observation, which `f` makes of this one.
+    /// The input with the observation mapped by `f`.
     #[track_caller]
     pub fn map_observation<P: Tree>(self, f: impl FnOnce(O) -> P) -> Input<P> {
         let Input { observation, legal_actions, last_action, last_reward, first } = self;
@@ -57,7 +57,7 @@ pub struct Act<M: Tree, X: Tree> {
     pub extras: X,
 }
 
-/// The agent's side of one step, for people to look at. Parts that an agent does not have are `None`.
+/// The agent's values in one step, for display. Parts that the agent does not have are `None`.
 #[derive(Tree, Clone, Debug, Default)]
 pub struct View {
     /// The value of the state, in units of the rewards that the agent learns from. f32 `[]`
@@ -66,19 +66,21 @@ pub struct View {
     pub probabilities: Option<Tensor>,
     /// The value of each action. f32 `[A]`
     pub action_values: Option<Tensor>,
-    /// A picture of what the agent computes, such as a search tree or a map of attention. u8 `[height, width, 3]`
+    /// A picture of the agent's computation, such as a search tree or a map of attention. u8
+    /// `[height, width, 3]`
     pub picture: Option<Tensor>,
 }
 
 impl View {
-    /// The view of an agent that values actions, f32 `[A]`: the state's value is that of the best legal one.
+    /// The view of an agent with action values, f32 `[A]`: the state's value is the value of the
+    /// best legal action.
     #[track_caller]
     pub(crate) fn of_action_values(values: Tensor, legal: Option<Tensor>) -> View {
         let value = of_legal(values, legal).max();
         View { value: Some(value), action_values: Some(values), ..View::default() }
     }
 
-    /// The view of an agent that has a policy alone, by its logits, f32 `[A]`.
+    /// The view of an agent with only a policy, from its logits, f32 `[A]`.
     #[track_caller]
     pub(crate) fn of_logits(logits: Tensor, legal: Option<Tensor>) -> View {
         let policy = Categorical::new(of_legal(logits, legal));
@@ -86,7 +88,7 @@ impl View {
     }
 }
 
-/// An agent that acts beside environments. It is written for one lane: `vmap` makes the batch.
+/// An agent that acts in environments. It is written for one lane: `vmap` makes the batch.
 pub trait Agent: Clone + 'static {
     /// Observations that the agent acts on.
     type Observation: Tree;
@@ -94,14 +96,14 @@ pub trait Agent: Clone + 'static {
     type Params: Tree;
     /// One lane's memory, across episodes: recurrent state, exploration rate.
     type Memory: Tree;
-    /// Data of a step that acting leaves for learning: log-probability, value, search policy.
+    /// Data of a step of acting that learning reads: log-probability, value, search policy.
     type Extras: Tree;
 
     /// The memory of a lane at the start of a run.
     fn init_memory(&self, lane: LaneId) -> Self::Memory;
 
-    /// The memory at the start of an episode, made of the memory after the lane's last step: it forgets a recurrent state, and
-    /// keeps what belongs to the lane.
+    /// The memory at the start of an episode, made from the memory after the lane's last step. It
+    /// resets a recurrent state, and keeps the data that belongs to the lane.
     fn begin_episode(&self, memory: Self::Memory) -> Self::Memory;
 
     /// Chooses an action.
@@ -114,8 +116,9 @@ pub trait Agent: Clone + 'static {
         key: Key,
     ) -> Act<Self::Memory, Self::Extras>;
 
-    /// The agent's view of an input that it acts on, given what [`Agent::act`] is given: `podracer play --values` shows it beside the
-    /// picture of the state. A training's programs have nothing of it.
+    /// The agent's view of an input, given the arguments of [`Agent::act`]: `podracer play
+    /// --values` shows it next to the picture of the state. A training's programs do not contain
+    /// it.
     fn view(
         &self,
         _params: &Self::Params,

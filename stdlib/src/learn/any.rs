@@ -1,4 +1,4 @@
-//! Agents whose types are known only while tracing.
+//! Agents with types that are known only while tracing.
 
 use super::{
     Act, Agent, AnyHostReplay, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf,
@@ -9,24 +9,26 @@ use podracer_dsl::tree::AnyTree;
 use std::any::Any;
 use std::rc::Rc;
 
-/// An agent of any type that sees tensors. All of its trees are [`AnyTree`]s, with the key paths of the agent's own, and
-/// its programs are the same. Registries hold these, so that each agent and each loop is compiled once, and not each loop
-/// for each agent.
+/// An agent of any type with tensors as observations. All of its trees are [`AnyTree`]s, with the
+/// key paths of the agent's own trees, and its programs are the same. Registries hold erased
+/// agents, so that each agent and each loop is compiled once, instead of every loop for every
+/// agent.
 #[derive(Clone)]
 pub struct AnyAgent(Rc<dyn Erased>);
 
 impl AnyAgent {
-    /// Erases the types of an agent. One whose types are erased already stays as it is.
+    /// Erases the types of an agent. An agent with erased types stays as it is.
     pub fn new<A: Learn<Observation = Tensor>>(agent: A) -> AnyAgent {
         let erased = (&agent as &dyn Any).downcast_ref::<AnyAgent>();
         erased.cloned().unwrap_or_else(|| AnyAgent(Rc::new(agent)))
     }
 }
 
-/// Argument `act` of [`Learn::iterate`]: from parameters to the rollout that they act, and a tree for the loop.
+/// Argument `act` of [`Learn::iterate`]: from parameters to the rollout acted with them, and a tree
+/// for the loop.
 type ErasedAct<'a> = Box<dyn FnOnce(&AnyTree) -> (Rollout<AnyAgent>, AnyTree) + 'a>;
 
-/// Object-safe form of [`Agent`] and [`Learn`], in which all trees are [`AnyTree`]s.
+/// Object-safe form of [`Agent`] and [`Learn`], with [`AnyTree`]s as trees.
 trait Erased {
     fn init_memory(&self, lane: LaneId) -> AnyTree;
     fn begin_episode(&self, memory: AnyTree) -> AnyTree;
@@ -60,7 +62,7 @@ trait Erased {
     fn host_replay(&self) -> Option<AnyHostReplay<Tensor>>;
 }
 
-/// The rollout with the types of the agent inside.
+/// The rollout with the types of the inner agent.
 pub(super) fn typed<A: Agent>(rollout: RolloutOf<A::Observation, AnyTree, AnyTree>) -> Rollout<A> {
     RolloutOf {
         input: rollout.input,

@@ -1,11 +1,11 @@
-//! The axes that a learner's data is spread over.
+//! The axes over which a learner's data is spread.
 
 use podracer_dsl::collective::AxisName;
 use podracer_dsl::prelude::*;
 
-/// The axes that a learner's data is spread over: the replicas of the program, a named `vmap`, several of them, or none.
-/// The loop gives them to the agent, so that one definition learns on one device, on many, and as a member of a
-/// population whose members do not mix.
+/// The axes over which a learner's data is spread: the replicas of the program, a named `vmap`,
+/// several axes, or none. The loop gives the axes to the agent. So one definition learns on one
+/// device, on many devices, and as an independent member of a population.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axes(Vec<(String, usize)>);
 
@@ -15,12 +15,12 @@ impl Axes {
         Axes(Vec::new())
     }
 
-    /// The axis of all devices that run the program, of which there are `members`.
+    /// The axis of the devices that run the program; there are `members` devices.
     pub fn replicas(members: usize) -> Axes {
         Axes::none().and(Replicas, members)
     }
 
-    /// These axes with another one of so many members inside of them.
+    /// These axes with an inner axis of `members` members added.
     pub fn and(mut self, axis: impl AxisName, members: usize) -> Axes {
         self.0.push((axis.axis_name().to_owned(), members));
         self
@@ -65,7 +65,7 @@ impl Axes {
     /// The values of all members, in the order of [`Axes::index`]: `[n, ..]` of each become `[members * n, ..]`.
     #[track_caller]
     pub fn gather(&self, values: Tensor) -> Tensor {
-        // An axis of one member has nothing to gather.
+        // An axis with one member has nothing to gather.
         let several = self.0.iter().rev().filter(|(_, members)| *members > 1);
         several.fold(values, |values, (axis, _)| {
             let all = all_gather(values, &**axis);

@@ -1,15 +1,17 @@
-//! The check of an agent against the types that loops rely on. A mistake names the method and the line in the agent.
+//! The check of an agent against the types that loops rely on. An error names the method and the
+//! line in the agent.
 
 use super::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, View};
 use podracer_dsl::prelude::*;
 use podracer_dsl::{fail, report_at};
 
-/// Checks that an agent's methods trace, [`Learn::learn`] aside, and that their results have the types that loops rely on,
-/// in both modes: actions those of the action space, a memory those of [`Agent::init_memory`]. `input` are the types of one
-/// lane's input, `action` is the action space's type. Nothing runs.
+/// Checks that an agent's methods trace, except for [`Learn::learn`], and that their results have
+/// the types that loops rely on in both modes. Actions must have the action space's type, and
+/// memories the type of [`Agent::init_memory`]. `input` has the types of one lane's input, `action`
+/// is the action space's type. Nothing runs.
 ///
 /// # Errors
-/// All mistakes, with the user's lines.
+/// Returns all mistakes, with the user's lines.
 pub fn check_agent<A: Learn>(
     agent: &A,
     input: &Spec<Input<A::Observation>>,
@@ -27,7 +29,7 @@ pub fn check_agent<A: Learn>(
     checked.map(drop)
 }
 
-/// One call of [`Agent::act`]. An action or memory of another type than it must have is an error.
+/// One call of [`Agent::act`]. An action or memory of the wrong type is an error.
 #[track_caller]
 pub fn checked_act<A: Agent>(
     agent: &A,
@@ -48,7 +50,7 @@ pub fn checked_act<A: Agent>(
     }
 }
 
-/// One call of [`Agent::view`]. A part of another type than [`View`] says is an error.
+/// One call of [`Agent::view`]. A part with a type other than [`View`] documents is an error.
 #[track_caller]
 pub fn checked_view<A: Agent>(
     agent: &A,
@@ -86,7 +88,8 @@ pub fn checked_view<A: Agent>(
     }
 }
 
-/// One call of [`Agent::begin_episode`]. A memory of another type than the one before is an error.
+/// One call of [`Agent::begin_episode`]. A memory with a type other than the previous memory's is
+/// an error.
 #[track_caller]
 pub fn checked_begin_episode<A: Agent>(agent: &A, memory: A::Memory) -> A::Memory {
     let before = memory.spec();
@@ -104,11 +107,12 @@ pub(crate) fn checked_store<A: Learn>(
     checked_leaves(agent.init_store(rollout, axes))
 }
 
-/// Metrics of a run itself, whose records and checkpoints are read by these names.
+/// Metrics of the run itself. Records and checkpoints are read by these names.
 const METRICS_OF_A_RUN: [&str; 6] =
     ["iteration", "iterations", "env_steps", "episodes", "mean_return", "seconds"];
 
-/// The metrics of an iteration. One that is not f32 `[]` is an error, and so is one with a name of the run's own.
+/// The metrics of an iteration. A metric that is not f32 `[]` is an error, and so is a metric with
+/// one of the run's names.
 #[track_caller]
 pub(crate) fn checked_metrics<M: Tree>(metrics: M) -> M {
     let checked = |(path, metric): (Path, Tensor)| {
@@ -123,7 +127,8 @@ pub(crate) fn checked_metrics<M: Tree>(metrics: M) -> M {
     metrics.with_leaves(&leaves.collect::<Vec<_>>())
 }
 
-/// A store. A scalar in it is an error: a leaf has an axis that devices share out.
+/// A store. A scalar in it is an error, because the leading axis of each leaf is divided over the
+/// devices.
 #[track_caller]
 pub(crate) fn checked_leaves<S: Tree>(store: S) -> S {
     for (path, leaf) in store.paths().iter().zip(store.leaves()) {

@@ -1,7 +1,9 @@
-//! Learning from a replay that is on the host: what the learner devices keep of it, and what they ask of it.
+//! Learning from a replay on the host: the learner devices' part of the replay, and their requests
+//! to it.
 //!
-//! The devices know where steps are and how windows are drawn; the steps themselves are elsewhere. What is drawn in iteration `k`
-//! is learnt from in iteration `k + 2`: the host gathers the windows while iteration `k + 1` learns from those drawn before.
+//! The devices know where steps are and how windows are drawn; the steps themselves are on the
+//! host. Windows drawn in iteration `k` are learnt from in iteration `k + 2`: the host gathers them
+//! while iteration `k + 1` learns from the windows drawn before.
 
 use super::any::typed;
 use super::replayed::{Batch, KeptStep, Outcome, Rate, Replayed, ReplayedMetrics, ReplayedState};
@@ -13,25 +15,25 @@ use podracer_dsl::tree::AnyTree;
 use podracer_dsl::{Loc, report_at};
 use std::rc::Rc;
 
-/// Iterations from the draw of windows to the gradient steps that learn from them.
+/// Number of iterations from the draw of windows to the gradient steps that learn from them.
 const AHEAD: usize = 2;
 
 /// The replay's part of a rollout (steps `[T, N, ..]`, starts `[N, ..]`), or windows of it (steps `[G, L, B, ..]`, starts
 /// `[G, B, ..]`).
 #[derive(Tree, Clone)]
 pub struct Kept<I: Tree, S: Tree> {
-    /// The steps, as the replay keeps them.
+    /// The steps in the replay.
     pub steps: I,
     /// Data that is kept once for the start of each window, such as a recurrent memory.
     pub starts: S,
 }
 
-/// A learner device's part of a replay whose steps are on the host.
+/// A learner device's part of a replay with its steps on the host.
 #[derive(Tree, Clone)]
 pub struct HostStore<M: Tree> {
-    /// Positions and priorities of a ring whose steps and starts take no memory here.
+    /// Positions and priorities of a ring that holds no steps and starts on the device.
     pub replay: Stored<Tensor, Option<Tensor>>,
-    /// The draws that are still to be learnt from, one for each of the next iterations.
+    /// The draws that have not been learnt from yet, one for each of the next iterations.
     pub draws: Vec<Draws>,
     /// Metrics of the last iteration that learnt, f32 `[1]`.
     pub metrics: ReplayedMetrics<M>,
@@ -40,44 +42,46 @@ pub struct HostStore<M: Tree> {
 /// Windows that were drawn for an iteration, `B` for each of at most `G` gradient steps.
 #[derive(Tree, Clone, Copy)]
 pub struct Draws {
-    /// Gradient steps that the iteration takes. i32 `[1]`, at most `G`
+    /// Number of gradient steps of the iteration. i32 `[1]`, at most `G`
     pub count: Tensor,
-    /// The windows, over all devices. i32 `[G, B]`
+    /// Indices of the windows, over all devices. i32 `[G, B]`
     pub indices: Tensor,
     /// Their weights in the loss. f32 `[G, B]`
     pub weights: Tensor,
-    /// The steps of its lane since each window began, when it was drawn. i32 `[G, B]`
+    /// Number of steps of the lane from the start of each window to its draw. i32 `[G, B]`
     pub ages: Tensor,
 }
 
-/// An iteration's request to the host: the windows of a [`Draws`].
+/// An iteration's request to the host for the windows of a [`Draws`].
 #[derive(Tree, Clone, Copy)]
 pub struct Requests {
-    /// Gradient steps that need windows, the first ones of `G`. i32 `[1]`
+    /// Number of gradient steps that need windows, at most `G`. i32 `[1]`
     pub count: Tensor,
-    /// The windows, over all devices: those of a device follow those of the one before. i32 `[G, B]`
+    /// Indices of the windows, over all devices. Each device owns a contiguous range of indices.
+    /// i32 `[G, B]`
     pub indices: Tensor,
 }
 
-/// The sizes of a replay on the host, for each learner device.
+/// Sizes of a replay on the host, per learner device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostReplayShape {
-    /// Steps of each lane that windows are drawn from: a multiple of the rollout's.
+    /// Number of steps per lane that windows are drawn from: a multiple of the rollout's steps.
     pub steps: usize,
-    /// Steps of a window.
+    /// Number of steps of a window.
     pub length: usize,
     /// Steps between the starts of two windows of a lane.
     pub period: usize,
-    /// Most gradient steps of an iteration, `G`.
+    /// Greatest number of gradient steps in an iteration, `G`.
     pub gradient_steps: usize,
-    /// Windows of a gradient step, `B`.
+    /// Number of windows in a gradient step, `B`.
     pub batch: usize,
-    /// Iterations from the draw of windows to learning from them.
+    /// Number of iterations from the draw of windows to learning from them.
     pub ahead: usize,
 }
 
 impl HostReplayShape {
-    /// The types of an iteration's windows, where such steps `[T, N, ..]` and starts `[N, ..]` are kept of rollouts.
+    /// The types of an iteration's windows, given the types of the kept steps `[T, N, ..]` and
+    /// starts `[N, ..]` of a rollout.
     #[must_use]
     pub fn windows<I: Tree, S: Tree>(&self, kept: &Spec<Kept<I, S>>) -> Spec<Kept<I, S>> {
         let HostReplayShape { gradient_steps, length, batch, .. } = *self;
@@ -111,7 +115,7 @@ impl<A: LearnFromReplay> Replayed<A> {
         let rate = self.rate(window.learnt, shape, axes);
         let due = self.settings.replay_ratio * rate.acted / rate.learnt;
         let sizes = HostReplayShape {
-            // A capacity that cannot be is an error of the store's.
+            // The store reports an impossible capacity.
             steps: replay.ring_steps(shape).unwrap_or(shape.unroll),
             length: window.length,
             period: window.period,
@@ -122,7 +126,8 @@ impl<A: LearnFromReplay> Replayed<A> {
         (replay, sizes, rate)
     }
 
-    /// The store of one device, of which such steps and starts are kept of every rollout.
+    /// The store of one device, given the types of the steps and starts that are kept of every
+    /// rollout.
     #[track_caller]
     fn init_host_store(
         &self,
@@ -135,7 +140,7 @@ impl<A: LearnFromReplay> Replayed<A> {
             let message = "the steps to keep have no leaves: expected a tree with a tensor of each step, such as its observation";
             report_at(Loc::caller(), "keep", message.to_owned(), &[]);
         }
-        // Nothing for each step: the ring's shape is all that is needed.
+        // No data per step: only the ring's shape is needed.
         let nothing = || TensorType::new(U8, [0]).into_spec();
         let start = (!starts.types().is_empty()).then_some(zeros(U8, [0])).spec();
         let stored = replay.init(&nothing(), &start, shape);
@@ -163,8 +168,8 @@ impl<A: LearnFromReplay> Replayed<A> {
         }
     }
 
-    /// Learns from the windows that were drawn for this iteration, takes up that a rollout of this shape was added, and draws
-    /// the windows of a later iteration.
+    /// Learns from the windows drawn for this iteration, registers that a rollout of this shape was
+    /// added, and draws the windows of a later iteration.
     #[track_caller]
     fn learn_from_windows(
         &self,
@@ -200,7 +205,8 @@ impl<A: LearnFromReplay> Replayed<A> {
                     weights,
                 };
                 let (state, errors, metrics) = self.gradient_step(state, windows, cx);
-                // Since the draw, rollouts were added: windows that they overwrote have no priority any more.
+                // Rollouts were added since the draw: windows that they overwrote have no priority
+                // any more.
                 let added = (AHEAD as i32 - 1) * unroll;
                 let gone = (ages + added).gt(sizes.steps as i32);
                 let indices = select(gone, -1, indices);
@@ -261,8 +267,8 @@ struct Learnt<A: LearnFromReplay> {
     requests: Requests,
 }
 
-/// The learning of an agent whose replay is on the host, of any type that sees `O`. Its state and its metrics are those of
-/// [`Learn::learn`](super::Learn::learn).
+/// Learning of an agent with its replay on the host, for any agent with observations `O`. State and
+/// metrics are as in [`Learn::learn`](super::Learn::learn).
 #[derive(Clone)]
 pub struct AnyHostReplay<O: Tree>(Rc<dyn ErasedReplay<O>>);
 
@@ -271,7 +277,7 @@ impl<O: Tree> AnyHostReplay<O> {
         AnyHostReplay(Rc::new(agent))
     }
 
-    /// The part of a rollout, or of any of its lanes, that the host keeps.
+    /// The host's part of a rollout, or of any of the rollout's lanes.
     #[track_caller]
     pub fn keep(&self, rollout: AnyRollout<O>) -> Kept<AnyTree, AnyTree> {
         self.0.keep(rollout)
@@ -280,7 +286,7 @@ impl<O: Tree> AnyHostReplay<O> {
     /// The sizes of the replay, for rollouts of such types on each device.
     ///
     /// # Errors
-    /// The mistakes of what the agent keeps, with the user's lines.
+    /// Returns the mistakes in the agent's [`LearnFromReplay::keep`], with the user's lines.
     pub fn sizes(
         &self,
         rollout: &Spec<AnyRollout<O>>,
@@ -295,7 +301,8 @@ impl<O: Tree> AnyHostReplay<O> {
         self.0.init_store(rollout, axes)
     }
 
-    /// One iteration, whose rollout of this shape the host keeps: state, store, metrics, and the windows to gather.
+    /// One iteration, for a rollout of this shape that the host keeps: state, store, metrics, and
+    /// the windows to gather.
     #[track_caller]
     pub fn learn(
         &self,
@@ -309,10 +316,10 @@ impl<O: Tree> AnyHostReplay<O> {
     }
 }
 
-/// A rollout of an agent whose types are known only while tracing.
+/// A rollout of an agent with types that are known only while tracing.
 type AnyRollout<O> = RolloutOf<O, AnyTree, AnyTree>;
 
-/// Object-safe form of the learning, in which all trees are [`AnyTree`]s.
+/// Object-safe form of the learning, with [`AnyTree`]s as trees.
 trait ErasedReplay<O: Tree> {
     fn keep(&self, rollout: AnyRollout<O>) -> Kept<AnyTree, AnyTree>;
     fn sizes(

@@ -8,35 +8,39 @@ use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 use std::ops::Deref;
 
-/// Inputs, actions and outcomes of `T` steps in an agent's `N` lanes, with the agent's own extras.
+/// Inputs, actions and outcomes of `T` steps in `N` lanes, with the agent's own extras.
 pub type Rollout<A> =
     RolloutOf<<A as Agent>::Observation, <A as Agent>::Memory, <A as Agent>::Extras>;
 
 /// A [`Rollout`] of observations `O`, memories `M` and extras `X`.
 #[derive(Tree, Clone)]
 pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
-    /// Inputs that the agent acted on. `[T, N, ..]`
+    /// Inputs on which the agent acted. `[T, N, ..]`
     pub input: Input<O>,
     /// Actions of the agent. `[T, N, ..]`
     pub action: Tensor,
-    /// Rewards of the actions. f32 `[T, N]`
+    /// Rewards for the actions. f32 `[T, N]`
     pub reward: Tensor,
-    /// True if the step ended its episode in a terminal state: nothing follows. bool `[T, N]`
+    /// True if the step ended its episode in a terminal state, with the value 0. bool `[T, N]`
     pub terminated: Tensor,
-    /// True if the step's episode was cut off: what would have followed has a value. bool `[T, N]`
+    /// True if the step's episode was cut off, in a state with a value. bool `[T, N]`
     pub truncated: Tensor,
-    /// Reset-only steps, which environments of some packages have at the start of an episode, bool `[T, N]`; `None` where
-    /// the environment has none. `terminated` and `truncated` are both set there, so that nothing flows along the rollout
-    /// across them; no loss, statistic or memory may depend on the rest. [`step_weights`](super::step_weights) are for means.
+    /// Reset-only steps, which environments of some packages have at the start of an episode, bool
+    /// `[T, N]`; `None` if the environment has no such steps. They set both `terminated` and
+    /// `truncated`, so that nothing flows along the rollout across them. No loss, statistic or
+    /// memory may depend on the rest of such a step. [`step_weights`](super::step_weights) are for
+    /// means.
     pub skipped: Option<Tensor>,
-    /// Observations after each step, `[T, N, ..]`, an episode's last observation included; `None` where the
-    /// environment never truncates. Elsewhere it is the next step's observation.
+    /// Observations after each step, `[T, N, ..]`, including an episode's last observation; `None`
+    /// if the environment never truncates. Except at an episode's end, it equals the next step's
+    /// observation.
     pub next_observation: Option<O>,
-    /// Inputs that the agent acts on next. `[N, ..]`
+    /// The next inputs to act on. `[N, ..]`
     pub next_input: Input<O>,
-    /// True where the first step does not follow the last one of the rollout before, and no end stands between them: another worker
-    /// has taken over the lane, or the run went on from a checkpoint and its environments, or steps since, were lost. bool `[N]`;
-    /// `None` where that cannot be.
+    /// True if the first step does not follow the last step of the previous rollout, although no
+    /// episode ended between them. Another worker has taken over the lane, or the run was resumed
+    /// from a checkpoint, and its environments or later steps were lost. bool `[N]`; `None` if that
+    /// is impossible.
     pub taken_over: Option<Tensor>,
     /// The memory before the first step. `[N, ..]`
     pub memory: M,
@@ -51,8 +55,8 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
         self.terminated | self.truncated
     }
 
-    /// The rollout with other observations, which `f` makes of these: `[T, N, ..]`, and of the next input `[N, ..]`, whose number of leading axes it
-    /// is given too.
+    /// The rollout with observations mapped by `f`: `[T, N, ..]`, and `[N, ..]` for the next input.
+    /// `f` also gets the number of leading axes.
     #[track_caller]
     pub fn map_observations<P: Tree>(self, mut f: impl FnMut(O, usize) -> P) -> RolloutOf<P, M, X> {
         RolloutOf {
@@ -70,8 +74,9 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
         }
     }
 
-    /// The observation after each step, `[T, N, ..]`: at an episode's end its own last one where the environment truncates,
-    /// else the next episode's first, from which nothing is bootstrapped.
+    /// The observation after each step, `[T, N, ..]`. At an episode's end it is the episode's last
+    /// observation if the environment truncates. Otherwise it is the next episode's first
+    /// observation, which nothing bootstraps from.
     #[track_caller]
     pub fn observations_after(&self) -> O {
         self.next_observation.clone().unwrap_or_else(|| {
@@ -86,9 +91,9 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
 /// The axes `[T, N]` of the rollouts that one device learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolloutShape {
-    /// Lanes of the device, `N`.
+    /// Number of lanes of the device, `N`.
     pub lanes: usize,
-    /// Steps of each lane in an iteration, `T`.
+    /// Number of steps per lane and iteration, `T`.
     pub unroll: usize,
 }
 
@@ -103,11 +108,11 @@ impl RolloutShape {
 /// The key, the number and the axes of an iteration of learning. Derefs to [`Axes`]: `cx.mean(grads)`.
 #[derive(Clone)]
 pub struct Cx {
-    /// Key of all randomness in the iteration's learning, equal on all members of the axes.
+    /// Key for the iteration's learning, equal on all members of the axes.
     pub key: Key,
     /// The iteration's number in the run, from 0. i32 `[]`
     pub iteration: Tensor,
-    /// The axes that data is spread over.
+    /// The axes over which data is spread.
     pub axes: Axes,
 }
 
@@ -119,28 +124,30 @@ impl Deref for Cx {
     }
 }
 
-/// Results of an iteration: state, store, metrics, and the tree that acting gave for the loop.
+/// Results of an iteration: state, store, metrics, and the tree that acting returned for the loop.
 pub type Iterated<L, W> = (<L as Learn>::State, <L as Learn>::Store, <L as Learn>::Metrics, W);
 
 /// An agent that learns. It owns one whole iteration: one rollout of every lane, and all learning from it.
 pub trait Learn: Agent {
-    /// Parameters, targets, optimizers' states, moments, counters: equal on all learner devices.
+    /// Parameters, targets, optimizer states, moments, counters: equal on all learner devices.
     type State: Tree;
-    /// Data of lanes, or data spread over the learner devices: a replay, per-lane statistics, or `()`. The leading axis
-    /// of every leaf is shared out over the devices, so that a device's scalar is `[1]`.
+    /// Data of lanes, or data spread over the learner devices: a replay, per-lane statistics, or
+    /// `()`. The leading axis of every leaf is divided over the devices, so a scalar per device is
+    /// `[1]`.
     type Store: Tree;
-    /// Scalars of an iteration, f32 `[]`, which a run records under their paths, and a single tensor under `metric`. `iteration`,
-    /// `iterations`, `env_steps`, `episodes`, `mean_return`, `seconds` and names that begin with `episode_` are the run's own.
+    /// Scalars of an iteration, f32 `[]`. A run records them under their paths, and a single tensor
+    /// under `metric`. The names `iteration`, `iterations`, `env_steps`, `episodes`, `mean_return`,
+    /// `seconds` and names that begin with `episode_` are reserved for the run.
     type Metrics: Tree;
 
     /// The state at the start of a run.
     fn init(&self, key: Key) -> Self::State;
 
-    /// The store of one learner device at the start of a run; `rollout` are the types of the device's rollouts, and `axes` those
-    /// that the data of all devices is spread over.
+    /// The store of one learner device at the start of a run. `rollout` has the types of the
+    /// device's rollouts, and the devices' data is spread over `axes`.
     fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> Self::Store;
 
-    /// The part of the state that acting reads: leaves of the state as they are.
+    /// The part of the state that acting reads: unchanged leaves of the state.
     fn params(&self, state: &Self::State) -> Self::Params;
 
     /// Learns from a rollout.
@@ -152,11 +159,12 @@ pub trait Learn: Agent {
         cx: Cx,
     ) -> (Self::State, Self::Store, Self::Metrics);
 
-    /// Acts and learns: one whole iteration. `act` gives the rollout that its parameters act, and a tree for the loop.
+    /// Acts and learns: one whole iteration. `act` maps parameters to the rollout acted with them,
+    /// and a tree for the loop.
     ///
-    /// An agent that differentiates through acting itself (the minimal unit of Podracer's Anakin) overrides this and calls
-    /// `act` inside of its gradient, so that the update reuses acting's forward pass. The result must be that of
-    /// [`Learn::learn`].
+    /// An agent that differentiates through acting itself (the minimal unit of Podracer's Anakin)
+    /// overrides this method and calls `act` inside its gradient, so that the update reuses
+    /// acting's forward pass. The result must equal [`Learn::learn`]'s result.
     fn iterate<W: Tree>(
         &self,
         state: Self::State,
@@ -169,30 +177,30 @@ pub trait Learn: Agent {
         (state, store, metrics, with)
     }
 
-    /// The effect on learning of rollouts that were acted with older parameters than the present ones.
+    /// The effect on learning if rollouts were acted with older parameters.
     fn staleness(&self) -> Staleness {
         Staleness::Corrected
     }
 
-    /// The agent's learning with its replay on the host; `None` for an agent that has no replay.
+    /// The agent's learning with its replay on the host; `None` for an agent without a replay.
     fn host_replay(&self) -> Option<AnyHostReplay<Self::Observation>> {
         None
     }
 }
 
-/// The effect on an agent's learning of rollouts that were acted with older parameters than the present ones.
+/// The effect on an agent's learning if rollouts were acted with older parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Staleness {
-    /// Learning is wrong with them: loops that would act with older parameters refuse the agent.
+    /// Learning is wrong: loops that would act with older parameters reject the agent.
     Refused,
-    /// Learning takes them for rollouts of the present parameters, and bears that they are not quite: loops in which acting may be far
-    /// behind warn.
+    /// Learning treats the rollouts as on-policy, which is approximately right: loops with a large
+    /// lag of acting print a warning.
     Tolerated,
     /// Learning corrects for older parameters, as V-trace does, or expects them, as a replay does.
     Corrected,
 }
 
-/// Parameters with the state of the optimizer that moves them: the whole state of an agent that needs no more.
+/// Parameters with their optimizer's state: the whole state of an agent that needs nothing else.
 #[derive(Tree, Clone)]
 pub struct Optimized<P: Tree, S: Tree> {
     /// The parameters.
@@ -208,8 +216,8 @@ impl<P: Tree, S: Tree> Optimized<P, S> {
         Optimized { opt: optimizer.init(&params), params }
     }
 
-    /// Takes one gradient step. `loss` gives f32 `[]`, a mean over this device's data, and a further result; the gradient is
-    /// averaged over the axes.
+    /// Takes one gradient step. `loss` returns f32 `[]`, a mean over this device's data, and a
+    /// further result. The gradient is averaged over the axes.
     #[track_caller]
     pub fn gradient_step<O: Optimizer<State<P> = S>, X: Tree>(
         self,
@@ -221,14 +229,15 @@ impl<P: Tree, S: Tree> Optimized<P, S> {
         (self.step(optimizer, grads), with)
     }
 
-    /// The gradient that [`Optimized::gradient_step`] steps along, averaged over the axes, and the loss's further result.
+    /// The gradient used by [`Optimized::gradient_step`], averaged over the axes, and the further
+    /// result of the loss.
     #[track_caller]
     pub fn gradient<X: Tree>(&self, axes: &Axes, loss: impl FnOnce(P) -> (Tensor, X)) -> (P, X) {
         let ((_, with), grads) = value_and_grad(self.params.clone(), loss);
         (axes.mean(grads), with)
     }
 
-    /// The optimizer's step along a gradient.
+    /// Applies the optimizer's update for a gradient.
     #[track_caller]
     pub fn step<O: Optimizer<State<P> = S>>(self, optimizer: &O, grads: P) -> Self {
         let (params, opt) = optimizer.step(self.params, self.opt, grads);
@@ -236,7 +245,8 @@ impl<P: Tree, S: Tree> Optimized<P, S> {
     }
 }
 
-/// Runs `step` for each of `0..steps` (i32 `[]`) in a scan, and gives the last carry and the means of the metrics.
+/// Runs `step` for each of `0..steps` (i32 `[]`) in a scan, and returns the last carry and the
+/// means of the metrics.
 #[track_caller]
 pub fn scan_mean<C: Tree, M: Tree>(
     carry: C,
@@ -244,7 +254,7 @@ pub fn scan_mean<C: Tree, M: Tree>(
     mut step: impl FnMut(C, Tensor) -> (C, M),
 ) -> (C, M) {
     let mut spec = None;
-    // As one vector: a stack of each scalar by itself would be a kernel for each.
+    // As one vector: stacking each scalar separately would need one kernel per scalar.
     let (carry, metrics) = scan(carry, 0..steps, |carry, i| {
         let (carry, metrics) = step(carry, i);
         spec = Some(metrics.spec());

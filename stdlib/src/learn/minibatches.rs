@@ -1,29 +1,30 @@
-//! Minibatches of a rollout: what each gradient step of an iteration learns from.
+//! Minibatches of a rollout, one for each gradient step of an iteration.
 
 use super::{Axes, RolloutShape};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
-/// Passes over a rollout in minibatches, which are drawn anew for each pass.
+/// Passes over a rollout in minibatches, drawn again for each pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Minibatches {
-    /// Passes over the rollout.
+    /// Number of passes over the rollout.
     pub epochs: usize,
-    /// Minibatches of each pass.
+    /// Number of minibatches per pass.
     pub count: usize,
-    /// True if permutations are exactly uniform, which sorts; else they are Feistel bijections.
+    /// True for exactly uniform permutations, which sort; false for Feistel bijections.
     pub exact_shuffle: bool,
-    /// True if minibatches are of whole lanes, with all of their steps.
+    /// True if minibatches consist of whole lanes, with all their steps.
     pub whole_lanes: bool,
 }
 
 impl Minibatches {
-    /// Gradient steps of an iteration, `U`.
+    /// Number of gradient steps per iteration, `U`.
     pub fn updates(&self) -> usize {
         self.epochs * self.count
     }
 
-    /// Checks that the steps of one device divide into minibatches; `lstm` is the setting that asks for whole lanes.
+    /// Checks that the steps of one device divide into minibatches; `lstm` is the setting that
+    /// requires whole lanes.
     pub fn check(&self, shape: RolloutShape, lstm: Option<usize>) -> Result<(), String> {
         let RolloutShape { lanes, unroll } = shape;
         let (minibatches, batch) = (self.count, lanes * unroll);
@@ -42,13 +43,15 @@ impl Minibatches {
         Ok(())
     }
 
-    /// The steps of each gradient step, i32 `[U, M]`, by their numbers in the rollout, or the lanes. Each device draws its own.
+    /// The steps of each gradient step, i32 `[U, M]`, by their numbers in the rollout, or the
+    /// lanes. Each device draws its own.
     #[track_caller]
     pub fn draw(&self, agent: &str, shape: RolloutShape, key: Key, axes: &Axes) -> Tensor {
         let &Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes } = self;
         let RolloutShape { lanes, unroll } = shape;
         let count = if whole_lanes { lanes } else { lanes * unroll };
-        // Each device shuffles its own. A loop again, or XLA would draw the key for each element of the permutation.
+        // Each device shuffles its own. A loop is used, or XLA would draw the key for each element
+        // of the permutation.
         let epochs = arange(epochs) + axes.index() * epochs as i32;
         let keys = vmap((epochs, whole(key)), |(epoch, key)| key.fold_in(epoch));
         let permutations = map(keys, |key| match exact_shuffle {
@@ -68,7 +71,7 @@ impl Minibatches {
     }
 }
 
-/// The tensor with its first two axes as one.
+/// The tensor with its first two axes merged.
 #[track_caller]
 pub(crate) fn merged(x: Tensor) -> Tensor {
     let shape = x.shape();

@@ -1,7 +1,8 @@
 //! Agents: one definition acts and learns in every loop.
 //!
-//! [`Agent`] acts beside an environment, and is written for one lane. [`Learn`] owns one iteration: one rollout of every
-//! lane, and all learning from it. Loops decide where both run, and give them the axes that data is spread over.
+//! [`Agent`] acts in an environment, and is written for one lane. [`Learn`] owns one iteration: one
+//! rollout of every lane, and all learning from it. Loops decide where both run, and provide the
+//! axes over which data is spread.
 
 mod agent;
 mod any;

@@ -1,21 +1,27 @@
-//! Observations and rewards of about unit size, for any agent: what MuJoCo's environments show differs by orders of
-//! magnitude.
+//! Normalisation of observations and rewards to about unit scale, for any agent. Observations of
+//! MuJoCo's environments, for example, differ by orders of magnitude.
 //!
-//! The statistics are mean and variance of all observations so far, as in Gymnasium's `NormalizeObservation`, and the variance
-//! of the running returns so far, as in its vector wrapper `NormalizeReward` (1.4) where environments reset within the step that
-//! ends an episode. A lane's running return is `g_t = discount * g_{t-1} + r_t`, and at the ends of episodes:
-//! - a step that terminates an episode has `g_t = r_t` alone: Gymnasium discounts the return by 0 there, and so is this;
-//! - a step that cuts an episode off has the `g_t` of any other step;
-//! - after either the next episode begins with a return of 0. Gymnasium's wrapper of a single environment does not do that:
-//!   there the return goes on into the next episode, after a cut whole and after an end as the last reward.
+//! The statistics are the mean and variance of the observations so far, as in Gymnasium's
+//! `NormalizeObservation`, and the variance of the running returns so far. The returns are computed
+//! as in Gymnasium's vector wrapper `NormalizeReward` (1.4) for environments that reset within the
+//! step that ends an episode. A lane's running return is `g_t = discount * g_{t-1} + r_t`, with
+//! these rules at the ends of episodes:
+//! - A step that terminates an episode has `g_t = r_t` alone, because Gymnasium discounts the
+//!   return by 0 at such a step.
+//! - A step that cuts an episode off has the `g_t` of any other step.
+//! - After either, the next episode begins with a return of 0. Gymnasium's wrapper of a single
+//!   environment does not reset the return: it carries into the next episode, after a cut whole and
+//!   after an end as the last reward.
 //!
-//! Gymnasium changes its statistics at each step, before it normalises that step. Here they change once an iteration: rewards are
-//! divided by the deviation that their own rollout has been added to, observations by what was known when they were acted on.
-//! What is normalised is cut off at [`Normalized::limit`], which Gymnasium leaves to other wrappers.
+//! Gymnasium updates its statistics at each step, before it normalises that step. Here they are
+//! updated once per iteration: rewards are divided by a deviation that includes their own rollout,
+//! and observations are normalised by the statistics known when they were acted on. Normalised
+//! numbers are clipped to [`Normalized::limit`]; Gymnasium leaves clipping to other wrappers.
 //!
-//! They are published, checkpointed and exported with the parameters, and never changed by acting, so that an evaluation
-//! sees what training saw. An iteration normalises with the statistics that it was acted with, and leaves those that its
-//! own rollout, on all devices, has been added to.
+//! The statistics are published, checkpointed and exported with the parameters, and never changed
+//! by acting, so that an evaluation normalises as training does. An iteration normalises
+//! observations with the statistics that acted. It returns statistics that include its own rollout
+//! on all devices.
 
 use super::steps::weighted;
 use super::{
@@ -26,18 +32,19 @@ use crate::Number;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// An agent that sees normalised observations and learns from normalised rewards.
+/// An agent with normalised observations that learns from normalised rewards.
 #[derive(Clone, Debug)]
 pub struct Normalized<A> {
-    /// The agent inside.
+    /// The inner agent.
     pub agent: A,
     /// The observations before normalisation.
     pub observation: Space,
-    /// True if observations become `(x - mean) / std`, element by element.
+    /// True to normalise observations to `(x - mean) / std`, element by element.
     pub observations: bool,
-    /// The discount of the return whose standard deviation divides rewards; `None` leaves rewards as they are.
+    /// The discount of the return; rewards are divided by the return's standard deviation. `None`
+    /// leaves rewards as they are.
     pub rewards: Option<Number>,
-    /// Greatest magnitude of normalised numbers; they are clipped to it.
+    /// Greatest magnitude of normalised numbers; greater numbers are clipped.
     pub limit: f64,
 }
 
@@ -52,21 +59,22 @@ impl<A> Normalized<A> {
 /// Running mean and variance of numbers.
 #[derive(Tree, Clone, Copy, Debug)]
 pub struct Moments {
-    /// Count of the numbers. f32 `[]`
+    /// Number of values. f32 `[]`
     pub count: Tensor,
-    /// Mean of the numbers. f32 `[...]`
+    /// Mean of the values. f32 `[...]`
     pub mean: Tensor,
-    /// Variance of the numbers. f32 `[...]`
+    /// Variance of the values. f32 `[...]`
     pub variance: Tensor,
 }
 
-/// Number added to variances before their roots are taken.
+/// Number added to variances before their square roots are taken.
 const EPSILON: f64 = 1e-8;
-/// Count of the moments before any number.
+/// Count of the initial moments.
 const FIRST_COUNT: f64 = 1e-4;
 
 impl Moments {
-    /// Moments before any number: mean 0 and variance 1, with so small a count that the first numbers overrule them.
+    /// Initial moments: mean 0 and variance 1, with a count so small that the first numbers
+    /// override them.
     pub fn first(shape: &[usize]) -> Moments {
         Moments {
             count: full([], FIRST_COUNT),
@@ -75,8 +83,8 @@ impl Moments {
         }
     }
 
-    /// The moments with more numbers, f32 `[T, N, ...]` on each member of the axes, by the update of Chan et al. (1979). Numbers
-    /// of the steps that `rollout` skipped do not count.
+    /// The moments after more numbers, f32 `[T, N, ...]` on each member of the axes, by the update
+    /// of Chan et al. (1979). Reset-only steps of `rollout` do not count.
     #[track_caller]
     pub fn with<M: Tree, X: Tree>(
         self,
@@ -106,7 +114,7 @@ impl Moments {
     }
 }
 
-/// Parameters of the agent, with the moments that its inputs are normalised by.
+/// Parameters of the agent, with the moments that normalise its inputs.
 #[derive(Tree, Clone)]
 pub struct NormalizedParams<P: Tree> {
     /// The agent's parameters.

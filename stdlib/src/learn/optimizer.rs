@@ -1,4 +1,5 @@
-//! Optimizers of agents as settings: [`AdamSettings`], and [`OptimizerSettings`] for agents that may have RMSProp or Adam.
+//! Optimizers of agents as settings: [`AdamSettings`], and [`OptimizerSettings`] for agents with a
+//! choice of optimizer.
 
 use crate::Number;
 use crate::optim::{
@@ -11,23 +12,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 
-/// An optimizer of gradients of a bounded norm, with all parameters as one vector.
+/// An optimizer with gradients clipped by their global norm, and all parameters as one vector.
 pub type Clipped<O> = Flatten<Chain<ClipByGlobalNorm, O>>;
 
-/// Adam on gradients of a bounded norm, with all parameters as one vector.
+/// Adam with gradients clipped by their global norm, and all parameters as one vector.
 pub type ActorCriticOptimizer = Clipped<Adam>;
 
-/// The optimizer behind gradients that are scaled down to this global norm.
+/// The optimizer applied to gradients that are scaled down to this global norm.
 pub(crate) fn clipped<O: Optimizer>(max_gradient_norm: Number, optimizer: O) -> Clipped<O> {
     flatten(chain(clip_by_global_norm(max_gradient_norm), optimizer))
 }
 
-/// Settings that describe an optimizer, whose learning rate may fall over a run.
+/// Settings that describe an optimizer with a learning rate that may fall over a run.
 pub trait DescribesOptimizer {
-    /// The optimizer that they describe.
+    /// The described optimizer.
     type Optimizer: Optimizer;
 
-    /// The optimizer, with a learning rate in place of that of the settings.
+    /// The optimizer with this learning rate instead of the rate in the settings.
     fn optimizer(&self, learning_rate: Schedule) -> Self::Optimizer;
 
     /// Learning rate at the start of a run.
@@ -36,7 +37,7 @@ pub trait DescribesOptimizer {
     /// True if the learning rate falls linearly to zero over the run.
     fn anneals(&self) -> bool;
 
-    /// The learning rate by the gradient step, of which there are so many in a run; `None` for a rate that stays.
+    /// Learning-rate schedule over `steps` gradient steps; constant if `steps` is `None`.
     fn schedule(&self, steps: Option<usize>) -> Schedule {
         match steps {
             Some(steps) if self.anneals() => Schedule::linear(self.learning_rate(), 0.0, steps),
@@ -44,7 +45,8 @@ pub trait DescribesOptimizer {
         }
     }
 
-    /// The optimizer in an iteration (i32 `[]`) of a run of so many, for agents whose number of gradient steps in an iteration is not known.
+    /// The optimizer in an iteration (i32 `[]`) of a run of `iterations` iterations, for agents
+    /// with a varying number of gradient steps per iteration.
     #[track_caller]
     fn at(&self, iteration: Tensor, iterations: usize) -> Self::Optimizer {
         let rate = self.learning_rate();
@@ -56,8 +58,9 @@ pub trait DescribesOptimizer {
     }
 }
 
-/// Settings of Adam on gradients of a bounded norm, flattened into the settings of an agent. What an experiment leaves out is as in the agent's
-/// `Default`; serde by itself takes the defaults below, as for every flattened struct.
+/// Settings of Adam with clipped gradients, flattened into the settings of an agent. A setting that
+/// an experiment omits has the value in the agent's `Default`. serde alone would use the defaults
+/// below, as for every flattened struct.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct AdamSettings {
@@ -69,19 +72,19 @@ pub struct AdamSettings {
     /// Adam's epsilon.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub adam_epsilon: Number,
-    /// Gradients of a greater global norm are scaled down to it.
+    /// Greatest global norm of the gradients; greater gradients are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
 }
 
 impl AdamSettings {
-    /// The default settings with this learning rate, which stays.
+    /// The default settings with this constant learning rate.
     pub fn new(learning_rate: impl Into<Number>) -> Self {
         AdamSettings { learning_rate: learning_rate.into(), ..AdamSettings::default() }
     }
 }
 
-/// The optimizer of CleanRL's PPO, with a learning rate that stays.
+/// The optimizer of CleanRL's PPO, with a constant learning rate.
 impl Default for AdamSettings {
     fn default() -> Self {
         AdamSettings {
@@ -109,7 +112,8 @@ impl DescribesOptimizer for AdamSettings {
     }
 }
 
-/// Optimizers of agents whose settings name one, such as [`Impala`](crate::agents::Impala) and [`A2c`](crate::agents::A2c).
+/// Optimizers that the settings of some agents choose from, such as
+/// [`Impala`](crate::agents::Impala) and [`A2c`](crate::agents::A2c).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
@@ -122,7 +126,8 @@ pub enum OptimizerKind {
     Sgd,
 }
 
-/// Settings of the optimizer of an agent, flattened into the agent's settings `A`, which say the defaults.
+/// Settings of the optimizer of an agent, flattened into the agent's settings `A`, which define the
+/// defaults.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default, bound = "A: OptimizerDefaults")]
 #[schemars(bound = "A: OptimizerDefaults")]
@@ -134,29 +139,31 @@ pub struct OptimizerSettings<A> {
     pub learning_rate: Number,
     /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
-    /// The optimizer's epsilon, outside of the root; that of IMPALA's RMSProp is inside.
+    /// The optimizer's epsilon, outside the square root; in IMPALA's RMSProp it is inside.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub epsilon: Number,
-    /// Decay of RMSProp's mean.
+    /// Decay of RMSProp's mean square.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub rmsprop_decay: Number,
-    /// Gradients of a greater global norm are scaled down to it.
+    /// Greatest global norm of the gradients; greater gradients are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
-    /// The agent whose defaults they are.
+    /// The agent that defines the defaults.
     #[serde(skip)]
     pub agent: PhantomData<A>,
 }
 
-/// Settings of an agent that have [`OptimizerSettings`].
+/// Settings of an agent with [`OptimizerSettings`].
 pub trait OptimizerDefaults: Sized {
-    /// True if RMSProp's epsilon is added inside of the root, as in the original code of Atari agents; else outside, as in PyTorch.
+    /// True if RMSProp's epsilon is added inside the square root, as in the original code of Atari
+    /// agents; otherwise outside, as in PyTorch.
     const EPSILON_IN_ROOT: bool;
 
-    /// Number added inside of Adam's root. It must be above 0 where gradients flow through Adam's steps: the root of 0 has no derivative.
+    /// Number added inside Adam's square root. It must be above 0 if gradients flow through Adam's
+    /// steps: the root of 0 has no derivative.
     const ADAM_EPSILON_IN_ROOT: f64 = 0.0;
 
-    /// The settings of the optimizer where an experiment says nothing.
+    /// The default settings of the optimizer.
     fn optimizer() -> OptimizerSettings<Self>;
 }
 
@@ -194,7 +201,7 @@ impl<A: OptimizerDefaults> DescribesOptimizer for OptimizerSettings<A> {
     }
 }
 
-/// The optimizer that settings name.
+/// The optimizer chosen by the settings.
 #[derive(Clone, Debug)]
 pub enum ChosenOptimizer {
     /// The optimizer is RMSProp.
@@ -205,7 +212,7 @@ pub enum ChosenOptimizer {
     Sgd(Sgd),
 }
 
-/// State of [`ChosenOptimizer`]: that of its optimizer, under the same key paths.
+/// State of [`ChosenOptimizer`]: its optimizer's state, under the same key paths.
 #[derive(Tree, Clone)]
 pub enum ChosenState<P: Tree> {
     /// [`RmsPropState`].

@@ -10,32 +10,36 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ReplaySettings {
-    /// Steps that the replay keeps, over all devices.
+    /// Number of steps that the replay keeps, over all devices.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub capacity: usize,
-    /// Steps that the replay must have before learning begins, over all devices.
+    /// Number of steps that the replay must hold before learning begins, over all devices.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub minimum: usize,
-    /// Windows of steps in the batch of a gradient step, over all devices.
+    /// Number of windows in the batch of a gradient step, over all devices.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub batch: usize,
-    /// Steps learnt from for each step acted: how often a step is replayed on average, if the replay keeps it long enough.
+    /// Steps learnt from for each step acted: the average number of times that a step is replayed,
+    /// if the replay keeps it long enough.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1e6))]
     pub replay_ratio: f64,
-    /// If true, windows are drawn by the errors that they had when they were last learnt from; else all alike.
+    /// If true, windows are drawn by the errors when they were last learnt from; otherwise
+    /// uniformly.
     pub prioritized: bool,
-    /// The power of priorities to which draws are in proportion.
+    /// Exponent of the priorities; draws are in proportion to the result.
     #[schemars(range(min = 0.0))]
     pub priority_exponent: Number,
-    /// The power of the weights that make up for drawing by priority; 1 makes up for all of it, 0 for nothing.
+    /// Exponent of the importance weights, which correct for drawing by priority; 1 corrects fully,
+    /// 0 not at all.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub importance_exponent: Number,
-    /// If true, the power of these weights rises in a straight line to 1 at the end of the run.
+    /// If true, the exponent of these weights rises linearly to 1 at the end of the run.
     pub anneal_importance: bool,
 }
 
-/// A million steps, all drawn alike, and a quarter of a step learnt from for each of 32 in a batch: the replay of Mnih et al. 2015.
-/// The exponents are those of Schaul et al. 2016 for the proportional variant.
+/// The replay of Mnih et al. 2015: a million steps, drawn uniformly, in batches of 32, with a
+/// quarter of a gradient step per acted step. The exponents are those in Schaul et al. 2016 for the
+/// proportional variant.
 impl Default for ReplaySettings {
     fn default() -> Self {
         ReplaySettings {
@@ -55,7 +59,7 @@ impl ReplaySettings {
     /// Checks that the settings fit together, and that windows of `window` steps can be drawn.
     ///
     /// # Errors
-    /// Settings that do not fit each other, as a sentence that names them.
+    /// Returns a sentence that names the settings that do not fit each other.
     pub fn check(&self, window: usize) -> Result<(), String> {
         let &ReplaySettings { capacity, minimum, batch, .. } = self;
         if minimum > capacity {
@@ -76,11 +80,11 @@ impl ReplaySettings {
         Ok(())
     }
 
-    /// Checks that each lane's share of the replay has room for a window, with the rollouts of `devices` devices, each of the shape
-    /// `rollout`.
+    /// Checks that each lane's share of the replay has room for a window, if each of `devices`
+    /// devices has rollouts of the shape `rollout`.
     ///
     /// # Errors
-    /// Too many lanes for the capacity, as a sentence that names the settings.
+    /// Returns a sentence that names the settings if there are too many lanes for the capacity.
     pub fn check_rollout(
         &self,
         window: Window,
@@ -110,10 +114,10 @@ impl ReplaySettings {
 /// The windows that an agent learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Steps of a window.
+    /// Number of steps of a window.
     pub length: usize,
     /// Steps between the starts of two windows of a lane; see [`Replay::period`].
     pub period: usize,
-    /// Steps of a window that are learnt from, by which the replay ratio counts.
+    /// Number of steps of a window that are learnt from; the replay ratio counts these steps.
     pub learnt: usize,
 }

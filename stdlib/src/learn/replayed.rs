@@ -1,8 +1,9 @@
-//! Learning from a replay: what the agents that do so share.
+//! Learning from a replay: the parts that all such agents share.
 //!
-//! An iteration keeps its rollout, and then takes gradient steps, each from windows that are drawn anew. How many is
-//! [`ReplaySettings::replay_ratio`]: where an iteration is owed a part of a step, the parts add up over iterations. Nothing is
-//! learnt until the replay has [`ReplaySettings::minimum`] steps, and what was owed until then is not made up for.
+//! An iteration adds its rollout to the replay, and then takes gradient steps, each on newly drawn
+//! windows. [`ReplaySettings::replay_ratio`] determines their number; fractions of a step add up
+//! over iterations. Nothing is learnt until the replay has [`ReplaySettings::minimum`] steps, and
+//! the gradient steps of that time are not made up for.
 
 use super::{
     Agent, AnyHostReplay, Axes, Cx, Input, Learn, ReplaySettings, Rollout, RolloutShape, Task,
@@ -19,13 +20,15 @@ pub struct Windows<I: Tree, S: Tree = ()> {
     pub steps: I,
     /// Data that was kept for the starts of the windows. `[B, ..]`
     pub starts: S,
-    /// Weight of each window in the loss, which makes up for drawing by priority; 1 where all are drawn alike. f32 `[B]`
+    /// Weight of each window in the loss, which corrects for drawing by priority; 1 if windows are
+    /// drawn uniformly. f32 `[B]`
     pub weights: Tensor,
 }
 
-/// An agent that learns from windows of its replay. [`Replayed`] makes it one that [learns](Learn) in every loop.
+/// An agent that learns from windows of its replay. [`Replayed`] makes it [learn](Learn) in every
+/// loop.
 pub trait LearnFromReplay: Agent {
-    /// Parameters, targets, optimizers' states, counters.
+    /// Parameters, targets, optimizer states, counters.
     type State: Tree;
     /// The part of one step of one lane that the replay keeps.
     type Step: Tree;
@@ -37,17 +40,20 @@ pub trait LearnFromReplay: Agent {
     /// The state at the start of a run.
     fn init(&self, key: Key) -> Self::State;
 
-    /// The part of the state that acting reads: leaves of the state as they are.
+    /// The part of the state that acting reads: unchanged leaves of the state.
     fn params(&self, state: &Self::State) -> Self::Params;
 
-    /// The part of a rollout that the replay keeps: its steps `[T, N, ..]`, and the data of its first ones, `[N, ..]`.
+    /// The part of a rollout that the replay keeps: its steps `[T, N, ..]`, and the data of its
+    /// first steps, `[N, ..]`.
     fn keep(&self, rollout: Rollout<Self>) -> (Self::Step, Self::Start);
 
-    /// The windows to learn from; `steps` are the types of [`LearnFromReplay::keep`].
+    /// The windows to learn from; `steps` has the types of the steps from
+    /// [`LearnFromReplay::keep`].
     fn window(&self, steps: &Spec<Self::Step>) -> Window;
 
-    /// Takes one gradient step. Gives the state, the priority of each window (f32 `[B]`, 0 or more: how wrong the agent was), and
-    /// metrics. The loss is a mean over this device's windows; the gradient is averaged over the axes.
+    /// Takes one gradient step. Returns the state, the priority of each window (f32 `[B]`, at least
+    /// 0: the size of the agent's error), and metrics. The loss is a mean over this device's
+    /// windows; the gradient is averaged over the axes.
     fn gradient_step(
         &self,
         state: Self::State,
@@ -55,8 +61,8 @@ pub trait LearnFromReplay: Agent {
         cx: &Cx,
     ) -> (Self::State, Tensor, Self::Metrics);
 
-    /// Changes what changes by the iteration, such as an exploration rate, before the next one acts. `learning` tells if the
-    /// replay has enough steps, bool `[]`.
+    /// Updates the state between iterations, such as an exploration rate, before the next iteration
+    /// acts. `learning` is true if the replay has enough steps, bool `[]`.
     fn next_iteration(&self, state: Self::State, learning: Tensor, cx: &Cx) -> Self::State {
         let _ = (learning, cx);
         state
@@ -66,29 +72,31 @@ pub trait LearnFromReplay: Agent {
 /// An agent with its replay.
 #[derive(Clone, Debug)]
 pub struct Replayed<A> {
-    /// The agent that learns from the replay's windows.
+    /// The agent that learns from windows of the replay.
     pub agent: A,
     /// Settings of the replay.
     pub settings: ReplaySettings,
-    /// Iterations of the run, over which [`ReplaySettings::anneal_importance`] counts.
+    /// Number of iterations of the run, over which [`ReplaySettings::anneal_importance`] extends.
     pub iterations: usize,
 }
 
-/// The agent's state, with what the loop around it must know.
+/// The agent's state, with the state of the replay's loop.
 #[derive(Tree, Clone)]
 pub struct ReplayedState<S: Tree> {
     /// The agent's state.
     pub agent: S,
-    /// The part of a gradient step that is owed. f32 `[]`, below 1
+    /// The fraction of a gradient step that is owed. f32 `[]`, below 1
     pub owed: Tensor,
 }
 
-/// A step as the replay keeps it.
+/// A step in the replay.
 #[derive(Tree, Clone)]
 pub struct KeptStep<I: Tree> {
     /// The agent's part of the step.
     pub step: I,
-    /// True if it does not follow the lane's step before, as [`RolloutOf::taken_over`](super::RolloutOf::taken_over) says. bool `[]`; `None` where that cannot be.
+    /// True if the step does not follow the lane's previous step: see
+    /// [`RolloutOf::taken_over`](super::RolloutOf::taken_over). bool `[]`; `None` if that is
+    /// impossible.
     pub taken_over: Option<Tensor>,
 }
 
@@ -97,14 +105,15 @@ pub struct KeptStep<I: Tree> {
 pub struct ReplayedStore<I: Tree, S: Tree, M: Tree> {
     /// The replay's rings and priorities.
     pub replay: Stored<KeptStep<I>, S>,
-    /// Metrics of the last iteration that learnt, f32 `[1]`: those of one that does not learn repeat them.
+    /// Metrics of the last iteration that learnt, f32 `[1]`. Iterations that do not learn repeat
+    /// them.
     pub metrics: ReplayedMetrics<M>,
 }
 
 /// Metrics of an iteration.
 #[derive(Tree, Clone)]
 pub struct ReplayedMetrics<M: Tree> {
-    /// The agent's own: means over the gradient steps of the iteration.
+    /// The agent's metrics: means over the gradient steps of the iteration.
     pub learning: M,
     /// Metrics of the replay.
     pub replay: ReplayMetrics,
@@ -113,19 +122,21 @@ pub struct ReplayedMetrics<M: Tree> {
 /// Metrics of a replay, f32 `[]`.
 #[derive(Tree, Clone, Copy)]
 pub struct ReplayMetrics {
-    /// Steps that are kept, over all devices.
+    /// Number of steps in the replay, over all devices.
     pub size: Tensor,
-    /// Steps learnt from in this iteration for each step acted.
+    /// Number of steps learnt from in this iteration per acted step.
     pub replay_ratio: Tensor,
-    /// Mean of the priorities of all windows, to the power of their exponent; 1 where all are drawn alike.
+    /// Mean of the windows' priorities, raised to the priority exponent; 1 if windows are drawn
+    /// uniformly.
     pub mean_priority: Tensor,
     /// Mean number of steps since the windows of the last batch began.
     pub age: Tensor,
-    /// Median of the errors of the last batch: the priorities that the agent gave to its windows.
+    /// Median of the errors of the last batch. The errors are the priorities that the agent gave to
+    /// the windows.
     pub error_p50: Tensor,
-    /// The error that nine of ten windows do not exceed.
+    /// 90th percentile of the errors.
     pub error_p90: Tensor,
-    /// The error that 99 of 100 windows do not exceed.
+    /// 99th percentile of the errors.
     pub error_p99: Tensor,
 }
 
@@ -135,13 +146,14 @@ impl<A: LearnFromReplay> Replayed<A> {
         Replayed { agent, settings: settings.clone(), iterations: task.iterations }
     }
 
-    /// The replay of one of the members of these axes, and its windows, for rollouts of which such steps are kept.
+    /// The replay of one member of these axes, and its windows, given the types of the kept steps.
     pub(super) fn replay(&self, steps: &Spec<KeptStep<A::Step>>, axes: &Axes) -> (Replay, Window) {
         let window = self.agent.window(&steps.step);
         (self.settings.store(window, axes.members()), window)
     }
 
-    /// Adds to what the agent keeps of a rollout the lanes in which it does not follow the one before.
+    /// The kept part of a rollout, with a flag for lanes where it does not follow the previous
+    /// rollout.
     #[track_caller]
     pub(super) fn keep(&self, rollout: Rollout<A>) -> (KeptStep<A::Step>, A::Start) {
         let shape = rollout.reward.shape();
@@ -190,8 +202,9 @@ impl<A: LearnFromReplay> Replayed<A> {
         Outcome { state, priorities: kept.priorities, metrics, batch }
     }
 
-    /// The agent's gradient step: the state, the errors of the windows (f32 `[B]`), metrics. A window whose steps do not follow each
-    /// other has weight and error 0: nothing is learnt from it, and by priority it is not drawn again.
+    /// The agent's gradient step: the state, the errors of the windows (f32 `[B]`), and metrics. A
+    /// window with steps that do not follow each other has weight and error 0: nothing is learnt
+    /// from it, and drawing by priority never selects it again.
     #[track_caller]
     pub(super) fn gradient_step(
         &self,
@@ -210,8 +223,8 @@ impl<A: LearnFromReplay> Replayed<A> {
         (state, or_0(expect_types("gradient_step(..).1", errors, &of_windows)), metrics)
     }
 
-    /// The gradient steps of an iteration for which so many steps are `acted` on all devices: their number, i32 `[]`, and the
-    /// part of one that is owed after them, f32 `[]`.
+    /// The number of gradient steps of an iteration, i32 `[]`, and the fraction that is owed after
+    /// them, f32 `[]`. All devices together act `acted` steps in the iteration.
     #[track_caller]
     pub(super) fn due(&self, before: Tensor, learning: Tensor, rate: &Rate) -> (Tensor, Tensor) {
         let due = self.settings.replay_ratio * rate.acted / rate.learnt;
@@ -221,7 +234,8 @@ impl<A: LearnFromReplay> Replayed<A> {
         (count, select(learning, owed - more.astype(F32), 0.0))
     }
 
-    /// Takes `count` gradient steps, i32 `[]`, each with a key of its own. `step` is given its number, i32 `[]`.
+    /// Takes `count` gradient steps, i32 `[]`, each with its own key. `step` gets the step's
+    /// number, i32 `[]`.
     #[track_caller]
     pub(super) fn take(
         &self,
@@ -250,11 +264,11 @@ impl<A: LearnFromReplay> Replayed<A> {
     }
 }
 
-/// Steps acted and learnt from, over all devices.
+/// Steps acted and steps learnt from, over all devices.
 pub(super) struct Rate {
-    /// Steps acted in an iteration.
+    /// Number of steps acted in an iteration.
     pub(super) acted: f64,
-    /// Steps learnt from in a gradient step.
+    /// Number of steps learnt from in a gradient step.
     pub(super) learnt: f64,
 }
 
@@ -269,15 +283,15 @@ pub(super) struct Outcome<A: LearnFromReplay> {
 /// Errors and ages of a batch of windows, for metrics.
 #[derive(Tree, Clone, Copy)]
 pub(super) struct Batch {
-    /// Errors of the agent in the windows, which are their priorities. f32 `[B]`
+    /// The agent's errors in the windows, which are their priorities. f32 `[B]`
     pub(super) errors: Tensor,
-    /// Steps of its lane since each window began. i32 `[B]`
+    /// Number of steps of the lane since each window began. i32 `[B]`
     pub(super) ages: Tensor,
 }
 
 /// The results of an iteration's gradient steps.
 pub(super) struct Taken<A: LearnFromReplay> {
-    /// Their number. i32 `[]`
+    /// Number of gradient steps. i32 `[]`
     count: Tensor,
     pub(super) state: A::State,
     pub(super) priorities: Option<StoredPriorities>,
@@ -287,8 +301,9 @@ pub(super) struct Taken<A: LearnFromReplay> {
 }
 
 impl<A: LearnFromReplay> Taken<A> {
-    /// The metrics of the iteration: of a replay with `size` steps on all devices, i32 `[]`, and this mean priority. Where no step
-    /// was taken, the learner's are those of `before`.
+    /// The metrics of the iteration, for a replay with `size` steps on all devices, i32 `[]`, and
+    /// this mean priority. If no gradient step was taken, the learner's metrics are those in
+    /// `before`.
     #[track_caller]
     pub(super) fn metrics(
         &self,

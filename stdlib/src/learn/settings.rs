@@ -1,4 +1,4 @@
-//! Settings of agents: the structs that an experiment's `[agent]` table becomes.
+//! Settings of agents: the structs for an experiment's `[agent]` table.
 
 use super::{AnyAgent, RolloutShape};
 use podracer_envs::{AnyEnvironment, Space};
@@ -6,24 +6,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The task that an agent is made for: spaces, and the length of the run.
+/// An agent's task: spaces, and the length of the run.
 #[derive(Clone)]
 pub struct Task {
     /// The environment's observations.
     pub observation: Space,
     /// The environment's actions.
     pub action: Space,
-    /// Iterations of the run: what schedules count to.
+    /// Number of iterations of the run, over which schedules extend.
     pub iterations: usize,
-    /// The environment itself, for agents that search with it; `None` where it steps on the host.
+    /// The environment itself, for agents that search with it; `None` if it steps on the host.
     pub model: Option<AnyEnvironment>,
 }
 
 impl Task {
-    /// Checks that an i32, as optimizers and schedules have it, counts all gradient steps of the run.
+    /// Checks that an i32, the counter of optimizers and schedules, can count all gradient steps of
+    /// the run.
     ///
     /// # Errors
-    /// More gradient steps, as a sentence that names the setting.
+    /// Returns a sentence that names the setting if there are more gradient steps.
     pub fn check_gradient_steps(&self, per_iteration: usize) -> Result<(), String> {
         let most = i32::MAX as usize;
         match self.iterations.checked_mul(per_iteration) {
@@ -37,8 +38,9 @@ impl Task {
     }
 }
 
-/// The settings of an agent: one struct whose fields, with their documentation, defaults and ranges, are what an experiment
-/// may set. Everything that reads settings (files, `--set`, checks, `podracer describe`, resumed runs) reads this struct.
+/// The settings of an agent: one struct. Its fields, with their documentation, defaults and ranges,
+/// are the settings of an experiment. Everything that reads settings (files, `--set`, checks,
+/// `podracer describe`, resumed runs) reads this struct.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the settings of an agent",
     note = "derive `Clone, Default, Serialize, Deserialize, JsonSchema` for the struct, and implement `AgentSettings`"
@@ -46,19 +48,22 @@ impl Task {
 pub trait AgentSettings:
     Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
 {
-    /// True for an agent that searches a tree. On a CPU its program is compiled for the many small loops of that.
+    /// True for an agent that searches a tree. On a CPU its program is compiled for a search's many
+    /// small loops.
     const SEARCHES: bool = false;
 
     /// The agent for a task.
     ///
     /// # Errors
-    /// Settings that do not fit the task, or each other, as a sentence that names them.
+    /// Returns a sentence that names the settings that do not fit the task or each other.
     fn agent(&self, task: &Task) -> Result<AnyAgent, String>;
 
-    /// Checks that the agent can learn from the rollouts of `devices` devices, each of the shape `rollout`.
+    /// Checks that the agent can learn from rollouts of the shape `rollout` on each of `devices`
+    /// devices.
     ///
     /// # Errors
-    /// Numbers that do not divide, and a replay that is too small for the lanes, as a sentence that names the settings.
+    /// Returns a sentence that names the settings if numbers do not divide, or if a replay is too
+    /// small for the lanes.
     fn check_rollout(&self, rollout: RolloutShape, devices: usize) -> Result<(), String> {
         let _ = (rollout, devices);
         Ok(())

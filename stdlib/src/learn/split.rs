@@ -1,26 +1,28 @@
-//! Learning once from each rollout, in several gradient steps on a split batch: what search-based agents do in Podracer's paper
-//! (Hessel et al., "Podracer architectures for scalable Reinforcement Learning", 2021), so that many lanes can act at once without
-//! a larger batch to learn from.
+//! Learning once from each rollout, in several gradient steps on a split batch, as search-based
+//! agents do in the Podracer paper (Hessel et al., "Podracer architectures for scalable
+//! Reinforcement Learning", 2021). A large number of lanes can thus act at once without a larger
+//! batch per gradient step.
 
 use super::{Axes, Cx, Input, Learn, LearnFromReplay, Rollout, Windows, Wrapper, scan_mean};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
-/// An agent that learns from its rollouts without a replay. The lanes of a device are split into groups, in their order, and each
-/// group is the batch of one gradient step, with all `T` steps of its lanes as one window each.
+/// An agent that learns from its rollouts without a replay. The lanes of a device are split into
+/// groups, in order. Each group is the batch of one gradient step, with all `T` steps of each lane
+/// as one window.
 #[derive(Clone, Debug)]
 pub struct Split<A> {
     /// The agent that learns from the groups.
     pub agent: A,
-    /// Gradient steps of an iteration: groups of lanes.
+    /// Number of gradient steps per iteration, which is the number of groups.
     pub gradient_steps: usize,
 }
 
 impl<A> Split<A> {
-    /// Checks that the lanes of a device divide into gradient steps.
+    /// Checks that the lanes of a device divide equally into the gradient steps.
     ///
     /// # Errors
-    /// Numbers that do not divide, as a sentence that names the setting.
+    /// Returns a sentence that names the setting if they do not.
     pub(crate) fn check(lanes: usize, gradient_steps: usize) -> Result<(), String> {
         if lanes.is_multiple_of(gradient_steps) {
             return Ok(());
@@ -33,8 +35,8 @@ impl<A> Split<A> {
 }
 
 impl<A: LearnFromReplay> Split<A> {
-    /// Takes the gradient steps from what was kept of a rollout: its steps, `[T, N, ..]`, and what belongs to its first ones, `[N, ..]`.
-    /// Gives the state, and the means of the metrics.
+    /// Takes the gradient steps from the kept part of a rollout: its steps, `[T, N, ..]`, and the
+    /// data of its first steps, `[N, ..]`. Returns the state, and the means of the metrics.
     #[track_caller]
     pub fn learn_from(
         &self,

@@ -1,4 +1,5 @@
-//! Steps of rollouts that agents share: values and advantages, and which steps count.
+//! Computations on the steps of rollouts that agents share: values and advantages, and the steps
+//! that count.
 
 use super::{Axes, Input, RolloutOf};
 use crate::Number;
@@ -6,9 +7,10 @@ use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 
 impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
-    /// Generalized advantages, f32 `[T, N]`. `value` are the values of the inputs, f32 `[T, N]`. `value_after` gives the
-    /// value of another input of one lane, with `memory` the memory before it (`[T, N, ..]` after each step): where an
-    /// episode was cut off, what follows is the value of its own last observation, not of the next episode's first.
+    /// Generalized advantages, f32 `[T, N]`. `value` has the values of the inputs, f32 `[T, N]`.
+    /// `value_after` returns the value of another input of one lane, and `memory` has the memory
+    /// before that input (`[T, N, ..]` after each step). If an episode was cut off, the next value
+    /// is the value of the episode's last observation, not of the next episode's first.
     #[track_caller]
     pub(crate) fn advantages<N: Tree>(
         &self,
@@ -35,13 +37,13 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
         .swap_axes(0, 1)
     }
 
-    /// Inputs that the agent would have acted on after each step if no episode had ended, `[T, N, ..]`: the input to bootstrap
-    /// from where an episode was cut off. `None` where the environment never truncates.
+    /// Inputs after each step, as if no episode had ended, `[T, N, ..]`: the inputs to bootstrap
+    /// from if an episode was cut off. `None` if the environment never truncates.
     #[track_caller]
     pub(crate) fn inputs_after(&self) -> Option<Input> {
         self.next_observation.map(|observation| Input {
             observation,
-            // No policy is asked there, only values.
+            // Only values are computed from these inputs, no policy.
             legal_actions: None,
             last_action: self.action,
             last_reward: self.reward,
@@ -49,7 +51,7 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
         })
     }
 
-    /// The number of this device's steps that count: those that were not skipped. f32 `[]`
+    /// The number of this device's steps that count: steps that were not skipped. f32 `[]`
     #[track_caller]
     pub(crate) fn steps_that_count(&self) -> Tensor {
         match self.skipped {
@@ -59,17 +61,17 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
     }
 }
 
-/// Weights for means over the steps that `count` (bool of any shape), on all members of the axes: f32 of the same shape, of
-/// mean 1 unless none counts.
+/// Weights for means over the steps that `count` (bool of any shape), on all members of the axes:
+/// f32 of the same shape. Their mean is 1 unless no step counts.
 #[track_caller]
 pub fn step_weights(count: Tensor, axes: &Axes) -> Tensor {
     let count = count.astype(F32);
-    // Not 0, where no device has a step.
+    // The bound avoids a division by 0 if no device has a step.
     count / axes.mean(count.mean()).maximum(1e-9)
 }
 
-/// Values of actions, or their logits, `[.., A]`, with -inf for those that are not `legal` (bool of the same shape; `None` if
-/// all are).
+/// Values of actions, or their logits, `[.., A]`, with -inf for actions that are not `legal` (bool
+/// of the same shape; `None` if all are).
 #[track_caller]
 pub(crate) fn of_legal(values: Tensor, legal: Option<Tensor>) -> Tensor {
     match legal {
@@ -78,7 +80,8 @@ pub(crate) fn of_legal(values: Tensor, legal: Option<Tensor>) -> Tensor {
     }
 }
 
-/// Numbers times their weights, if there are any; 0 where the weight is 0, even if the number is infinite or NaN.
+/// Numbers times their weights, if there are any; 0 if the weight is 0, even if the number is
+/// infinite or NaN.
 #[track_caller]
 pub(crate) fn weighted(numbers: Tensor, weights: Option<Tensor>) -> Tensor {
     match weights {

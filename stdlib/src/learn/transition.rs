@@ -1,52 +1,54 @@
-//! Single steps as agents without memory keep them, and the transitions that they learn from.
+//! Single steps in the replays of agents without memory, and the transitions that these agents
+//! learn from.
 
 use super::{RolloutOf, Window};
 use crate::Number;
 use crate::replay::{NStep, n_step};
 use podracer_dsl::prelude::*;
 
-/// One step of a lane, as a replay keeps it.
+/// One step of a lane in a replay.
 #[derive(Tree, Clone)]
 pub struct Step {
-    /// The observation that the agent acted on.
+    /// The observation on which the agent acted.
     pub observation: Tensor,
     /// Mask of the allowed actions, bool `[A]`; `None` if the environment always allows all.
     pub legal_actions: Option<Tensor>,
-    /// The action that it took.
+    /// The action taken.
     pub action: Tensor,
     /// The reward. f32 `[]`
     pub reward: Tensor,
     /// True if the step ended its episode in a terminal state. bool `[]`
     pub terminated: Tensor,
-    /// True if the step's episode was cut off; `None` where the environment never truncates. bool `[]`
+    /// True if the step's episode was cut off; `None` if the environment never truncates. bool `[]`
     pub truncated: Option<Tensor>,
-    /// True for a reset-only step; `None` where the environment has none. bool `[]`
+    /// True for a reset-only step; `None` if the environment has no such steps. bool `[]`
     pub skipped: Option<Tensor>,
-    /// The observation after the step, an episode's last one included. `None` where it is the next step's observation: where the
-    /// environment never truncates, and where it would take too much memory (images) or is not known well enough (legal
-    /// actions).
+    /// The observation after the step, including an episode's last observation. `None` if the next
+    /// step's observation takes its place: because the environment never truncates, because the
+    /// observation would take too much memory (images), or because it is not known well enough
+    /// (legal actions).
     pub next_observation: Option<Tensor>,
 }
 
-/// A transition over `n` steps of a lane: a step, and the state and reward that follow.
+/// A transition over `n` steps of a lane: a step, and the reward and state after it.
 #[derive(Tree, Clone)]
 pub struct Transition {
-    /// The observation that the agent acted on.
+    /// The observation on which the agent acted.
     pub observation: Tensor,
-    /// Mask of the actions that were allowed, bool `[A]`.
+    /// Mask of the allowed actions, bool `[A]`.
     pub legal_actions: Option<Tensor>,
-    /// The action that it took.
+    /// The action taken.
     pub action: Tensor,
     /// The discounted sum of rewards. f32 `[]`
     pub reward: Tensor,
-    /// The factor of the value of what follows: 0 after a terminal state. f32 `[]`
+    /// The factor of the next state's value: 0 after a terminal state. f32 `[]`
     pub discount: Tensor,
     /// The observation after the `n` steps.
     pub next_observation: Tensor,
-    /// Mask of the actions that are allowed there, bool `[A]`.
+    /// Mask of the actions that are allowed after the `n` steps, bool `[A]`.
     pub next_legal_actions: Option<Tensor>,
-    /// False for a step that nothing can be learnt from: a reset-only one, and one whose episode was cut off before an
-    /// observation that was not kept. bool `[]`
+    /// False for a step that does not count: a reset-only step, or a step before a cut if the
+    /// observation at the cut was not kept. bool `[]`
     pub counts: Tensor,
 }
 
@@ -56,7 +58,7 @@ impl Step {
     pub fn of<M: Tree, X: Tree>(rollout: RolloutOf<Tensor, M, X>) -> Step {
         let legal_actions = rollout.input.legal_actions;
         let truncates = rollout.next_observation.is_some() || rollout.skipped.is_some();
-        // Beside time and lanes.
+        // The rank without time and lanes.
         let image = rollout.input.observation.rank() - 2 >= 2;
         let kept = !image && legal_actions.is_none();
         Step {
@@ -71,13 +73,13 @@ impl Step {
         }
     }
 
-    /// The windows that transitions over `n` steps are made of, for steps of these types.
+    /// The windows that transitions over `n` steps are made from, for steps of these types.
     pub fn window(steps: &Spec<Step>, n: usize) -> Window {
         let next = usize::from(steps.next_observation.is_none());
         Window { length: n + next, period: 1, learnt: 1 }
     }
 
-    /// The transition over `n` steps that begins with the first of a window `[L, ..]`.
+    /// The transition over `n` steps from the first step of a window `[L, ..]`.
     #[track_caller]
     pub fn transition(&self, n: usize, discount: impl Into<Number>) -> Transition {
         let first = |all: Tensor| all.slice_axis(0, 0..n);
@@ -86,7 +88,7 @@ impl Step {
         let rewards = first(self.reward);
         let NStep { reward, discount, last } =
             n_step(rewards, first(self.terminated), first(truncated), discount);
-        // A gather is not needed for one step.
+        // One step needs no gather.
         let at_step = |all: Tensor, i: usize| match n {
             1 => all.index(i as isize),
             _ => all.take((last + i as i32).reshape([1]), 0).index(0),

@@ -1,4 +1,4 @@
-//! Agents that see trees, where environments show the leaves as one vector.
+//! Agents with trees as observations, for environments that show the leaves as one vector.
 
 use super::{Agent, Axes, Cx, Input, Iterated, Learn, Rollout, RolloutOf, Staleness, Wrapper};
 use podracer_dsl::prelude::*;
@@ -6,9 +6,11 @@ use podracer_envs::wrappers::{flat_space, unflatten};
 use podracer_envs::{Space, Spaces, leaf_spaces};
 use std::rc::Rc;
 
-/// An agent that sees a tree of observations, such as a struct, where the environment shows one vector f32 `[n]`: what
-/// [`flatten_observation`](podracer_envs::Environment::flatten_observation) makes of the tree, the registry's environments by themselves, and a
-/// server of Gymnasium's `Dict` and `Tuple`. Loops, workers' messages, replays on the host and exports have the vector; the agent acts and learns
+/// An agent with a tree of observations, such as a struct, for an environment that shows one vector
+/// f32 `[n]`. Such vectors come from
+/// [`flatten_observation`](podracer_envs::Environment::flatten_observation), which the registry's
+/// environments apply by themselves, and from a server of Gymnasium's `Dict` and `Tuple`. Loops,
+/// workers' messages, replays on the host and exports have the vector; the agent acts and learns
 /// with the tree.
 ///
 /// It has no replay on the host.
@@ -19,13 +21,15 @@ pub struct Unflatten<A: Agent> {
 }
 
 impl<A: Agent> Unflatten<A> {
-    /// The agent in an environment that shows `shown`. `spaces` are those of the agent's tree.
+    /// The agent in an environment with the observation space `shown`. `spaces` are the spaces of
+    /// the agent's tree.
     ///
     /// # Errors
-    /// A vector of other leaves than the tree's, or in another order, with both lists of leaves.
+    /// Returns both lists of leaves if the vector has leaves other than the tree's, or another
+    /// order.
     pub fn new(agent: A, spaces: Spaces<A::Observation>, shown: &Space) -> Result<Self, String> {
         let expected = flat_space(&leaf_spaces::<A::Observation>(&spaces));
-        // A space that came over a wire has no names.
+        // A space received over the network has no names.
         let named = shown.description().is_some();
         if expected.ty() != shown.ty() || named && expected.description() != shown.description() {
             let [expected, shown] = [&expected, shown].map(|space| {
@@ -39,7 +43,7 @@ impl<A: Agent> Unflatten<A> {
         Ok(Unflatten { agent, spaces: Rc::new(spaces) })
     }
 
-    /// Observations f32 `[.., n]`, with as many leading axes, as trees.
+    /// Observations f32 `[.., n]` as trees, with the same `leading` axes.
     #[track_caller]
     fn tree(&self, flat: Tensor, leading: usize) -> A::Observation {
         match leading {

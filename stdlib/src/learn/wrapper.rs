@@ -3,16 +3,16 @@
 use super::{Act, Agent, Input, LaneId, Mode, View};
 use podracer_dsl::prelude::*;
 
-/// An agent that acts through another agent: it may show the inner agent other observations, and keep
-/// parameters of its own. Every wrapper is an [`Agent`] with the memory and the extras of the inner
-/// agent; how it learns is its own.
+/// An agent that acts through an inner agent. It may change the observations of the inner agent,
+/// and keep parameters of its own. Every wrapper is an [`Agent`] with the memory and the extras of
+/// the inner agent; it has its own way of learning.
 ///
 /// [`Normalized`](super::Normalized) and [`Unflatten`](super::Unflatten) change the observations;
 /// [`Replayed`](super::Replayed) and [`Split`](super::Split) only learn differently.
 pub trait Wrapper: Clone + 'static {
     /// The inner agent.
     type Inner: Agent;
-    /// Observations that the wrapper acts on.
+    /// Observations on which the wrapper acts.
     type Observation: Tree;
     /// Parameters that acting reads.
     type Params: Tree;
@@ -23,7 +23,7 @@ pub trait Wrapper: Clone + 'static {
     /// The inner agent's part of the parameters.
     fn inner_params<'a>(&self, params: &'a Self::Params) -> &'a <Self::Inner as Agent>::Params;
 
-    /// The input that the inner agent acts on.
+    /// The input for the inner agent.
     fn inner_input(
         &self,
         params: &Self::Params,

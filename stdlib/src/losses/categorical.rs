@@ -1,16 +1,18 @@
-//! Distributional values with fixed atoms: Bellemare, Dabney and Munos, "A Distributional Perspective on Reinforcement
-//! Learning", 2017 (C51). A loss is of one transition; no gradient flows into the target.
+//! Distributional values with fixed atoms: Bellemare, Dabney and Munos, "A Distributional
+//! Perspective on Reinforcement Learning", 2017 (C51). A loss takes one transition; no gradient
+//! flows into the target.
 
 use super::softmax_cross_entropy;
 use crate::expect;
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
-/// The projection of a distribution on other atoms, which keeps its mean inside of them, Bellemare et al., 2017, eq. 7: each
-/// probability goes to the two neighbours among the atoms `z_q`, in proportion to how near they are.
+/// The projection of a distribution onto other atoms, which preserves the mean within their range,
+/// Bellemare et al., 2017, eq. 7. Each probability is divided between the two neighbours among the
+/// atoms `z_q`, in proportion to their closeness.
 ///
-/// The distribution has the probabilities `probs` at `z_p`, both `f32[P]`; `z_q` is `f32[Q]` and ascends. The result is
-/// `f32[Q]`. What is outside of `z_q` goes to the atom at that end.
+/// The distribution has the probabilities `probs` at `z_p`, both `f32[P]`; `z_q` is `f32[Q]` and
+/// ascends. The result is `f32[Q]`. Probability outside the range of `z_q` goes to the nearest end.
 #[track_caller]
 pub fn categorical_l2_project(z_p: Tensor, probs: Tensor, z_q: Tensor) -> Tensor {
     let op = "categorical_l2_project";
@@ -23,7 +25,7 @@ pub fn categorical_l2_project(z_p: Tensor, probs: Tensor, z_q: Tensor) -> Tensor
         return fail(op, message, &[z_q], probs.ty());
     }
     let z_p = z_p.clamp(z_q.index(0), z_q.index(-1)).expand_dims(0);
-    // One over the distance to the next atom, 0 where there is none.
+    // The inverse of the distance to the next atom; 0 at the ends, which have no next atom.
     let inverse = |distance: Tensor| {
         let positive = distance.gt(0);
         select(positive, 1.0 / select(positive, distance, 1.0), 0.0)
@@ -35,7 +37,8 @@ pub fn categorical_l2_project(z_p: Tensor, probs: Tensor, z_q: Tensor) -> Tensor
     ((1.0 - distance).clamp(0.0, 1.0) * probs).sum_axis(-1)
 }
 
-/// The target's probabilities on the atoms `z`: those of `logits` at `r_t + discount_t atoms`, projected, without gradient.
+/// The target's probabilities on the atoms `z`: the probabilities of `logits` at `r_t + discount_t
+/// atoms`, projected, without a gradient.
 #[track_caller]
 fn target(
     op: &str,
@@ -52,7 +55,8 @@ fn target(
     stop_gradient(projected)
 }
 
-/// The logits of an action, `f32[n]`, of those of all, `f32[A, n]`; the action is `i32[]`.
+/// Selects the logits of an action, `f32[n]`, from every action's logits, `f32[A, n]`; the action
+/// is `i32[]`.
 #[track_caller]
 fn of_action(op: &str, name: &str, logits: Tensor, action: Tensor) -> Tensor {
     if logits.rank() != 2 {
@@ -64,8 +68,8 @@ fn of_action(op: &str, name: &str, logits: Tensor, action: Tensor) -> Tensor {
     select(chosen, logits, 0.0).sum_axis(0)
 }
 
-/// Distributional TD(0): the cross entropy of `v_logits_tm1` and the projected target, `f32[]`. Atoms and logits are
-/// `f32[n]`, `r_t` and `discount_t` `f32[]`.
+/// Distributional TD(0): the cross entropy between the projected target and `v_logits_tm1`,
+/// `f32[]`. Atoms and logits are `f32[n]`, `r_t` and `discount_t` `f32[]`.
 #[track_caller]
 pub fn categorical_td_learning(
     v_atoms_tm1: Tensor,
@@ -81,8 +85,9 @@ pub fn categorical_td_learning(
     softmax_cross_entropy(v_logits_tm1, target)
 }
 
-/// Distributional Q-learning (C51), Bellemare et al., 2017, algorithm 1: the cross entropy, `f32[]`, of the logits of
-/// `a_tm1` and the projected target of the action with the greatest mean.
+/// Distributional Q-learning (C51), Bellemare et al., 2017, algorithm 1: the cross entropy,
+/// `f32[]`, between the projected target for the action with the greatest mean and the logits of
+/// `a_tm1`.
 ///
 /// Atoms are `f32[n]`, `q_logits_tm1` and `q_logits_t` `f32[A, n]`, `a_tm1` `i32[]`, `r_t` and `discount_t` `f32[]`.
 #[track_caller]
@@ -109,8 +114,9 @@ pub fn categorical_q_learning(
     )
 }
 
-/// [`categorical_q_learning`] where other action values, `q_t_selector` `f32[A]`, select the action: those of the online
-/// network, beside `q_logits_t` of the target network (Hessel et al., "Rainbow", 2018).
+/// [`categorical_q_learning`] with the action selected by other action values, `q_t_selector`
+/// `f32[A]`. They come from the online network; `q_logits_t` comes from the target network (Hessel
+/// et al., "Rainbow", 2018).
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn categorical_double_q_learning(

@@ -10,9 +10,9 @@ use podracer_dsl::prelude::*;
 /// |sg(a_t + dqda_t) - a_t|^2 / 2        element by element
 /// ```
 ///
-/// whose gradient for the action is `-dqda_t`, the slope of its value. `a_t` and `dqda_t` are `f32[n]`, one action and
-/// `grad(a_t, |a| critic(a))`. `dqda_clipping` is the greatest norm of the slope; `None` leaves it as it is. The result is
-/// `f32[n]`.
+/// Its gradient for the action is `-dqda_t`, minus the slope of the action's value. `a_t` and
+/// `dqda_t` are `f32[n]`: one action and `grad(a_t, |a| critic(a))`. `dqda_clipping` is the
+/// greatest norm of the slope; `None` does not clip. The result is `f32[n]`.
 #[track_caller]
 pub fn dpg_loss(a_t: Tensor, dqda_t: Tensor, dqda_clipping: Option<f64>) -> Tensor {
     let op = "dpg_loss";
@@ -35,8 +35,9 @@ pub fn dpg_loss(a_t: Tensor, dqda_t: Tensor, dqda_clipping: Option<f64>) -> Tens
     super::l2_loss(stop_gradient(slope + a_t) - a_t)
 }
 
-/// The least of the critics' values, `f32[K]` to `f32[]`: what actors and targets take for the value of an action.
-/// Fujimoto, van Hoof and Meger, "Addressing Function Approximation Error in Actor-Critic Methods", 2018 (TD3), eq. 10.
+/// The least of the critics' values, `f32[K]` to `f32[]`, used by actors and targets as the value
+/// of an action. Fujimoto, van Hoof and Meger, "Addressing Function Approximation Error in
+/// Actor-Critic Methods", 2018 (TD3), eq. 10.
 #[track_caller]
 pub fn clipped_double_q(q: Tensor) -> Tensor {
     let _scope = scope("clipped_double_q");
@@ -45,9 +46,10 @@ pub fn clipped_double_q(q: Tensor) -> Tensor {
 
 /// The errors of the critics of TD3, Fujimoto et al., 2018, algorithm 1: `r_t + discount_t min_k q_t[k] - q_tm1`.
 ///
-/// `q_tm1` and `q_t` are `f32[K]`, of the critics at the action taken and of the target critics at the smoothed action of
-/// the target policy ([`target_policy_smoothing`]); `r_t` and `discount_t` are `f32[]`. The result is `f32[K]`. With one
-/// critic it is DDPG's. No gradient flows into the target.
+/// `q_tm1` and `q_t` are `f32[K]`: the critics' values of the action taken, and the target critics'
+/// values of the smoothed action of the target policy ([`target_policy_smoothing`]). `r_t` and
+/// `discount_t` are `f32[]`. The result is `f32[K]`. With one critic it is DDPG's error. No
+/// gradient flows into the target.
 #[track_caller]
 pub fn clipped_double_q_learning(
     q_tm1: Tensor,
@@ -72,8 +74,8 @@ pub fn clipped_double_q_learning(
 /// clip(a_t + clip(sigma e, -noise_clip, noise_clip), low, high)        e ~ Normal(0, 1)
 /// ```
 ///
-/// `a_t` is `f32[n]`; `low` and `high` are the bounds of actions, numbers or `f32[n]`. TD3 has `sigma` 0.2 and `noise_clip` 0.5
-/// for actions in [-1, 1].
+/// `a_t` is `f32[n]`; `low` and `high` are the bounds of actions, numbers or `f32[n]`. In TD3
+/// `sigma` is 0.2 and `noise_clip` 0.5 for actions in [-1, 1].
 #[track_caller]
 pub fn target_policy_smoothing(
     key: Key,
@@ -96,9 +98,10 @@ pub fn target_policy_smoothing(
     (a_t + noise).clamp(low, high)
 }
 
-/// Weights of advantage-weighted regression, Peng et al., "Advantage-Weighted Regression: Simple and Scalable Off-Policy
-/// Reinforcement Learning", 2019, eq. 12: `min(e^(adv_t / beta), max_weight)`, element by element; the policy's loss is
-/// `-mean_t(weight_t log pi(a_t))`. The paper has `beta` 0.05 and `max_weight` 20. No gradient flows.
+/// Weights of advantage-weighted regression, Peng et al., "Advantage-Weighted Regression: Simple
+/// and Scalable Off-Policy Reinforcement Learning", 2019, eq. 12: `min(e^(adv_t / beta),
+/// max_weight)`, element by element. The policy's loss is `-mean_t(weight_t log pi(a_t))`. In the
+/// paper `beta` is 0.05 and `max_weight` 20. No gradient flows.
 #[track_caller]
 pub fn awr_weights(
     adv_t: Tensor,

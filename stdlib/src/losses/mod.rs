@@ -1,5 +1,6 @@
-//! Losses, with the names and values of rlax where it has them. A loss over a trajectory or minibatch takes `[T]` and
-//! gives `f32[]`, to be minimised; an error takes one transition, and `vmap` batches it.
+//! Losses, with the names and values of rlax where rlax has them. A loss over a trajectory or
+//! minibatch takes `[T]` and returns `f32[]`, to be minimised; an error takes one transition, and
+//! `vmap` batches it.
 
 mod categorical;
 mod classification;
@@ -43,14 +44,14 @@ pub use value::{
 
 use podracer_dsl::prelude::*;
 
-/// True for indices `i32[..]` of the last axis of `values`: from 0, and below its extent.
+/// True for valid indices `i32[..]` of the last axis of `values`: at least 0, and below its extent.
 #[track_caller]
 pub(crate) fn is_index(index: Tensor, values: Tensor) -> Tensor {
     index.ge(0) & index.lt(values.dim(-1) as i32)
 }
 
-/// The elements `values[.., index[..]]` of the last axis, by select and sum: no gather, and no scatter in its gradient. 0 for
-/// an index that does not exist.
+/// The elements `values[.., index[..]]` of the last axis, by select and sum: no gather, and no
+/// scatter in the gradient. 0 for an index that does not exist.
 #[track_caller]
 pub(crate) fn pick(values: Tensor, index: Tensor) -> Tensor {
     let here = iota(I32, values.shape(), -1).eq(index.expand_dims(-1));

@@ -9,8 +9,8 @@ use crate::returns::{
 };
 use podracer_dsl::prelude::*;
 
-/// The values of the actions taken, `f32[T]`, of values `f32[T, A]` and actions `i32[T]`; with a check of the arrays of the
-/// trajectory.
+/// The values of the actions taken, `f32[T]`, from values `f32[T, A]` and actions `i32[T]`, after a
+/// check of the trajectory's arrays.
 #[track_caller]
 fn taken(op: &str, q: Tensor, a: Tensor, steps: &[(&str, Tensor)]) -> Tensor {
     let all: Vec<(&str, Tensor)> = [steps, &[("the actions", a)]].concat();
@@ -66,8 +66,9 @@ pub fn sarsa_lambda(
 /// G_t = r_t + discount_t ((1 - lambda_t) max_a q_t[a] + lambda_t G_{t+1})
 /// ```
 ///
-/// `q_tm1` and `q_t` are `f32[T, A]`, `a_tm1` `i32[T]`, `r_t` and `discount_t` `f32[T]`; `lambda` is a number or `f32[T]`.
-/// With `lambda` 0 where the next action is not the greedy one it is Watkins's: [`watkins_q_lambda`].
+/// `q_tm1` and `q_t` are `f32[T, A]`, `a_tm1` `i32[T]`, `r_t` and `discount_t` `f32[T]`; `lambda`
+/// is a number or `f32[T]`. If `lambda` is 0 where the next action is not greedy, it is Watkins's
+/// Q(lambda): [`watkins_q_lambda`].
 #[track_caller]
 pub fn q_lambda(
     q_tm1: Tensor,
@@ -80,9 +81,9 @@ pub fn q_lambda(
     transformed_q_lambda(q_tm1, a_tm1, r_t, discount_t, q_t, lambda, TxPair::Identity)
 }
 
-/// Errors of Watkins's Q(lambda), Watkins, "Learning from Delayed Rewards", 1989: [`q_lambda`] whose traces end before an
-/// action that is not greedy. `a_t` is `i32[T]`, the action taken where step `t` led: `lambda_t` counts where
-/// `q_t[a_t] = max_a q_t[a]`, and is 0 elsewhere.
+/// Errors of Watkins's Q(lambda), Watkins, "Learning from Delayed Rewards", 1989: [`q_lambda`] with
+/// traces that end before an action that is not greedy. `a_t` is `i32[T]`, the action taken after
+/// step `t`. `lambda_t` is kept if `q_t[a_t] = max_a q_t[a]`, and is 0 otherwise.
 #[track_caller]
 pub fn watkins_q_lambda(
     q_tm1: Tensor,
@@ -107,9 +108,9 @@ pub fn watkins_q_lambda(
 /// c_t = lambda min(1, pi_t[a_t] / (mu_t + 1e-8))
 /// ```
 ///
-/// `q_tm1`, `q_t` and the evaluated policy's probabilities `pi_t` are `f32[T, A]`, `a_tm1` and `a_t` `i32[T]`, `r_t` and
-/// `discount_t` `f32[T]`. `mu_t` is `f32[T]`, the probability with which the acting policy took `a_t`. `lambda` is a number or
-/// `f32[T]`, 0 where an episode was truncated.
+/// `q_tm1`, `q_t` and the evaluated policy's probabilities `pi_t` are `f32[T, A]`, `a_tm1` and
+/// `a_t` `i32[T]`, `r_t` and `discount_t` `f32[T]`. `mu_t` is `f32[T]`, the acting policy's
+/// probability of `a_t`. `lambda` is a number or `f32[T]`, 0 where an episode was truncated.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn retrace(
@@ -127,10 +128,11 @@ pub fn retrace(
     transformed_retrace(q_tm1, q_t, a_tm1, a_t, r_t, discount_t, pi_t, mu_t, lambda, tx)
 }
 
-/// Errors of Retrace for continuous actions, of which only some values are known: [`general_off_policy_returns_from_q_and_v`]
-/// minus `q_tm1`, with `c_t = lambda_t min(1, e^log_rhos_t)`. `q_tm1`, `v_t`, `r_t`, `discount_t` are `f32[T]`; `q_t` and
-/// `log_rhos`, the log-ratio of evaluated and acting policy for the actions at the end of each step but the last, are
-/// `f32[T - 1]`; `lambda` is a number or `f32[T - 1]`.
+/// Errors of Retrace for continuous actions, with known values of only some actions:
+/// [`general_off_policy_returns_from_q_and_v`] minus `q_tm1`, with `c_t = lambda_t min(1,
+/// e^log_rhos_t)`. `q_tm1`, `v_t`, `r_t`, `discount_t` are `f32[T]`. `q_t` and `log_rhos` are
+/// `f32[T - 1]`, for the actions after each step except the last; `log_rhos` is the log-ratio of
+/// evaluated and acting policy. `lambda` is a number or `f32[T - 1]`.
 #[track_caller]
 pub fn retrace_continuous(
     q_tm1: Tensor,
@@ -151,7 +153,8 @@ pub fn retrace_continuous(
     stop_gradient(returns) - q_tm1
 }
 
-/// Errors of [`q_lambda`] of transformed values: `h(G_t) - q_tm1[a_tm1]`, where `G_t` are the returns of `h^-1(q_t)`.
+/// Errors of [`q_lambda`] for transformed values: `h(G_t) - q_tm1[a_tm1]`, where `G_t` are the
+/// returns of `h^-1(q_t)`.
 #[track_caller]
 pub fn transformed_q_lambda(
     q_tm1: Tensor,
@@ -170,7 +173,8 @@ pub fn transformed_q_lambda(
     stop_gradient(tx_pair.apply(returns)) - q_a_tm1
 }
 
-/// Errors of [`retrace`] of transformed values: `h(G_t) - q_tm1[a_tm1]`, where `G_t` are the returns of `h^-1(q_t)`.
+/// Errors of [`retrace`] for transformed values: `h(G_t) - q_tm1[a_tm1]`, where `G_t` are the
+/// returns of `h^-1(q_t)`.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn transformed_retrace(
@@ -196,10 +200,11 @@ pub fn transformed_retrace(
     stop_gradient(tx_pair.apply(returns)) - q_a_tm1
 }
 
-/// Errors of n-step Q-learning of transformed values: `h(G_t) - q_tm1[a_tm1]`, where `G_t` are the returns of `n` steps that
-/// [`n_step_bootstrapped_returns`] makes of `h^-1(target_q_t[a_t])`. R2D2 (Kapturowski et al., "Recurrent Experience Replay
-/// in Distributed Reinforcement Learning", 2019, eq. 1) takes the values `target_q_t` of the target network at the actions
-/// `a_t` that the online network finds best, with `n` 5: double Q-learning.
+/// Errors of n-step Q-learning for transformed values: `h(G_t) - q_tm1[a_tm1]`, where `G_t` are the
+/// `n`-step returns that [`n_step_bootstrapped_returns`] computes from `h^-1(target_q_t[a_t])`.
+/// R2D2 (Kapturowski et al., "Recurrent Experience Replay in Distributed Reinforcement Learning",
+/// 2019, eq. 1) uses double Q-learning with `n` 5: `target_q_t` has the target network's values,
+/// and `a_t` are the actions that the online network prefers.
 ///
 /// `q_tm1` and `target_q_t` are `f32[T, A]`, `a_tm1` and `a_t` `i32[T]`, `r_t` and `discount_t` `f32[T]`.
 #[track_caller]

@@ -1,4 +1,5 @@
-//! Munchausen reinforcement learning: Q-learning that is paid for being sure.
+//! Munchausen reinforcement learning: Q-learning with a bonus for the log-probability of the action
+//! taken.
 
 use super::pick;
 use crate::{Number, expect};
@@ -12,9 +13,9 @@ use podracer_dsl::prelude::*;
 /// pi = softmax(q / tau), of `target_q_tm1` where the step began and of `q_t` where it led
 /// ```
 ///
-/// `q_tm1` is `f32[A]`, of the online network; `target_q_tm1` and `q_t` are `f32[A]`, of the target network; `a_tm1` is
-/// `i32[]`, `r_t` and `discount_t` are `f32[]`. The paper has `tau` 0.03, `munchausen_coefficient` 0.9 and `clip_value_min`
-/// -1. No gradient flows into the target.
+/// `q_tm1` is `f32[A]`, from the online network; `target_q_tm1` and `q_t` are `f32[A]`, from the
+/// target network; `a_tm1` is `i32[]`, `r_t` and `discount_t` are `f32[]`. In the paper `tau` is
+/// 0.03, `munchausen_coefficient` 0.9 and `clip_value_min` -1. No gradient flows into the target.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the equation has as many")]
 pub fn munchausen_q_learning(
@@ -37,7 +38,7 @@ pub fn munchausen_q_learning(
     if let Some(wrong) = wrong {
         return wrong;
     }
-    // tau log pi, of which softmax(q / tau) is exp(.. / tau).
+    // `tau log pi`, where `pi` is `softmax(q / tau)`.
     let scaled_log_pi = |q: Tensor| tau * (q / tau).log_softmax(-1);
     let bonus = pick(scaled_log_pi(target_q_tm1), a_tm1).clamp(low, 0.0);
     let log_pi = scaled_log_pi(q_t);

@@ -43,8 +43,8 @@ pub fn qpg_loss(logits_t: Tensor, q_t: Tensor) -> Tensor {
     -(pi * stop_gradient(adv_t)).sum_axis(-1).mean()
 }
 
-/// The negative entropy of a policy, to keep it from settling early: `-mean_t(w_t entropy_t)`. `logits_t` is `f32[T, A]`,
-/// `w_t` a number or `f32[T]`.
+/// The negative entropy of a policy, which prevents early convergence: `-mean_t(w_t entropy_t)`.
+/// `logits_t` is `f32[T, A]`, `w_t` a number or `f32[T]`.
 #[track_caller]
 pub fn entropy_loss(logits_t: Tensor, w_t: impl IntoTensor) -> Tensor {
     let _scope = scope("entropy_loss");
@@ -71,8 +71,9 @@ pub fn clipped_surrogate_pg_loss(
     -(prob_ratios_t * adv_t).minimum(clipped * adv_t).mean()
 }
 
-/// Advantages with mean 0 and deviation 1 over all of their axes: `(adv - mean) / (std + 1e-8)`, with the population's
-/// deviation. Over the minibatch, before [`clipped_surrogate_pg_loss`].
+/// Advantages with mean 0 and standard deviation 1 over all their axes: `(adv - mean) / (std +
+/// 1e-8)`, with the population's standard deviation. Applied to a minibatch, before
+/// [`clipped_surrogate_pg_loss`].
 #[track_caller]
 pub fn normalize_advantages(adv: Tensor) -> Tensor {
     let _scope = scope("normalize_advantages");

@@ -1,5 +1,6 @@
-//! Distributional values by quantiles: Dabney et al., "Distributional Reinforcement Learning with Quantile Regression", 2018
-//! (QR-DQN). A loss is of one transition; no gradient flows into the target.
+//! Distributional values by quantiles: Dabney et al., "Distributional Reinforcement Learning with
+//! Quantile Regression", 2018 (QR-DQN). A loss takes one transition; no gradient flows into the
+//! target.
 
 use super::huber_loss;
 use crate::expect;
@@ -39,7 +40,8 @@ pub fn quantile_regression_loss(
     (weight * loss).mean_axis(-1).sum()
 }
 
-/// The quantiles of an action, `f32[n]`, of those of all, `f32[n, A]`; the action is `i32[]`.
+/// Selects the quantiles of an action, `f32[n]`, from every action's quantiles, `f32[n, A]`; the
+/// action is `i32[]`.
 #[track_caller]
 fn of_action(op: &str, name: &str, quantiles: Tensor, action: Tensor) -> Tensor {
     if quantiles.rank() != 2 {
@@ -50,8 +52,9 @@ fn of_action(op: &str, name: &str, quantiles: Tensor, action: Tensor) -> Tensor 
     super::pick(quantiles, action.broadcast_to([quantiles.dim(0)]))
 }
 
-/// Quantile Q-learning, Dabney et al., 2018, algorithm 1: the loss, `f32[]`, of the quantiles of `a_tm1` towards
-/// `r_t + discount_t dist_q_t[.., a]`, where `a` is the action with the greatest mean of `dist_q_t_selector`.
+/// Quantile Q-learning, Dabney et al., 2018, algorithm 1: the loss, `f32[]`, of the quantiles of
+/// `a_tm1` against the target `r_t + discount_t dist_q_t[.., a]`, where `a` is the action with the
+/// greatest mean of `dist_q_t_selector`.
 ///
 /// `dist_q_tm1`, `dist_q_t_selector` and `dist_q_t` are `f32[n, A]`, `tau_q_tm1` is `f32[n]`, `a_tm1` `i32[]`, `r_t` and
 /// `discount_t` `f32[]`. `huber_param` as in [`quantile_regression_loss`].
@@ -78,8 +81,8 @@ pub fn quantile_q_learning(
     quantile_regression_loss(source, tau_q_tm1, stop_gradient(target), huber_param)
 }
 
-/// Quantile expected Sarsa: [`quantile_q_learning`] towards each action's quantiles, weighted by its probability
-/// `probs_a_t`, `f32[A]`.
+/// Quantile expected Sarsa: [`quantile_q_learning`] with every action's quantiles as targets,
+/// weighted by the actions' probabilities `probs_a_t`, `f32[A]`.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn quantile_expected_sarsa(

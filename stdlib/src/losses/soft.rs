@@ -1,6 +1,7 @@
-//! Soft actor-critic: Haarnoja et al., "Soft Actor-Critic Algorithms and Applications", 2018; for discrete actions
-//! Christodoulou, "Soft Actor-Critic for Discrete Action Settings", 2019. Values include the entropy to come, which a
-//! `temperature` weights. Everything is of one transition or state; `K` is the number of critics, mostly two.
+//! Soft actor-critic: Haarnoja et al., "Soft Actor-Critic Algorithms and Applications", 2018. For
+//! discrete actions: Christodoulou, "Soft Actor-Critic for Discrete Action Settings", 2019. Values
+//! include future entropy, weighted by a `temperature`. Every function takes one transition or
+//! state; `K` is the number of critics, usually two.
 
 use super::{clipped_double_q, pick};
 use crate::distributions::weighted;
@@ -13,9 +14,10 @@ use podracer_dsl::prelude::*;
 /// r_t + discount_t (min_k q_t[k] - temperature log_prob_t) - q_tm1
 /// ```
 ///
-/// `q_tm1` is `f32[K]`, of the critics at the action taken. `q_t` is `f32[K]`, of the target critics at an action that the
-/// policy draws where the step led, and `log_prob_t` `f32[]` its log-probability. `r_t` and `discount_t` are `f32[]`,
-/// `temperature` is a number or `f32[]`. No gradient flows into the target.
+/// `q_tm1` is `f32[K]`, the critics' values of the action taken. `q_t` is `f32[K]`, the target
+/// critics' values of an action drawn from the policy after the step, and `log_prob_t` `f32[]` is
+/// that action's log-probability. `r_t` and `discount_t` are `f32[]`, `temperature` is a number or
+/// `f32[]`. No gradient flows into the target.
 #[track_caller]
 pub fn soft_q_learning(
     q_tm1: Tensor,
@@ -37,9 +39,10 @@ pub fn soft_q_learning(
     stop_gradient(r_t + discount_t * v_t) - q_tm1
 }
 
-/// The actor's loss, `f32[]`, Haarnoja et al., 2018, eq. 9: `temperature log_prob - min_k q[k]`, of an action that the policy
-/// draws with a reparametrized sample (`TanhNormal::sample_and_log_prob`). The gradient flows into `log_prob`, `f32[]`, and
-/// through `q`, `f32[K]`, into the action; none into `temperature`.
+/// The actor's loss, `f32[]`, Haarnoja et al., 2018, eq. 9: `temperature log_prob - min_k q[k]`.
+/// The action is a reparametrized draw from the policy (`TanhNormal::sample_and_log_prob`). The
+/// gradient flows into `log_prob`, `f32[]`, and through `q`, `f32[K]`, into the action, but not
+/// into `temperature`.
 #[track_caller]
 pub fn soft_actor_loss(log_prob: Tensor, q: Tensor, temperature: impl IntoTensor) -> Tensor {
     let op = "soft_actor_loss";
@@ -51,9 +54,10 @@ pub fn soft_actor_loss(log_prob: Tensor, q: Tensor, temperature: impl IntoTensor
     temperature * log_prob - clipped_double_q(q)
 }
 
-/// The temperature's loss, `f32[]`, Haarnoja et al., 2018, eq. 18: `-e^log_temperature (log_prob + target_entropy)`. The
-/// gradient flows into `log_temperature` only, `f32[]`: it rises while the entropy is below the target. The paper has a
-/// `target_entropy` of minus the number of the action's elements.
+/// The temperature's loss, `f32[]`, Haarnoja et al., 2018, eq. 18: `-e^log_temperature (log_prob +
+/// target_entropy)`. The gradient flows only into `log_temperature`, `f32[]`, which rises while the
+/// entropy is below the target. In the paper `target_entropy` is minus the number of the action's
+/// elements.
 #[track_caller]
 pub fn temperature_loss(
     log_temperature: Tensor,
@@ -69,7 +73,7 @@ pub fn temperature_loss(
     -log_temperature.exp() * stop_gradient(log_prob + target_entropy)
 }
 
-/// `sum_a pi[a] x[a]`, where an action of probability 0 adds nothing, even if `x` is infinite there.
+/// `sum_a pi[a] x[a]`. An action of probability 0 adds nothing, even if its `x` is infinite.
 #[track_caller]
 fn expected(log_pi: Tensor, x: Tensor) -> Tensor {
     weighted(log_pi.exp(), x).sum_axis(-1)
@@ -81,8 +85,8 @@ fn expected(log_pi: Tensor, x: Tensor) -> Tensor {
 /// r_t + discount_t sum_a pi_t[a] (min_k q_t[k, a] - temperature log pi_t[a]) - q_tm1[k, a_tm1]
 /// ```
 ///
-/// `q_tm1` and `q_t` are `f32[K, A]`, `a_tm1` is `i32[]`, `logits_t` `f32[A]` of the policy where the step led, `r_t` and
-/// `discount_t` `f32[]`. No gradient flows into the target.
+/// `q_tm1` and `q_t` are `f32[K, A]`, `a_tm1` is `i32[]`. `logits_t` `f32[A]` are the policy's
+/// logits after the step. `r_t` and `discount_t` are `f32[]`. No gradient flows into the target.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the equation has as many")]
 pub fn discrete_soft_q_learning(
@@ -113,7 +117,7 @@ pub fn discrete_soft_q_learning(
 /// sum_a pi[a] (temperature log pi[a] - min_k q[k, a])
 /// ```
 ///
-/// `logits` is `f32[A]`, `q` `f32[K, A]`. The gradient flows into `logits` only.
+/// `logits` is `f32[A]`, `q` `f32[K, A]`. The gradient flows only into `logits`.
 #[track_caller]
 pub fn discrete_soft_actor_loss(logits: Tensor, q: Tensor, temperature: impl IntoTensor) -> Tensor {
     let op = "discrete_soft_actor_loss";
@@ -135,7 +139,7 @@ pub fn discrete_soft_actor_loss(logits: Tensor, q: Tensor, temperature: impl Int
 /// -e^log_temperature sum_a pi[a] (log pi[a] + target_entropy)
 /// ```
 ///
-/// `logits` is `f32[A]`. The gradient flows into `log_temperature` only, `f32[]`.
+/// `logits` is `f32[A]`. The gradient flows only into `log_temperature`, `f32[]`.
 #[track_caller]
 pub fn discrete_temperature_loss(
     log_temperature: Tensor,

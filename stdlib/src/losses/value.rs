@@ -4,14 +4,14 @@ use super::pick;
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// Half of the square, `x^2 / 2`, element by element.
+/// Half of the square, `x^2 / 2`, elementwise.
 #[track_caller]
 pub fn l2_loss(x: Tensor) -> Tensor {
     0.5 * x.square()
 }
 
-/// Huber's loss, `x^2 / 2` up to `delta` and linear beyond with the slope there: Huber, "Robust Estimation of a Location
-/// Parameter", 1964.
+/// The Huber loss: `x^2 / 2` up to `delta`, and linear with a continuous slope beyond. Huber,
+/// "Robust Estimation of a Location Parameter", 1964.
 #[track_caller]
 pub fn huber_loss(x: Tensor, delta: impl Into<Number>) -> Tensor {
     let (size, delta) = (x.abs(), delta.into());
@@ -19,7 +19,7 @@ pub fn huber_loss(x: Tensor, delta: impl Into<Number>) -> Tensor {
     0.5 * quadratic.square() + delta * (size - quadratic)
 }
 
-/// PPO's clipped value loss, as in the code of the paper:
+/// PPO's clipped value loss, as in the paper's code:
 ///
 /// ```text
 /// mean_t(max((v - target)^2, (v_old + clip(v - v_old, -epsilon, epsilon) - target)^2)) / 2
@@ -61,8 +61,8 @@ pub fn q_learning(
     stop_gradient(r_t + discount_t * q_t.max_axis(-1)) - pick(q_tm1, a_tm1)
 }
 
-/// The error of double Q-learning, van Hasselt, Guez and Silver, "Deep Reinforcement Learning with Double Q-learning",
-/// 2016, eq. 4: one network selects the action, the other values it.
+/// The error of double Q-learning, van Hasselt, Guez and Silver, "Deep Reinforcement Learning with
+/// Double Q-learning", 2016, eq. 4: one network selects the action, the other evaluates it.
 #[track_caller]
 pub fn double_q_learning(
     q_tm1: Tensor,

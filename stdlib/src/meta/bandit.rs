@@ -1,22 +1,25 @@
-//! The choice of agents' learning rates by how agents with them have fared.
+//! A bandit that chooses agents' learning rates by the rewards of earlier agents with them.
 
 use crate::learn::Axes;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of the bandit that chooses the learning rates of an agent's life: Oh et al. 2020, "Balancing agent hyperparameters".
+/// Settings of the bandit that chooses the learning rates for an agent's life: Oh et al. 2020,
+/// "Balancing agent hyperparameters".
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct BanditSettings {
-    /// Factors of the agents' learning rates, of which each life has one. A single one is no choice.
+    /// Factors of the agents' learning rates; each life has one of them. A single factor leaves no
+    /// choice.
     #[schemars(length(min = 1, max = 1_000), inner(range(min = 1e-9)))]
     #[schemars(extend("x-must" = "name 1 to 1000 factors of at least 1e-9"))]
     pub learning_rate_factors: Vec<f64>,
-    /// Reward by the step that makes a factor e times as likely.
+    /// Difference in reward per step that makes a factor e times as likely.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub bandit_temperature: f64,
-    /// Reward by the step that a factor is taken to be better by which one life has had; of n lives the n-th root less.
+    /// Bonus in reward per step for a factor with one life so far; after n lives it is divided by
+    /// the square root of n.
     #[schemars(range(min = 0.0))]
     pub bandit_bonus: f64,
 }
@@ -31,12 +34,12 @@ impl Default for BanditSettings {
     }
 }
 
-/// Knowledge of each factor, f32 `[K]`.
+/// Statistics of each factor, f32 `[K]`.
 #[derive(Tree, Clone, Copy)]
 pub struct Arms {
-    /// Lives that had it and ended.
+    /// Number of lives with the factor that have ended.
     pub lives: Tensor,
-    /// Mean reward by the step at the end of these lives.
+    /// Mean reward per step at the end of these lives.
     pub reward: Tensor,
 }
 
@@ -55,15 +58,15 @@ impl BanditSettings {
         (factors * arm.one_hot(factors.len())).sum()
     }
 
-    /// Arms of which nothing is known.
+    /// The arms before any life has ended.
     #[track_caller]
     pub fn arms(&self) -> Arms {
         let none = self.factors().zeros_like();
         Arms { lives: none, reward: none }
     }
 
-    /// The arm of a new life, with a probability of `exp((reward + bonus / sqrt(lives)) / temperature)`, but for a factor; arms that had no life
-    /// count as if they had one. i32 `[]`
+    /// The arm of a new life, drawn with a probability in proportion to `exp((reward + bonus /
+    /// sqrt(lives)) / temperature)`. Arms without a life count as if they had one. i32 `[]`
     #[track_caller]
     pub fn choose(&self, arms: &Arms, key: Key) -> Tensor {
         let bonus = self.bandit_bonus / arms.lives.maximum(1.0).sqrt();
@@ -72,7 +75,8 @@ impl BanditSettings {
 }
 
 impl Arms {
-    /// The arms after the lives that `ended` (bool `[N]`) with these arms (i32 `[N]`) and rewards by the step (f32 `[N]`), on all devices.
+    /// The arms after the lives that `ended` (bool `[N]`), on all devices. The lives had these arms
+    /// (i32 `[N]`) and rewards per step (f32 `[N]`).
     #[track_caller]
     pub fn after(&self, ended: Tensor, arm: Tensor, reward: Tensor, axes: &Axes) -> Arms {
         let here = arm.one_hot(self.lives.len()) * ended.astype(F32).expand_dims(-1);

@@ -1,5 +1,6 @@
-//! DiscoRL: Oh et al., "Discovering state-of-the-art reinforcement learning algorithms", 2025. The update rule that the authors published
-//! as Disco103, and rules of its kind in other sizes.
+//! DiscoRL: Oh et al., "Discovering state-of-the-art reinforcement learning algorithms", 2025. The
+//! update rule that the authors published as Disco103, and rules with the same structure in other
+//! sizes.
 
 use super::UpdateRule;
 use crate::Number;
@@ -17,15 +18,16 @@ use podracer_dsl::prelude::*;
 /// Sizes of a [`DiscoRule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscoShape {
-    /// Numbers of each of an agent's predictions `y` and `z`, whose meaning the rule makes up.
+    /// Number of categories in each of an agent's predictions `y` and `z`. The rule gives them
+    /// their meaning.
     pub predictions: usize,
-    /// Units of the layer that a prediction goes through on its way into the rule.
+    /// Units of the layer that embeds a prediction for the rule.
     pub embedding: usize,
-    /// Channels of the layer that looks at each action among the others.
+    /// Channels of the layer that relates each action to the others.
     pub channels: usize,
-    /// Units of the LSTM that goes through a trajectory.
+    /// Units of the LSTM over a trajectory.
     pub units: usize,
-    /// Units of the LSTM that goes through the agent's life.
+    /// Units of the LSTM over the agent's life.
     pub life_units: usize,
 }
 
@@ -37,44 +39,44 @@ impl Default for DiscoShape {
 }
 
 impl DiscoShape {
-    /// Channels that a rule has of each action after its two layers.
+    /// Number of channels per action after the rule's two layers.
     pub const OF_ACTION: usize = 2;
-    /// Numbers that a rule sees of each action of a step.
+    /// Number of inputs to a rule per action of a step.
     const SEEN_OF_ACTION: usize = 9;
-    /// Numbers that a rule sees of a step.
+    /// Number of inputs to a rule per step.
     const SEEN: usize = 27;
 }
 
-/// Embeddings through which a rule sees a trajectory.
+/// Embeddings that turn a trajectory into a rule's inputs.
 #[derive(Tree, Clone)]
 pub struct DiscoSight {
     /// A prediction `y`, as probabilities, to one number.
     pub y: Mlp,
     /// A prediction `z`, as probabilities, to one number.
     pub z: Mlp,
-    /// Two layers over what is seen of each action, each beside its mean over the actions.
+    /// Two layers over the inputs of each action, concatenated with their mean over the actions.
     pub actions: Vec<Linear>,
 }
 
-/// The part of a rule that goes through an agent's life, a step by the update.
+/// The part of a rule with memory of an agent's life, which takes one step per update.
 #[derive(Tree, Clone)]
 pub struct Lifetime {
     /// Its own embeddings.
     pub sight: DiscoSight,
-    /// All that is seen of a step to the input of `core`, before the mean over all steps.
+    /// All inputs of a step to the input of `core`, before the mean over all steps.
     pub input: Linear,
     /// The LSTM over updates.
     pub core: Lstm,
 }
 
-/// An update rule: it looks at a trajectory and says where an agent's policy and predictions should go.
+/// An update rule: from a trajectory it computes targets for an agent's policy and predictions.
 #[derive(Tree, Clone)]
 pub struct DiscoRule {
-    /// Embeddings of what the LSTM sees.
+    /// Embeddings of the LSTM's inputs.
     pub sight: DiscoSight,
-    /// The LSTM, which goes through a trajectory backwards.
+    /// The LSTM, which runs backwards over a trajectory.
     pub core: Lstm,
-    /// The life's state to factors of the LSTM's outputs.
+    /// State of the life's LSTM to factors of the LSTM's outputs.
     pub gate: Linear,
     /// Features to a number for the life's LSTM.
     pub summary: Linear,
@@ -82,11 +84,12 @@ pub struct DiscoRule {
     pub y: Linear,
     /// Features to the target of `z`.
     pub z: Linear,
-    /// Features and channels of each action, beside their means over the actions, to channels.
+    /// Features and channels of each action, concatenated with their means over the actions, to
+    /// channels.
     pub policy: Linear,
     /// Channels of an action to the logit of its target.
     pub logit: Linear,
-    /// The part that remembers the agent's life.
+    /// The memory of the agent's life.
     pub life: Lifetime,
 }
 
@@ -99,18 +102,19 @@ pub struct DiscoOutputs {
     pub y: Tensor,
     /// Logits of the prediction of each action. f32 `[.., A, M]`
     pub z: Tensor,
-    /// Logits of the policy that each action leads to. f32 `[.., A, A]`
+    /// Logits of the policy after each action. f32 `[.., A, A]`
     pub next_policy: Tensor,
     /// Logits of the value of each action, in bins. f32 `[.., A, bins]`
     pub q: Tensor,
 }
 
-/// The steps that a mean is over: those of two leading axes `[T, N]`, on all devices.
+/// The steps of a mean: the two leading axes `[T, N]`, on all devices.
 #[derive(Clone)]
 pub struct Steps {
-    /// Weights of the steps, f32 `[T, N]` of mean 1 ([`step_weights`](crate::learn::step_weights)); `None` if all count alike.
+    /// Weights of the steps, f32 `[T, N]` of mean 1 ([`step_weights`](crate::learn::step_weights));
+    /// `None` if all steps count equally.
     pub weights: Option<Tensor>,
-    /// The axes that steps are spread over.
+    /// The axes over which steps are spread.
     pub axes: Axes,
 }
 
@@ -129,27 +133,27 @@ impl Steps {
 /// The memory of an agent's life.
 #[derive(Tree, Clone, Copy)]
 pub struct DiscoMemory {
-    /// State of the rule's LSTM of the life.
+    /// State of the LSTM over the life.
     pub core: LstmState,
     /// Moving average of the advantages. f32 `[]`
     pub mean: Tensor,
     /// Moving average of their squares. f32 `[]`
     pub square: Tensor,
-    /// The weight that the averages' first values, zeros, still have. f32 `[]`
+    /// Remaining weight of the averages' initial zeros. f32 `[]`
     pub begun: Tensor,
 }
 
 impl DiscoMemory {
     const DECAY: f64 = 0.99;
 
-    /// The memory of a life that begins.
+    /// The memory at the start of a life.
     #[track_caller]
     pub fn new(shape: &DiscoShape) -> DiscoMemory {
         let core = LstmState::zeros(shape.life_units);
         DiscoMemory { core, mean: scalar(0.0), square: scalar(0.0), begun: scalar(1.0) }
     }
 
-    /// The averages after the advantages of a rollout, `[T, N]`.
+    /// The averages after a rollout with advantages `[T, N]`.
     #[track_caller]
     fn follow(self, advantage: Tensor, steps: &Steps) -> DiscoMemory {
         let next =
@@ -162,7 +166,7 @@ impl DiscoMemory {
         }
     }
 
-    /// Advantages less the average, by its deviation.
+    /// Advantages minus their average, divided by their standard deviation.
     #[track_caller]
     fn normalized(self, advantage: Tensor) -> Tensor {
         let unbiased = |average: Tensor| average / (1.0 - self.begun);
@@ -172,7 +176,7 @@ impl DiscoMemory {
     }
 }
 
-/// A rollout as a [`DiscoRule`] sees it.
+/// A rollout as input of a [`DiscoRule`].
 #[derive(Tree, Clone, Copy)]
 pub struct DiscoSeen {
     /// Actions. i32 `[T, N]`
@@ -183,7 +187,7 @@ pub struct DiscoSeen {
     pub terminated: Tensor,
     /// True if the episode is over after the step. bool `[T, N]`
     pub done: Tensor,
-    /// Logits of the policy that acted. f32 `[T, N, A]`
+    /// Logits of the behaviour policy. f32 `[T, N, A]`
     pub behaviour: Tensor,
     /// The agent's outputs before each step. `[T, N, ..]`
     pub now: DiscoOutputs,
@@ -198,17 +202,17 @@ pub struct DiscoSeen {
 /// Values along a rollout, `[T, N, ..]`.
 #[derive(Tree, Clone, Copy)]
 pub struct DiscoValues {
-    /// Values before each step, by the agent's action values. f32 `[T, N]`
+    /// Values before each step, from the agent's action values. f32 `[T, N]`
     pub value: Tensor,
     /// Values after each step. f32 `[T, N]`
     pub value_after: Tensor,
     /// Action values of the target network. f32 `[T, N, A]`
     pub q: Tensor,
-    /// Their differences from their mean under the policy. f32 `[T, N, A]`
+    /// Action values minus their mean under the policy. f32 `[T, N, A]`
     pub excess: Tensor,
     /// Returns, by Retrace with the target network's values. f32 `[T, N]`
     pub q_target: Tensor,
-    /// Returns less the target network's values. f32 `[T, N]`
+    /// Returns minus the target network's values. f32 `[T, N]`
     pub advantage: Tensor,
 }
 
@@ -239,7 +243,7 @@ impl DiscoValues {
         let [q_taken, v_after, reward, discounts, trace, done] = lanes;
         let lanes = (q_taken, v_after, reward, discounts, trace, done);
         let q_target = vmap(lanes, |(q_taken, v_after, reward, discounts, trace, done)| {
-            // Nothing is traced into the next episode.
+            // Traces end at the end of an episode.
             let trace = select(done.slice(..-1), 0.0, trace.slice(1..));
             let q_taken = q_taken.slice(1..);
             general_off_policy_returns_from_q_and_v(q_taken, v_after, reward, discounts, trace)
@@ -256,27 +260,28 @@ impl DiscoValues {
     }
 }
 
-/// Targets that a rule gives to a rollout, logits. `[T, N, ..]`
+/// Targets that a rule computes for a rollout, as logits. `[T, N, ..]`
 #[derive(Tree, Clone, Copy)]
 pub struct DiscoTargets {
-    /// Logits of the policy to be. f32 `[T, N, A]`
+    /// Logits of the policy's target. f32 `[T, N, A]`
     pub policy: Tensor,
-    /// Logits of the prediction `y` to be. f32 `[T, N, M]`
+    /// Logits of the target of the prediction `y`. f32 `[T, N, M]`
     pub y: Tensor,
-    /// Logits of the prediction `z` of the action taken to be. f32 `[T, N, M]`
+    /// Logits of the target of the prediction `z` for the action taken. f32 `[T, N, M]`
     pub z: Tensor,
 }
 
-/// Losses of an agent's outputs by their targets. f32 `[T, N]`
+/// Losses of an agent's outputs against their targets. f32 `[T, N]`
 #[derive(Tree, Clone, Copy)]
 pub struct DiscoLosses {
     /// Divergence of the policy from its target, in nats.
     pub policy: Tensor,
     /// Divergence of the prediction `y` from its target, in nats.
     pub y: Tensor,
-    /// Divergence of the prediction `z` of the action taken from its target, in nats.
+    /// Divergence of the prediction `z` for the action taken from its target, in nats.
     pub z: Tensor,
-    /// Divergence of the policy that the action was said to lead to from the one it led to, in nats; 0 where the episode terminated.
+    /// Divergence of the policy predicted after the action from the policy after it, in nats; 0 if
+    /// the episode terminated.
     pub next_policy: Tensor,
     /// Cross entropy of the action's value in bins, in nats.
     pub value: Tensor,
@@ -311,14 +316,16 @@ impl DiscoTargets {
     }
 }
 
-/// Applies a layer of channels to what is known of each action, f32 `[.., A, C]`, beside its mean over the actions.
+/// Applies a layer of channels to the features of each action, f32 `[.., A, C]`, concatenated with
+/// their mean over the actions.
 #[track_caller]
 fn among_actions(layer: &Linear, x: Tensor) -> Tensor {
     let mean = x.mean_axis(keepdims(-2)).broadcast_to(x.shape());
     layer_of(layer, concatenate(&[x, mean], -1)).relu()
 }
 
-/// Applies a layer to the last axis of a tensor. The rest becomes one axis, so that it is one product.
+/// Applies a layer to the last axis of a tensor. The other axes are merged, so that it is one
+/// product.
 #[track_caller]
 fn layer_of(layer: &Linear, x: Tensor) -> Tensor {
     let (leading, inputs) = (x.rank() - 1, layer.weight.len());
@@ -347,14 +354,14 @@ impl DiscoSight {
         }
     }
 
-    /// One number of each prediction, logits `[.., M]`. f32 `[..]`
+    /// Embeds each prediction, logits `[.., M]`, as one number. f32 `[..]`
     #[track_caller]
     fn embed(net: &Mlp, logits: Tensor) -> Tensor {
         let hidden = layer_of(&net.layers[0], logits.softmax(-1));
         layer_of(&net.layers[1], net.activation.apply(hidden)).squeeze(-1)
     }
 
-    /// All that is seen of each step, f32 `[T, N, 27]`, and of each action, f32 `[T, N, A, 2]`.
+    /// All inputs of each step, f32 `[T, N, 27]`, and of each action, f32 `[T, N, A, 2]`.
     #[track_caller]
     fn see(&self, seen: &DiscoSeen, values: &DiscoValues, memory: DiscoMemory) -> (Tensor, Tensor) {
         let DiscoSeen { action, reward, terminated, now, after, target, target_after, .. } = *seen;
@@ -377,7 +384,8 @@ impl DiscoSight {
         let of_actions =
             self.actions.iter().fold(stack(&of_actions, -1), |x, layer| among_actions(layer, x));
         let y = |outputs: DiscoOutputs| Self::embed(&self.y, outputs.y);
-        // A prediction of actions at the action taken, and its mean and its greatest before and after the step.
+        // A prediction per action: its value for the action taken, its mean and its greatest value,
+        // before and after the step.
         let of_z = |before: Tensor, later: Tensor| {
             let mean = |by: Tensor, of_actions: Tensor| (by * of_actions).sum_axis(-1);
             let most = |of_actions: Tensor| of_actions.max_axis(-1);
@@ -446,7 +454,8 @@ impl UpdateRule for DiscoRule {
 }
 
 impl DiscoRule {
-    /// The targets of a rollout and the memory after it. `values` are [`DiscoValues::of`] the rollout.
+    /// The targets for a rollout, and the memory after it. `values` are [`DiscoValues::of`] the
+    /// rollout.
     #[track_caller]
     pub fn targets(
         &self,
@@ -460,7 +469,7 @@ impl DiscoRule {
         let (of_step, of_actions) = self.sight.see(seen, values, memory);
         let features = vmap((of_step.axis(1), seen.done.axis(1)), |(of_step, done)| {
             let begun = LstmState::zeros(self.core.hidden.len());
-            // Going backwards, the last step of an episode is its first.
+            // In the backward direction, an episode's last step comes first.
             self.core.unroll(begun, of_step.reverse(0), done.reverse(0)).h.reverse(0)
         });
         let features = features.swap_axes(0, 1) * self.gate.apply(memory.core.h);

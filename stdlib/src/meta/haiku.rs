@@ -1,10 +1,11 @@
-//! Rules of DiscoRL from the arrays that the authors published, which have the names and the order of Haiku's modules.
+//! DiscoRL's rules from the arrays that the authors published, with the names and the order of
+//! Haiku's modules.
 
 use super::{DiscoRule, DiscoShape, KeptRule, UpdateRule};
 use podracer_dsl::prelude::*;
 use std::collections::BTreeMap;
 
-/// The module of Haiku that has the arrays of one of ours, within the part that it belongs to.
+/// The module of Haiku that corresponds to each of our modules, within its part.
 const MODULES: [(&str, &str); 14] = [
     ("sight.y.layers[0]", "mlp/~/linear_0"),
     ("sight.y.layers[1]", "mlp/~/linear_1"),
@@ -23,14 +24,14 @@ const MODULES: [(&str, &str); 14] = [
 ];
 
 impl KeptRule<DiscoRule> {
-    /// The arrays of the file of a rule of these sizes, by name.
+    /// The arrays by name in the file of a rule of these sizes.
     #[must_use]
     pub fn haiku_types(shape: &DiscoShape) -> BTreeMap<String, TensorType> {
         let mut types = BTreeMap::<String, TensorType>::new();
         for (path, ty) in DiscoRule::spec_of(shape).leaves() {
             let (name, _) = array_of(&path.to_string());
             let mut extents = ty.shape.clone();
-            // Weights of the input and of the state are one matrix.
+            // Weights of the input and of the state are one matrix in the file.
             if let Some(TensorType { shape: other, .. }) = types.get(&name) {
                 extents[0] += other[0];
             } else if name.contains("conv1_d") && extents.len() == 2 {
@@ -41,10 +42,12 @@ impl KeptRule<DiscoRule> {
         types
     }
 
-    /// The rule of arrays with the names of the file that the authors published, `disco_103.npz`, of these sizes or others.
+    /// The rule from arrays that are named as in the authors' published file `disco_103.npz`, in
+    /// these or other sizes.
     ///
     /// # Errors
-    /// The first array that is missing or of another type, and arrays that are no part of a rule, as a sentence.
+    /// Returns a sentence that names the first array that is missing or has another type, or the
+    /// arrays that are not part of a rule.
     pub fn from_haiku(arrays: &BTreeMap<String, Array>) -> Result<KeptRule<DiscoRule>, String> {
         let find = |name: &str| arrays.get(name).ok_or_else(|| format!("it has no array `{name}`"));
         let extent = |name: &str, axis: usize| {
@@ -88,7 +91,7 @@ impl KeptRule<DiscoRule> {
     }
 }
 
-/// The part of an array of the file that one of ours is.
+/// The part of one of the file's arrays that corresponds to one of ours.
 enum ArrayPart {
     Whole,
     /// Weights of an LSTM's input: the first rows.
@@ -99,7 +102,8 @@ enum ArrayPart {
     Bias,
 }
 
-/// The array of the file that one of ours is part of, which has a path such as `life.sight.y.layers[0].weight`.
+/// The array of the file that contains our array with this path, such as
+/// `life.sight.y.layers[0].weight`.
 fn array_of(path: &str) -> (String, ArrayPart) {
     let (module, leaf) = path.rsplit_once('.').unwrap_or((path, ""));
     let (part, ours) = match module.strip_prefix("life.") {
@@ -118,8 +122,8 @@ fn array_of(path: &str) -> (String, ArrayPart) {
     (format!("{part}/{haiku}/{leaf}"), kind)
 }
 
-/// The gates i, g, f, o of Haiku's LSTM in the order of ours, i, f, g, o. Haiku adds 1 to what goes into the forget gate: `to_forget` is added
-/// here.
+/// Reorders the gates of Haiku's LSTM, i, g, f, o, to our order, i, f, g, o. Haiku adds 1 to the
+/// input of the forget gate; here `to_forget` is added to the array.
 fn gates(numbers: &[f64], columns: usize, to_forget: f64) -> Vec<f64> {
     let row = |row: &[f64]| {
         let [input, cell, forget, output] =

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct LpgShape {
-    /// Numbers that an agent predicts of an observation: categories of a distribution whose meaning the rule makes up.
+    /// Number of categories that an agent predicts for an observation. The rule gives them their
+    /// meaning.
     #[schemars(range(min = 2, max = 10_000))]
     pub predictions: usize,
-    /// Units of the layer that a prediction goes through on its way into the rule.
+    /// Units of the layer that embeds a prediction for the rule.
     #[schemars(range(min = 1, max = 10_000))]
     pub embedding: usize,
     /// Units of the LSTM.
@@ -28,12 +29,13 @@ impl Default for LpgShape {
     }
 }
 
-/// An update rule: it looks at a trajectory of an agent and says where its policy and its predictions should go.
+/// An update rule: from an agent's trajectory it computes targets for the agent's policy and
+/// predictions.
 #[derive(Tree, Clone)]
 pub struct LpgRule {
     /// A prediction to one number.
     pub embedding: Mlp,
-    /// The LSTM, which goes through a trajectory backwards.
+    /// The LSTM, which runs backwards over a trajectory.
     pub core: Lstm,
     /// Features to the target of the policy.
     pub policy: Linear,
@@ -41,7 +43,7 @@ pub struct LpgRule {
     pub prediction: Linear,
 }
 
-/// A trajectory of one lane as an [`LpgRule`] sees it.
+/// A trajectory of one lane as input of an [`LpgRule`].
 #[derive(Tree, Clone, Copy)]
 pub struct Seen {
     /// Rewards. f32 `[T]`
@@ -56,12 +58,12 @@ pub struct Seen {
     pub prediction_after: Tensor,
 }
 
-/// Targets that a rule gives to a trajectory of one lane.
+/// Targets that a rule computes for a trajectory of one lane.
 #[derive(Tree, Clone, Copy)]
 pub struct Targets {
-    /// The direction of each action's log-probability: up where it is positive. f32 `[T]`
+    /// The change of each action's log-probability: up if it is positive. f32 `[T]`
     pub policy: Tensor,
-    /// The distribution that each prediction should be. f32 `[T, M]`
+    /// The target distribution of each prediction. f32 `[T, M]`
     pub prediction: Tensor,
 }
 
@@ -76,7 +78,7 @@ impl UpdateRule for LpgRule {
         let sizes = [predictions, embedding, 1];
         LpgRule {
             embedding: Mlp::init(keys.at(0), &sizes, Activation::Relu, weights, weights),
-            // What the LSTM sees of a step: reward, end, probability, and two predictions.
+            // The LSTM's inputs of a step: reward, end, probability, and two predictions.
             core: Lstm::init(keys.at(1), 5, units),
             policy: Linear::init(keys.at(2), units, 1, weights),
             prediction: Linear::init(keys.at(3), units, predictions, weights),
@@ -103,7 +105,7 @@ impl LpgRule {
         let columns = [reward, done.astype(F32), probability, embedded(prediction), after];
         let backwards = stack(&columns, 1).reverse(0);
         let begun = LstmState::zeros(self.core.hidden.len());
-        // Going backwards, the last step of an episode is its first.
+        // In the backward direction, an episode's last step comes first.
         let states = self.core.unroll(begun, backwards, done.reverse(0));
         let features = states.h.reverse(0).relu();
         Targets {

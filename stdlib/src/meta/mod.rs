@@ -1,8 +1,9 @@
-//! Learned update rules: networks that say how an agent learns, in place of a loss that somebody wrote down, and the loop that trains
-//! them through the agents' own updates.
+//! Learned update rules: networks that define how an agent learns, in place of a hand-written loss,
+//! and the loop that trains them through the agents' own updates.
 //!
 //! # Invariants
-//! - An agent's gradient takes the rule's targets for constants. The gradient of the rule flows through them, and through what the rule saw.
+//! - An agent's gradient treats the rule's targets as constants. The rule's gradient flows through
+//!   the targets, and through the rule's inputs.
 //! - No gradient flows through acting: trajectories are data.
 
 mod bandit;

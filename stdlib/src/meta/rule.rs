@@ -1,15 +1,15 @@
-//! Rules of agents: tensors of a program, or arrays that were kept.
+//! Rules of agents: tensors of a program, or stored arrays.
 
 use podracer_dsl::prelude::*;
 use std::fmt;
 use std::sync::Arc;
 
-/// An update rule: a network whose sizes are those of its arrays.
+/// An update rule: a network with sizes that follow from its arrays.
 pub trait UpdateRule: Tree {
     /// The sizes of the rule.
     type Shape: Clone + 'static;
 
-    /// A rule that has learned nothing.
+    /// A new rule, before any training.
     fn init(key: Key, shape: &Self::Shape) -> Self;
 
     /// The sizes of the rule.
@@ -28,7 +28,7 @@ pub trait UpdateRule: Tree {
 /// The rule of an agent.
 #[derive(Clone)]
 pub enum Rule<R: UpdateRule> {
-    /// Tensors of the program, such as those of a rule that is trained.
+    /// Tensors of the program, such as the parameters of a rule in training.
     Traced(Box<R>),
     /// Arrays, which become constants of the program.
     Kept(KeptRule<R>),
@@ -48,7 +48,7 @@ impl<R: UpdateRule<Shape: fmt::Debug>> fmt::Debug for KeptRule<R> {
 }
 
 impl<R: UpdateRule> KeptRule<R> {
-    /// A rule of these sizes, of the arrays of its leaves in their order. None if they are of other types.
+    /// A rule of these sizes, from the arrays of its leaves in order; `None` if their types differ.
     #[must_use]
     pub fn new(shape: R::Shape, leaves: Vec<Array>) -> Option<KeptRule<R>> {
         let types = R::spec_of(&shape).types();

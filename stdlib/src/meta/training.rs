@@ -1,4 +1,4 @@
-//! Training a rule: agents learn by it, and the rule learns from how they fare.
+//! Training of a rule: agents learn by it, and the rule learns from the agents' results.
 
 use super::{Arms, BanditSettings, LpgRule, LpgShape, UpdateRule};
 use crate::Number;
@@ -14,30 +14,32 @@ use podracer_envs::Environment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a [`MetaTraining`]: the numbers of Oh et al. 2020, and of Jackson et al. 2023 where the former do not say.
+/// Settings of a [`MetaTraining`]: the numbers in Oh et al. 2020, or in Jackson et al. 2023 if the
+/// former lack them.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct MetaSettings {
     /// Sizes of the rule.
     #[serde(flatten)]
     pub rule: LpgShape,
-    /// Updates of an agent that the gradient of one update of the rule goes through.
+    /// Number of agent updates through which the gradient of one update of the rule flows.
     #[schemars(range(min = 1, max = 10_000))]
     pub inner_updates: usize,
-    /// Updates of an agent's life, from and to, after which another one begins with another task. Each is as likely by its logarithm.
+    /// Bounds of the length of an agent's life, in updates. Then a new life begins with another
+    /// task. The logarithm of the length is drawn uniformly.
     #[schemars(inner(range(min = 1, max = i32::MAX)))]
     #[schemars(extend("x-must" = "have two numbers of updates, such as [250, 2500]"))]
     pub lifetime: [usize; 2],
-    /// The bandit that chooses the learning rates of a life.
+    /// The bandit that chooses the learning rates for a life.
     #[serde(flatten)]
     pub bandit: BanditSettings,
-    /// Discount of the rewards that the rule is judged by.
+    /// Discount of the rewards in the rule's loss.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Lambda of the advantages that the rule is judged by.
+    /// Lambda of the advantages in the rule's loss.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
-    /// Weight of the agents' entropy, which the rule shall keep.
+    /// Weight of the agents' entropy, which the rule is rewarded for.
     #[schemars(range(min = 0.0))]
     pub entropy_cost: Number,
     /// Weight of the predictions' entropy.
@@ -49,12 +51,13 @@ pub struct MetaSettings {
     /// Weight of the squares of the predictions' targets.
     #[schemars(range(min = 0.0))]
     pub prediction_target_cost: Number,
-    /// Learning rate of the values that the rule is judged by.
+    /// Learning rate of the values in the rule's loss.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub value_learning_rate: Number,
-    /// True to keep nothing of an update for the way back but its result, and to compute the rest again: memory for time.
+    /// True to store only the result of an update for the backward pass, and to recompute the rest:
+    /// less memory, more time.
     pub checkpoint: bool,
-    /// Networks of the values that the rule is judged by, where observations are no numbers.
+    /// Networks of the values in the rule's loss, for observations that are not integers.
     #[serde(flatten)]
     pub value_networks: Networks,
 }
@@ -84,26 +87,26 @@ impl Default for MetaSettings {
 pub struct MetaState<S: Tree> {
     /// The rule, with its optimizer's state.
     pub rule: Optimized<LpgRule, S>,
-    /// Knowledge of the factors of learning rates.
+    /// Statistics of the factors of learning rates.
     pub arms: Arms,
-    /// Updates of the rule so far. i32 `[]`
+    /// Number of updates of the rule so far. i32 `[]`
     pub iteration: Tensor,
 }
 
-/// An agent, from the start of its life to the end.
+/// An agent, from the start of its life to its end.
 #[derive(Tree, Clone)]
 pub struct Life<D: Tree, S: Tree, V: Tree> {
     /// The task of the life.
     pub task: D,
     /// The agent in its environments.
     pub state: S,
-    /// Values of the task, which the rule is judged by and the agent does not know.
+    /// Values of the task for the rule's loss, which the agent does not know.
     pub value: V,
-    /// The factor of the agent's learning rates, by its position. i32 `[]`
+    /// The factor of the agent's learning rates, by its index. i32 `[]`
     pub arm: Tensor,
-    /// Updates that are left. i32 `[]`
+    /// Number of updates left. i32 `[]`
     pub left: Tensor,
-    /// The key of the lives to come.
+    /// The key of later lives.
     pub key: Key,
 }
 
@@ -112,7 +115,7 @@ pub struct Life<D: Tree, S: Tree, V: Tree> {
 pub struct LifeMetrics {
     /// The loss of the rule.
     pub meta_loss: Tensor,
-    /// Its part that is the agents' policy gradient.
+    /// The agents' policy gradient, as a part of the loss.
     pub policy_loss: Tensor,
     /// Half of the squared error of the values.
     pub value_loss: Tensor,
@@ -120,13 +123,13 @@ pub struct LifeMetrics {
     pub entropy: Tensor,
     /// The predictions' entropy, in nats.
     pub prediction_entropy: Tensor,
-    /// The agents' reward by the step.
+    /// The agents' reward per step.
     pub reward: Tensor,
-    /// Share of the agents whose life ended.
+    /// Share of agents that reached the end of their life.
     pub ended: Tensor,
 }
 
-/// Values that a rule is judged by, with the state of their optimizer.
+/// Values in a rule's loss, with the state of their optimizer.
 pub type ValueState = Optimized<Predictor, <Adam as Optimizer>::State<Predictor>>;
 type LifeIn<D, E, O> = Life<D, LoopState<E, LearnedAgent<O>>, ValueState>;
 type Lived<D, E, O> = (LifeIn<D, E, O>, LifeMetrics, Episodes);
@@ -134,8 +137,9 @@ type TrainingFor<D, E, O, R> = Placed<MetaState<<R as Optimizer>::State<LpgRule>
 
 /// Training of a rule over agents of many tasks.
 ///
-/// In an iteration each agent makes some updates by the rule and acts once more; what it then does, judged by a policy gradient, is the rule's loss. The
-/// gradient goes back through the updates.
+/// In an iteration each agent makes some updates by the rule and then acts once more. The policy
+/// gradient of this last rollout is the rule's loss, and its gradient flows back through the
+/// updates.
 #[derive(Clone)]
 pub struct MetaTraining<Draw, Make, R> {
     draw: Draw,
@@ -148,9 +152,10 @@ pub struct MetaTraining<Draw, Make, R> {
 }
 
 impl<Draw, Make, R: Optimizer> MetaTraining<Draw, Make, R> {
-    /// A training of which each of so many devices has so many `agents`. `draw` draws a task, and `make` makes the loop of an agent in
-    /// it that learns by a rule, with a factor of its learning rates; its lanes are all on the agent's device ([`AgentLoop::spread`] over
-    /// [`Axes::none`]). `optimizer` moves the rule.
+    /// A training with `agents` agents on each of `devices` devices. `draw` draws a task. `make`
+    /// makes the loop of an agent in the task that learns by a rule, with a factor of its learning
+    /// rates; its lanes are all on the agent's device ([`AgentLoop::spread`] over [`Axes::none`]).
+    /// `optimizer` updates the rule.
     pub fn new(
         draw: Draw,
         make: Make,
@@ -171,14 +176,14 @@ where
     Draw: Fn(Key) -> D,
     Make: Fn(D, LpgRule, Number) -> AgentLoop<E, LearnedAgent<O>>,
 {
-    /// The training before its first iteration, of a rule that has learned nothing.
+    /// The initial state of the training, with an untrained rule.
     #[track_caller]
     pub fn init(&self, key: Key) -> TrainingFor<D, E, O, R> {
         let (rule_key, lives_key) = key.split();
         self.init_with(LpgRule::init(rule_key, &self.settings.rule), lives_key)
     }
 
-    /// The training before its first iteration, of this rule.
+    /// The initial state of the training, with this rule.
     #[track_caller]
     pub fn init_with(&self, rule: LpgRule, key: Key) -> TrainingFor<D, E, O, R> {
         let indices = arange(self.agents) + self.axes.index() * self.agents as i32;
@@ -190,7 +195,7 @@ where
         Placed { replicated: MetaState { rule, arms, iteration: scalar(0) }, sharded: lives }
     }
 
-    /// The loop of an agent in a task, with the factor of an arm.
+    /// The loop of an agent in a task, with the learning-rate factor of an arm.
     fn agent_loop(&self, task: &D, rule: &LpgRule, arm: Tensor) -> AgentLoop<E, LearnedAgent<O>> {
         let factor = self.settings.bandit.factor(arm);
         (self.make)(task.clone(), rule.clone(), factor.into())
@@ -246,7 +251,8 @@ where
         )
     }
 
-    /// Some updates of an agent, and the loss of the rule by what the agent does then. f32 `[]`
+    /// Makes some updates of an agent, and returns the rule's loss for the agent's next rollout.
+    /// f32 `[]`
     #[track_caller]
     fn live(&self, rule: &LpgRule, life: LifeIn<D, E, O>) -> (Tensor, Lived<D, E, O>) {
         let MetaSettings { inner_updates, checkpoint: again, .. } = self.settings;
@@ -282,12 +288,14 @@ where
             ended: left.le(0).astype(F32),
         };
         let episodes = first.zip_with(&last, |first, last| first.sum_axis(0) + last);
-        // The next update of the rule goes through other updates of the agent, and not through these.
+        // The next update of the rule differentiates through later updates of the agent, not
+        // through these.
         let lived = Life { state, value, left, ..life };
         (meta_loss, stop_gradient((lived, of_life, episodes)))
     }
 
-    /// An update of the values by a rollout, and the advantages of its actions, of mean 0 and deviation 1. f32 `[T, N]`
+    /// Updates the values with a rollout, and returns the advantages of its actions, with mean 0
+    /// and standard deviation 1. f32 `[T, N]`
     fn judge<M: Tree, X: Tree>(
         &self,
         value: ValueState,

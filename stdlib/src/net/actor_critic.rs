@@ -8,18 +8,18 @@ use podracer_dsl::prelude::*;
 use podracer_dsl::{fail, helper};
 use podracer_envs::Space;
 
-/// Memory of an [`ActorCritic`] of an episode; `None` if it has no recurrent core.
+/// Memory of an [`ActorCritic`] within an episode; `None` if it has no recurrent core.
 pub type Memory = Option<LstmState>;
 
-/// Policy and value networks: observation to features (the torso), features and memory to features (the core), features
-/// to policy and to value.
+/// Policy and value networks. The torso maps an observation to features, the core maps features and
+/// memory to features, and two networks map these to policy and value.
 #[derive(Tree, Clone)]
 pub struct ActorCritic {
     /// The torso: observation to features.
     pub torso: TorsoNet,
     /// The recurrent core, if there is one.
     pub core: Option<Lstm>,
-    /// True if the core sees the last action and reward beside the features.
+    /// True if the core sees the last action and reward in addition to the features.
     #[tree(fixed)]
     pub feedback: bool,
     /// The action space.
@@ -28,13 +28,14 @@ pub struct ActorCritic {
     /// Number of agents that share the network; `None` for one agent, which sees the whole observation.
     #[tree(fixed)]
     pub agents: Option<usize>,
-    /// Policy network: features to the logits of the actions, or to the mean of a Gaussian. The logits of a multi-discrete
-    /// action are those of its elements, one behind the other, and so are the outputs for the parts of a dict.
+    /// Policy network: features to the logits of the actions, or to the mean of a Gaussian. A
+    /// multi-discrete action has the logits of its elements, concatenated; a dict has the outputs
+    /// of its parts, concatenated.
     pub actor: Mlp,
     /// Value network: features to one value.
     pub critic: Mlp,
-    /// The logarithm of the Gaussian's standard deviation, f32 `[A]`, of a dict those of its boxes, one behind the other; `None` for
-    /// discrete actions.
+    /// The logarithm of the Gaussian's standard deviation, f32 `[A]`, concatenated over the boxes
+    /// of a dict; `None` for discrete actions.
     pub log_std: Option<Tensor>,
 }
 
@@ -45,17 +46,17 @@ pub struct ActorCriticShape {
     pub networks: Networks,
     /// Initializer of the torso's weights.
     pub weights: Initializer,
-    /// The recurrent core after the torso, and the agents that share the network.
+    /// The recurrent core after the torso, and the sharing of the network by several agents.
     pub core: Core,
     /// True if the core sees the last action (one-hot if discrete, each element if multi-discrete) and the last reward, clipped to [-1, 1].
     pub feedback: bool,
 }
 
 impl ActorCriticShape {
-    /// Checks that the networks take such observations and actions.
+    /// Checks that the networks support these observations and actions.
     ///
     /// # Errors
-    /// The reason why not, with the setting's name.
+    /// Returns the reason, with the setting's name, if they do not.
     pub fn check(&self, observation: &Space, action: &Space) -> Result<(), String> {
         let (observation, _, _) = self.of_one_agent(observation, action)?;
         self.networks.check(&observation)
@@ -89,9 +90,10 @@ impl ActorCriticShape {
 }
 
 impl ActorCritic {
-    /// New networks for these spaces. The weights of policy and value are orthogonal: of scale sqrt(2) in the hidden layers,
-    /// 0.01 in the policy's last, 1 in the value's last, as in "What Matters In On-Policy Reinforcement Learning?"
-    /// (Andrychowicz et al. 2021). A torso that cannot see such observations is an error.
+    /// New networks for these spaces. The weights of policy and value are orthogonal. Their scale
+    /// is sqrt(2) in the hidden layers, 0.01 in the policy's last layer, and 1 in the value's last
+    /// layer, as in "What Matters In On-Policy Reinforcement Learning?" (Andrychowicz et al. 2021).
+    /// A torso that does not support the observations is an error.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -108,7 +110,7 @@ impl ActorCritic {
         let outputs = one_action.flatdim();
         let numbers = gaussian_elements(action);
         let log_std = (numbers > 0).then(|| zeros(F32, [numbers]));
-        // The first two keys are those of policy and value.
+        // The first two keys are for policy and value.
         let [torso_key, core_key] = [2, 3].map(|i| key.fold_in(i));
         let (torso, mut features) = TorsoNet::init(torso_key, &observation, networks, *weights);
         let feedback = *feedback && lstm.is_some();
@@ -119,7 +121,8 @@ impl ActorCritic {
         });
         let mut sizes = vec![features];
         sizes.extend(&networks.hidden);
-        // The hidden layers of both networks are alike: as a batch they are half as much to compile.
+        // The hidden layers of both networks have equal shapes: as a batch they take half as long
+        // to compile.
         let (hidden, last) = vmap(key.split_n(2), |key| {
             let keys = key.split_n(sizes.len());
             let weight = Initializer::orthogonal(2f64.sqrt());
@@ -148,8 +151,8 @@ impl ActorCritic {
         }
     }
 
-    /// The features of one step's input, f32 `[F]`, or `[N, F]` of `N` agents: those of the torso, and the last action and reward if the core sees
-    /// them.
+    /// The features of one step's input, f32 `[F]`, or `[N, F]` for `N` agents: the torso's
+    /// features, and the last action and reward if the core sees them.
     #[track_caller]
     pub fn features(&self, input: &Input) -> Tensor {
         let features =
@@ -161,7 +164,7 @@ impl ActorCritic {
         concatenate(&[features, reward, last_action(&self.action, input)], 0)
     }
 
-    /// A step of the core, if there is one: the memory after it, and features that depend on it. f32 `[F]`
+    /// A step of the core, if there is one: the memory after it, and the core's features. f32 `[F]`
     #[track_caller]
     pub fn remember(&self, memory: Memory, features: Tensor) -> (Memory, Tensor) {
         match (&self.core, memory) {
@@ -179,8 +182,9 @@ impl ActorCritic {
         self.remember(memory, self.features(input))
     }
 
-    /// [`ActorCritic::remember`] along a rollout of one lane: the memory after each of its steps, `[T, ..]`, and features f32
-    /// `[T, F]`. `begins` is bool `[T]`, true for a step that begins an episode, before which nothing is remembered.
+    /// [`ActorCritic::remember`] along a rollout of one lane: the memory after each of its steps,
+    /// `[T, ..]`, and features f32 `[T, F]`. `begins` is bool `[T]`, true for a step that begins an
+    /// episode; the memory is reset before it.
     #[track_caller]
     pub fn remember_all(
         &self,
@@ -197,8 +201,9 @@ impl ActorCritic {
         }
     }
 
-    /// The policy for features f32 `[F]`. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0; of
-    /// multi-discrete actions the values of the elements, one behind the other.
+    /// The policy for features f32 `[F]`. Actions that are not legal (bool `[A]`, for discrete
+    /// actions) have probability 0. For multi-discrete actions, `legal` concatenates the values of
+    /// the elements.
     #[track_caller]
     pub fn policy(&self, features: Tensor, legal: Option<Tensor>) -> Policy {
         let output = self.of_each_agent(features, |features| self.actor.apply(features)).flatten();
@@ -217,15 +222,17 @@ impl ActorCritic {
         }
     }
 
-    /// The value for features f32 `[F]`: the sum of the agents' values where several share the network, as in "Value-Decomposition Networks For
-    /// Cooperative Multi-Agent Learning" (Sunehag et al. 2018). f32 `[]`
+    /// The value for features f32 `[F]`. If several agents share the network, it is the sum of
+    /// their values, as in "Value-Decomposition Networks For Cooperative Multi-Agent Learning"
+    /// (Sunehag et al. 2018). f32 `[]`
     #[track_caller]
     pub fn value(&self, features: Tensor) -> Tensor {
         let values = self.of_each_agent(features, |features| self.critic.apply(features).index(0));
         if self.agents.is_some() { values.sum() } else { values }
     }
 
-    /// The output of a network for each row of an input where several agents share it, and else for the input.
+    /// The output of a network for each row of the input if several agents share it, and otherwise
+    /// for the input as a whole.
     #[track_caller]
     fn of_each_agent(&self, input: Tensor, network: impl Fn(Tensor) -> Tensor) -> Tensor {
         let _helper = helper();
@@ -236,7 +243,7 @@ impl ActorCritic {
     }
 }
 
-/// Number of an action's elements that have a Gaussian policy.
+/// Number of elements of an action that have a Gaussian policy.
 fn gaussian_elements(space: &Space) -> usize {
     match space {
         Space::Discrete { .. } | Space::MultiDiscrete { .. } => 0,
@@ -245,7 +252,7 @@ fn gaussian_elements(space: &Space) -> usize {
     }
 }
 
-/// The next elements of a vector after the first `begin`, which becomes their end.
+/// The next `elements` elements of a vector from `begin` on; `begin` moves to their end.
 #[track_caller]
 fn following(vector: Tensor, begin: &mut usize, elements: usize) -> Tensor {
     *begin += elements;
@@ -262,16 +269,17 @@ fn total(numbers: impl Iterator<Item = Tensor>) -> Tensor {
 pub enum Policy {
     /// A distribution of discrete actions.
     Discrete(Categorical),
-    /// A distribution of multi-discrete actions, i32 `[K]`, whose elements are independent.
+    /// A distribution of multi-discrete actions, i32 `[K]`, with independent elements.
     MultiDiscrete(MultiCategorical),
     /// A distribution of continuous actions, f32 `[A]`.
     Gaussian(MultivariateNormalDiag),
-    /// A distribution of actions that are a dict, f32 `[k]`: their space, and the distribution of each part. The parts are independent.
+    /// A distribution of dict actions, f32 `[k]`: their space, and the distribution of each part.
+    /// The parts are independent.
     Parts(Space, Vec<Policy>),
 }
 
 impl Policy {
-    /// The policy of actions without parts, by a network's output for them.
+    /// The policy for actions without parts, from a network's output.
     #[track_caller]
     fn of_part(space: &Space, output: Tensor, log_std: Option<Tensor>) -> Policy {
         match (space, log_std) {
@@ -286,7 +294,7 @@ impl Policy {
         }
     }
 
-    /// Chooses an action: draws one, or takes the most probable one.
+    /// Chooses an action: a draw, or the most probable action.
     #[track_caller]
     pub fn choose(&self, mode: Mode, key: Key) -> Tensor {
         match mode {

@@ -1,5 +1,5 @@
-//! Networks of action values: a torso, then dense layers, with or without noise, as one stream or as two that duel; and
-//! what their outputs say of a value.
+//! Networks of action values: a torso, then dense layers, with or without noise, as one stream or
+//! as two dueling streams. Also the interpretation of their outputs as values.
 
 use super::{Networks, TorsoNet};
 use crate::nn::{Activation, Initializer, LayerNorm, Linear, NoisyLinear, dueling};
@@ -16,8 +16,8 @@ pub struct QNetwork {
 }
 
 impl QNetwork {
-    /// A new network for these observations. Weights without noise begin as flax's, LeCun normal, and biases at 0. A torso that
-    /// cannot see such observations is an error.
+    /// A new network for these observations. Weights without noise are drawn as in flax, LeCun
+    /// normal, and biases are 0. A torso that does not support the observations is an error.
     #[track_caller]
     pub fn init(key: Key, observation: &Space, networks: &Networks, head: &QHeadShape) -> QNetwork {
         let [torso_key, head_key] = key.split_into();
@@ -26,7 +26,7 @@ impl QNetwork {
         QNetwork { torso, head: QHead::init(head_key, features, networks, head) }
     }
 
-    /// The head's results for an observation, as [`QHead::apply`].
+    /// The head's outputs for an observation, as in [`QHead::apply`].
     #[track_caller]
     pub fn apply(&self, observation: Tensor, noise: Option<Key>) -> Tensor {
         self.head.apply(self.torso.apply(observation), noise)
@@ -39,7 +39,7 @@ impl QNetwork {
     }
 }
 
-/// Kinds of action values: the numbers that a network gives for each action.
+/// Forms of action values: the numbers that a network outputs for each action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ActionValues {
     /// The expected return. f32 `[A]`
@@ -69,8 +69,9 @@ impl ActionValues {
         constant(&atoms[..])
     }
 
-    /// The atoms of [`ActionValues::Categorical`], or the probabilities that the quantiles of [`ActionValues::Quantile`]
-    /// belong to, `(i + 1/2) / n` (Dabney et al. 2018, lemma 2). f32 `[n]`; `[0]` of expected values.
+    /// The atoms of [`ActionValues::Categorical`], or the probabilities `(i + 1/2) / n` of the
+    /// quantiles of [`ActionValues::Quantile`] (Dabney et al. 2018, lemma 2). f32 `[n]`; `[0]` for
+    /// expected values.
     #[track_caller]
     pub fn points(self) -> Tensor {
         match self {
@@ -95,7 +96,7 @@ impl ActionValues {
         }
     }
 
-    /// Outputs for each action; `None` for a number alone.
+    /// Number of outputs per action; `None` for a single value without an axis.
     fn outputs(self) -> Option<usize> {
         match self {
             ActionValues::Expected => None,
@@ -108,13 +109,15 @@ impl ActionValues {
 /// The parts of a [`QHead`].
 #[derive(Clone, Debug)]
 pub struct QHeadShape {
-    /// Actions of the environment.
+    /// Number of actions.
     pub actions: usize,
-    /// Kind of the action values.
+    /// Form of the action values.
     pub values: ActionValues,
-    /// True for two streams, of the state's value and of the actions' advantages. All hidden layers but the last are shared.
+    /// True for two streams, for the state's value and for the actions' advantages. They share all
+    /// hidden layers except the last.
     pub dueling: bool,
-    /// Size of the noise of all layers before learning, [`NoisyLinear::init`]'s `sigma0`; `None` for layers without noise.
+    /// Size of the layers' initial noise, [`NoisyLinear::init`]'s `sigma0`; `None` for layers
+    /// without noise.
     pub noise: Option<f64>,
 }
 
@@ -123,7 +126,8 @@ pub struct QHeadShape {
 pub struct QLayer {
     /// Weights and biases.
     pub dense: QDense,
-    /// Normalisation of its output; `None` of the last layer, and of layers that are not normalised.
+    /// Normalisation of its output; `None` for the last layer, and for layers without
+    /// normalisation.
     pub norm: Option<LayerNorm>,
 }
 
@@ -132,7 +136,7 @@ pub struct QLayer {
 pub enum QDense {
     /// Without noise.
     Linear(Linear),
-    /// With noise that explores.
+    /// With noise for exploration.
     Noisy(NoisyLinear),
 }
 
@@ -141,14 +145,14 @@ pub enum QDense {
 pub struct QHead {
     /// Layers that both streams share.
     pub shared: Vec<QLayer>,
-    /// Stream of the advantages; of the action values themselves if there is no other stream.
+    /// Stream of the advantages, or of the action values if there is only one stream.
     pub advantage: Vec<QLayer>,
     /// Stream of the state's value; `None` if the head is not dueling.
     pub value: Option<Vec<QLayer>>,
-    /// Kind of the action values.
+    /// Form of the action values.
     #[tree(fixed)]
     pub values: ActionValues,
-    /// Function after each layer but the last.
+    /// Function after each layer except the last.
     #[tree(fixed)]
     pub activation: Activation,
 }
@@ -193,8 +197,8 @@ impl QHead {
         }
     }
 
-    /// Action values for features f32 `[F]`: f32 `[A]`, or f32 `[A, n]` of distributions ([`ActionValues`]). Noise is
-    /// drawn from the key; without one, layers apply their means.
+    /// Action values for features f32 `[F]`: f32 `[A]`, or f32 `[A, n]` for distributions
+    /// ([`ActionValues`]). Noise is drawn from the key; without a key, layers use their means.
     #[track_caller]
     pub fn apply(&self, features: Tensor, noise: Option<Key>) -> Tensor {
         let _scope = scope("QHead::apply");
@@ -213,7 +217,7 @@ impl QHead {
         }
     }
 
-    /// The number of normal draws that the noise of all layers is made of.
+    /// The number of normal draws for the layers' noise.
     fn noise_inputs(&self) -> usize {
         let layers = self.shared.iter().chain(&self.advantage).chain(self.value.iter().flatten());
         let draws = layers.map(|layer| match &layer.dense {
@@ -223,13 +227,13 @@ impl QHead {
         draws.sum()
     }
 
-    /// The expected return of each action by what [`QHead::apply`] gave. f32 `[A]`
+    /// The expected return of each action, from the outputs of [`QHead::apply`]. f32 `[A]`
     #[track_caller]
     pub fn mean(&self, outputs: Tensor) -> Tensor {
         self.values.mean(outputs)
     }
 
-    /// Layers in a row, of which so many are hidden.
+    /// A stack of layers with `hidden` hidden layers.
     #[track_caller]
     fn stream(
         &self,
@@ -258,18 +262,18 @@ impl QHead {
     }
 }
 
-/// The noise of all layers of a head. They are drawn at once: with draws of their own for each layer, random bits were
-/// nine tenths of Rainbow's program.
+/// The noise of a head's layers, drawn at once. With separate draws for each layer, random bits
+/// were nine tenths of Rainbow's program.
 struct Noise {
     /// All numbers, f32 `[n]`.
     all: Tensor,
-    /// Number of those that layers have got.
+    /// Number of draws that layers have taken.
     taken: usize,
 }
 
 impl Noise {
-    /// Draws so many numbers, and passes them through a loop of two turns: XLA computes draws anew in each kernel that reads them, but what a
-    /// loop has made is read.
+    /// Draws `n` numbers, and passes them through a loop of two iterations. XLA recomputes draws in
+    /// each kernel that reads them, but it reads a loop's results from memory.
     #[track_caller]
     fn draw(key: Key, n: usize) -> Noise {
         let half = n.div_ceil(2);

@@ -1,4 +1,4 @@
-//! Settings of networks: the fields of an experiment's `[agent]` table that choose them.
+//! Settings of networks: the fields of an experiment's `[agent]` table that select them.
 
 use super::ActorCriticShape;
 use crate::nn::{Activation, ConvNet, Initializer, ResidualNet};
@@ -19,15 +19,16 @@ pub enum Torso {
     Residual,
 }
 
-/// The memory of an actor-critic, and the agents that share it.
+/// The memory of an actor-critic, and the sharing of the network by several agents.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Core {
     /// Units of an LSTM between torso and hidden layers. None: there is no LSTM.
     #[schemars(range(min = 1, max = 65_536))]
     pub lstm: Option<usize>,
-    /// If true, the agents of an environment share one network, for observations [N, ..] and actions of N choices of as many values: each decides
-    /// about one choice by its row of the observation, and the value is the sum of the agents' values.
+    /// If true, the agents of an environment share one network. Observations are [N, ..], and an
+    /// action has N choices with the same number of values. Each agent makes one choice, from its
+    /// row of the observation, and the value is the sum of the agents' values.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub parameter_sharing: bool,
 }
@@ -36,8 +37,8 @@ pub struct Core {
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Networks {
-    /// The network that sees the observations, for policy and value alike: `none`, or for images `conv` (layers of convolutions) or
-    /// `residual` (sections of residual blocks).
+    /// The network that sees the observations, shared by policy and value: `none`, or for images
+    /// `conv` (layers of convolutions) or `residual` (sections of residual blocks).
     pub torso: Torso,
     /// Channels, side of the window and stride of each layer of `conv`.
     #[schemars(length(min = 1, max = 64), inner(inner(range(min = 1, max = 65_536))))]
@@ -47,20 +48,21 @@ pub struct Networks {
     #[schemars(length(min = 1, max = 64), inner(range(min = 1, max = 65_536)))]
     #[schemars(extend("x-must" = "name 1 to 64 sections of 1 to 65536 channels each"))]
     pub sections: Vec<usize>,
-    /// Units of the dense layer that ends a torso.
+    /// Units of the last layer of a torso, which is dense.
     #[schemars(range(min = 1, max = 65_536))]
     pub features: usize,
-    /// Units of each hidden layer after the torso, of policy and value alike.
+    /// Units of each hidden layer after the torso, for both policy and value.
     #[schemars(length(max = 64), inner(range(min = 1, max = 65_536)))]
     #[schemars(extend("x-must" = "name at most 64 layers of 1 to 65536 units each"))]
     pub hidden: Vec<usize>,
-    /// Function after each hidden layer. Convolutions and the dense layer of a torso have max(x, 0).
+    /// Function after each hidden layer. Convolutions and the dense layer of a torso use max(x, 0).
     pub activation: Activation,
-    /// If true, each layer but a network's last one is followed by layer normalisation, before its activation.
+    /// If true, each layer except a network's last is followed by layer normalisation, before its
+    /// activation.
     pub layer_norm: bool,
 }
 
-/// Two hidden layers; the torsos, where one is chosen, are those of IMPALA (Espeholt et al. 2018).
+/// Two hidden layers. The torsos, if chosen, are those in IMPALA (Espeholt et al. 2018).
 impl Default for Networks {
     fn default() -> Self {
         Networks {
@@ -82,10 +84,10 @@ impl Networks {
         ActorCriticShape { networks: self.clone(), weights, core, feedback }
     }
 
-    /// Checks that the torso can see such observations.
+    /// Checks that the torso supports these observations.
     ///
     /// # Errors
-    /// The reason why not, with the setting's name.
+    /// Returns the reason, with the setting's name, if it does not.
     pub fn check(&self, observation: &Space) -> Result<(), String> {
         self.fit(observation).map_err(|problem| {
             let torso = format!("{:?}", self.torso).to_lowercase();
@@ -93,7 +95,7 @@ impl Networks {
         })
     }
 
-    /// [`Networks::check`] with errors that name no setting.
+    /// [`Networks::check`] with errors that do not name the setting.
     pub(crate) fn fit(&self, observation: &Space) -> Result<(), String> {
         if self.torso == Torso::None {
             return Ok(());

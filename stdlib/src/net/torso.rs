@@ -1,4 +1,4 @@
-//! What networks see: the features of observations, and of the last action and reward.
+//! Inputs of networks: the features of observations, and of the last action and reward.
 
 use super::{Networks, Torso};
 use crate::learn::Input;
@@ -7,12 +7,13 @@ use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// The network from observations to features that [`Networks::torso`] names.
+/// The network from observations to features, chosen by [`Networks::torso`].
 #[derive(Tree, Clone)]
 pub enum TorsoNet {
     /// No network: the features are the observation's elements.
     Flat,
-    /// No network, for an observation that is one of `n` numbers: the features are 1 at the number, and else 0.
+    /// No network, for an observation that is an integer below `n`: the features are a vector with
+    /// 1 at the integer and 0 elsewhere.
     OneHot {
         /// Number of observations.
         #[tree(fixed)]
@@ -31,8 +32,8 @@ pub enum TorsoNet {
 }
 
 impl TorsoNet {
-    /// A new network for these observations, and the number of its features. A torso that cannot see such observations is an
-    /// error.
+    /// A new network for these observations, and the number of its features. A torso that does not
+    /// support the observations is an error.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -75,7 +76,7 @@ impl TorsoNet {
     }
 }
 
-/// An observation whose pixels, u8, are scaled to at most 1; another one as it is.
+/// An observation with u8 pixels scaled to at most 1; other observations are unchanged.
 #[track_caller]
 pub(crate) fn scaled(observation: Tensor) -> Tensor {
     match observation.dtype() {
@@ -84,8 +85,9 @@ pub(crate) fn scaled(observation: Tensor) -> Tensor {
     }
 }
 
-/// The last action as features, f32 `[space.flatdim()]`: one-hot if it is discrete, each element if it is
-/// multi-discrete, each part of a dict; zeros at an episode's first step, which has no last action.
+/// The last action as features, f32 `[space.flatdim()]`: one-hot if it is discrete, each element if
+/// it is multi-discrete, each part of a dict. They are zeros at an episode's first step, which has
+/// no last action.
 #[track_caller]
 pub fn last_action(space: &Space, input: &Input) -> Tensor {
     match space {

@@ -15,11 +15,13 @@ pub enum Activation {
     Relu,
     /// The product x sigmoid(x), also called swish.
     Silu,
-    /// The product x Phi(x) in the approximation by tanh: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+    /// The product x Phi(x), approximated with tanh: Hendrycks and Gimpel, "Gaussian Error Linear
+    /// Units", 2016.
     Gelu,
-    /// x above 0, e^x - 1 below: Clevert et al., "Fast and Accurate Deep Network Learning by ELUs", 2016.
+    /// The exponential linear unit, x above 0 and e^x - 1 below: Clevert et al., "Fast and Accurate
+    /// Deep Network Learning by ELUs", 2016.
     Elu,
-    /// x above 0, a hundredth of it below.
+    /// The leaky rectified linear unit, x above 0 and x / 100 below.
     LeakyRelu,
     /// The logistic function, 1 / (1 + e^-x).
     Sigmoid,

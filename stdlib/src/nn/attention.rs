@@ -11,9 +11,9 @@ use podracer_dsl::prelude::*;
 /// softmax_s(query_t key_s / sqrt(D)) value_s, summed over s
 /// ```
 ///
-/// `query` is `f32[T, H, D]`, `key` `f32[S, H, D]`, `value` `f32[S, H, E]`; the result is `f32[T, H, E]`. `mask` is a bool that
-/// broadcasts to `[H, T, S]`, such as `[T, S]`: where it is false, step `t` does not see step `s`. A step that sees none takes
-/// the mean of all values, as in flax.
+/// `query` is `f32[T, H, D]`, `key` `f32[S, H, D]`, `value` `f32[S, H, E]`; the result is `f32[T,
+/// H, E]`. `mask` is a bool that broadcasts to `[H, T, S]`, such as `[T, S]`: if it is false, step
+/// `t` does not see step `s`. A step that sees no step gets the mean over all values, as in flax.
 #[track_caller]
 pub fn dot_product_attention(
     query: Tensor,
@@ -41,22 +41,24 @@ pub fn dot_product_attention(
             let message = format!("expected a bool mask, got {}", mask.ty());
             return fail(op, message, &[mask], query.ty());
         }
-        // The lowest finite number and not -inf, so that a row without any step is no NaN.
+        // The lowest finite number instead of -inf, so that a row that sees no step does not become
+        // NaN.
         let lowest = if logits.dtype() == F16 { -65504.0 } else { -3.3e38 };
         logits = select(mask, logits, lowest);
     }
     einsum("hts,she->the", &[logits.softmax(-1), value])
 }
 
-/// The mask of steps that see themselves and what was before, `bool[T, T]`: `t` sees `s` where `s <= t`.
+/// The mask that lets a step see itself and all steps before it, `bool[T, T]`: `t` sees `s` if `s
+/// <= t`.
 #[track_caller]
 pub fn causal_mask(steps: usize) -> Tensor {
     let shape = [steps, steps];
     iota(I32, shape, 0).ge(iota(I32, shape, 1))
 }
 
-/// [`causal_mask`] over a trajectory, `bool[T, T]`: `t` sees `s` where `s <= t` and no episode begins in between. `reset` is
-/// `bool[T]`, whether step `t` begins an episode.
+/// [`causal_mask`] within the episodes of a trajectory, `bool[T, T]`: `t` sees `s` if `s <= t` and
+/// no episode begins in between. `reset` is `bool[T]`, true if step `t` begins an episode.
 #[track_caller]
 pub fn episode_mask(reset: Tensor) -> Tensor {
     let _scope = scope("episode_mask");
@@ -65,8 +67,9 @@ pub fn episode_mask(reset: Tensor) -> Tensor {
     same & causal_mask(reset.len())
 }
 
-/// Attention with learned projections: [`dot_product_attention`] of `heads` projections each of queries, keys and values,
-/// then a projection of all heads together. Vaswani et al., 2017, section 3.2.2; flax's `MultiHeadDotProductAttention`.
+/// Attention with learned projections: [`dot_product_attention`] with `heads` projections each of
+/// queries, keys and values, then a joint projection of the heads. Vaswani et al., 2017, section
+/// 3.2.2; flax's `MultiHeadDotProductAttention`.
 #[derive(Tree, Clone)]
 pub struct MultiHeadAttention {
     /// Projection to queries, `in` to `heads * size`.
@@ -83,8 +86,8 @@ pub struct MultiHeadAttention {
 }
 
 impl MultiHeadAttention {
-    /// A layer from `inputs` features to as many, with `heads` heads of `size` features. Weights begin as flax's: LeCun normal,
-    /// biases 0.
+    /// A layer from `inputs` features to `inputs` features, with `heads` heads of `size` features.
+    /// Weights are drawn as in flax: LeCun normal, biases 0.
     #[track_caller]
     pub fn init(key: Key, inputs: usize, heads: usize, size: usize) -> MultiHeadAttention {
         let [query, key, value, out] = key.split_into();
@@ -100,8 +103,9 @@ impl MultiHeadAttention {
         }
     }
 
-    /// Attends from the steps of `queries`, `f32[T, in]`, to those of `memory`, `f32[S, in]`: `f32[T, out]`. `mask` as in
-    /// [`dot_product_attention`]. With both the same it is self-attention.
+    /// Attends from the steps of `queries`, `f32[T, in]`, to the steps of `memory`, `f32[S, in]`:
+    /// `f32[T, out]`. `mask` as in [`dot_product_attention`]. If both are the same it is
+    /// self-attention.
     #[track_caller]
     pub fn apply(&self, queries: Tensor, memory: Tensor, mask: Option<Tensor>) -> Tensor {
         let op = "MultiHeadAttention::apply";
@@ -119,7 +123,7 @@ impl MultiHeadAttention {
             let message = format!("{features} features do not divide into {} heads", self.heads);
             return fail(op, message, &[queries], queries.ty());
         }
-        // Loops and not closures, so that a mistake has the caller's line.
+        // Loops instead of closures, so that an error has the caller's line.
         let mut projected = [queries, memory, memory];
         for (x, layer) in projected.iter_mut().zip([self.query, self.key, self.value]) {
             let y = layer.apply(*x);

@@ -38,7 +38,8 @@ impl Conv2d {
         }
     }
 
-    /// Applies the layer: `f32[height, width, in]` to `f32[height', width', out]`; axes in front are a batch.
+    /// Applies the layer: `f32[height, width, in]` to `f32[height', width', out]`; leading axes are
+    /// a batch.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let x = match self.apart(&x.shape()) {
@@ -48,8 +49,8 @@ impl Conv2d {
         x + self.bias
     }
 
-    /// Shape of the image cut into windows, `[batch.., rows, height, columns, width, in]`, if they lie side by side and fill it:
-    /// `Valid` and `Same` pad nothing then.
+    /// Shape of the image cut into windows, `[batch.., rows, height, columns, width, in]`, if the
+    /// windows do not overlap and tile the image. `Valid` and `Same` then add no padding.
     fn apart(&self, image: &[usize]) -> Option<Vec<usize>> {
         let (batch, &[down, across, channels]) = image.split_last_chunk()?;
         let [height, width] = self.strides;
@@ -64,8 +65,8 @@ impl Conv2d {
         })
     }
 
-    /// The convolution as one product, whose rows are windows that share nothing: on a CPU XLA multiplies several times faster
-    /// than it convolves, and the gradient gains more.
+    /// The convolution as one product, with windows that do not overlap as rows. On a CPU XLA
+    /// multiplies several times faster than it convolves, and the gradient gains even more.
     fn product(&self, x: Tensor, parts: &[usize]) -> Tensor {
         let kernel = self.kernel.shape();
         let inside = kernel[..3].iter().product();

@@ -1,4 +1,4 @@
-//! Convolutional layers, then a dense one: the networks through which agents see Atari games.
+//! Convolutional layers, then a dense layer: networks for images, such as Atari games.
 
 use super::conv2d::Conv2d;
 use super::initializer::Initializer;
@@ -9,12 +9,12 @@ use podracer_dsl::prelude::*;
 /// Convolutions without padding and a dense layer, each followed by max(x, 0).
 #[derive(Tree, Clone)]
 pub struct ConvNet {
-    /// Convolutions, in the order in which they act.
+    /// Convolutions, in the order of application.
     pub convs: Vec<Conv2d>,
     /// Dense layer from the flattened last image to the features.
     pub dense: Linear,
-    /// Normalisation of the channels after each convolution and of the features after the dense layer, before max(x, 0); empty
-    /// for none.
+    /// Normalisation of the channels after each convolution and of the features after the dense
+    /// layer, before max(x, 0). Empty for no normalisation.
     pub norms: Vec<LayerNorm>,
 }
 
@@ -24,8 +24,8 @@ impl ConvNet {
     /// The layers of [`ConvNet::dqn`].
     pub const DQN: [[usize; 3]; 3] = [[32, 8, 4], [64, 4, 2], [64, 3, 1]];
 
-    /// A net for images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
-    /// stride. Biases begin at 0.
+    /// A network for images `[height, width, channels]`. Each element of `convs` has a layer's
+    /// channels, window side and stride. Biases begin at 0.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -41,7 +41,8 @@ impl ConvNet {
         ConvNet { convs: layers, dense, norms: Vec::new() }
     }
 
-    /// The convolutions of [`ConvNet::init`], each with the key of its number, and height, width and channels of the last image.
+    /// The convolutions of [`ConvNet::init`], each with a key for its index, and height, width and
+    /// channels of the last image.
     #[track_caller]
     pub(crate) fn layers(
         keys: &Keys,
@@ -72,21 +73,22 @@ impl ConvNet {
         ConvNet { norms, ..self }
     }
 
-    /// The small network of Espeholt et al., "IMPALA", 2018, fig. 3 (left): 16 and 32 channels, 256 features. The image has
-    /// sides of at least 20. Weights begin as flax's, LeCun normal.
+    /// The small network of Espeholt et al., "IMPALA", 2018, fig. 3 (left): 16 and 32 channels, 256
+    /// features. The image has sides of at least 20. Weights are drawn as in flax, LeCun normal.
     #[track_caller]
     pub fn impala(key: Key, image: [usize; 3]) -> ConvNet {
         ConvNet::init(key, image, &Self::IMPALA, 256, Initializer::lecun_normal())
     }
 
-    /// The network of Mnih et al., "Human-level control through deep reinforcement learning", 2015: 32, 64 and 64 channels,
-    /// 512 features. The image has sides of at least 36. Weights begin as flax's, LeCun normal.
+    /// The network of Mnih et al., "Human-level control through deep reinforcement learning", 2015:
+    /// 32, 64 and 64 channels, 512 features. The image has sides of at least 36. Weights are drawn
+    /// as in flax, LeCun normal.
     #[track_caller]
     pub fn dqn(key: Key, image: [usize; 3]) -> ConvNet {
         ConvNet::init(key, image, &Self::DQN, 512, Initializer::lecun_normal())
     }
 
-    /// Features of an image: `f32[height, width, channels]` to `f32[features]`, none negative.
+    /// Features of an image: `f32[height, width, channels]` to `f32[features]`, all non-negative.
     #[track_caller]
     pub fn apply(&self, image: Tensor) -> Tensor {
         let normal = |x: Tensor, layer: usize| match self.norms.get(layer) {

@@ -1,4 +1,4 @@
-//! Action values as a state's value and the actions' advantages.
+//! Action values from a state's value and the actions' advantages.
 
 use super::activation::Activation;
 use super::initializer::Initializer;
@@ -12,14 +12,14 @@ use podracer_dsl::prelude::*;
 /// q[a] = value + advantage[a] - mean_b(advantage[b])
 /// ```
 ///
-/// `advantage` is f32 `[A]`, `value` f32 `[1]`. Of distributions of `n` outputs each they are f32 `[A, n]` and `[1, n]`
-/// (Hessel et al., "Rainbow", 2018).
+/// `advantage` is f32 `[A]`, `value` f32 `[1]`. For distributions with `n` outputs each they are
+/// f32 `[A, n]` and `[1, n]` (Hessel et al., "Rainbow", 2018).
 #[track_caller]
 pub fn dueling(value: Tensor, advantage: Tensor) -> Tensor {
     value + advantage - advantage.mean_axis(keepdims(0))
 }
 
-/// Two streams of dense layers that make action values, by [`dueling`].
+/// Two streams of dense layers, combined into action values by [`dueling`].
 #[derive(Tree, Clone)]
 pub struct DuelingHead {
     /// Stream of the state's value, with one output.
@@ -29,7 +29,8 @@ pub struct DuelingHead {
 }
 
 impl DuelingHead {
-    /// Streams from `inputs` features through layers of `hidden` features to `actions` values. R2D2 has one layer of 512.
+    /// Streams from `inputs` features through layers with `hidden` features to `actions` values.
+    /// R2D2 has one layer of 512.
     #[track_caller]
     pub fn init(
         key: Key,

@@ -1,4 +1,4 @@
-//! Learned vectors of integers.
+//! Learned vectors for integers.
 
 use super::initializer::Initializer;
 use podracer_dsl::fail;
@@ -12,14 +12,15 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// Vectors as flax's: normal with variance 1 / `features`.
+    /// Vectors drawn as in flax: normal with variance 1 / `features`.
     #[track_caller]
     pub fn init(key: Key, count: usize, features: usize) -> Embedding {
         let deviation = 1.0 / (features.max(1) as f64).sqrt();
         Embedding { weight: Initializer::Normal(deviation).init(key, &[count, features]) }
     }
 
-    /// The vectors of integers: `i32[..]` to `f32[.., features]`. An integer out of range gets the nearest one's.
+    /// The vectors of integers: `i32[..]` to `f32[.., features]`. An integer out of range gets the
+    /// vector of the nearest valid integer.
     #[track_caller]
     pub fn apply(&self, index: Tensor) -> Tensor {
         let op = "Embedding::apply";
@@ -33,8 +34,8 @@ impl Embedding {
         self.weight.take(index, 0)
     }
 
-    /// The products of a vector with all vectors, `f32[.., features]` to `f32[.., count]`: logits of the integers, with the
-    /// embedding's own weights.
+    /// The products of a vector with all vectors, `f32[.., features]` to `f32[.., count]`: logits
+    /// of the integers, computed with the embedding's own weights.
     #[track_caller]
     pub fn attend(&self, x: Tensor) -> Tensor {
         dot(x, self.weight.transpose())

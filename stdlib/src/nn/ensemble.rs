@@ -2,10 +2,12 @@
 
 use podracer_dsl::prelude::*;
 
-/// Networks of one structure with parameters of their own: the twin critics of TD3 and SAC, or more of them.
+/// Networks with the same structure and separate parameters, such as the twin critics of TD3 and
+/// SAC.
 ///
-/// Each is a tree of its own and not a part of stacked parameters: on a CPU a product of matrices for each runs 1.1 times
-/// (256 units, 256 examples) to 2 times (64 units, 128 examples) as fast as one batched product for two.
+/// Each network is a separate tree and not a part of stacked parameters. For two networks on a CPU,
+/// separate matrix products run 1.1 times (256 units, 256 examples) to 2 times (64 units, 128
+/// examples) as fast as one batched product.
 #[derive(Tree, Clone)]
 pub struct Ensemble<P: Tree> {
     /// Parameters of each network.
@@ -13,14 +15,15 @@ pub struct Ensemble<P: Tree> {
 }
 
 impl<P: Tree> Ensemble<P> {
-    /// `count` networks, each initialised with a key of its own.
+    /// `count` networks, each initialised with its own key.
     #[track_caller]
     pub fn init(key: Key, count: usize, mut init: impl FnMut(Key) -> P) -> Ensemble<P> {
         let keys = key.split_n(count);
         Ensemble { members: (0..count).map(|i| init(keys.at(i))).collect() }
     }
 
-    /// Applies `f` to each network: `[K, ..]` of results `[..]`, such as `f32[K]` action values of critics.
+    /// Applies `f` to each network. Results `[..]` are stacked to `[K, ..]`, such as `f32[K]` for
+    /// the action values of critics.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;

@@ -3,8 +3,9 @@
 use super::initializer::Initializer;
 use podracer_dsl::prelude::*;
 
-/// Gated recurrent unit: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine
-/// Translation", 2014, with the reset gate behind the product, as flax's `GRUCell`.
+/// Gated recurrent unit: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for
+/// Statistical Machine Translation", 2014, with the reset gate after the product, as in flax's
+/// `GRUCell`.
 ///
 /// ```text
 /// r, z = sigmoid(x input + h hidden + bias)
@@ -24,7 +25,8 @@ pub struct Gru {
 }
 
 impl Gru {
-    /// A layer with weights as flax's: LeCun normal from the input, orthogonal from the state, each gate by itself; biases 0.
+    /// A layer with weights drawn as in flax: LeCun normal for the input, orthogonal for the state,
+    /// each gate separately; biases are 0.
     #[track_caller]
     pub fn init(key: Key, inputs: usize, size: usize) -> Gru {
         let keys = key.split_n(6);
@@ -40,18 +42,20 @@ impl Gru {
         }
     }
 
-    /// One step: the state after `x`, which is the output, too. `h` is `f32[size]`, `x` is `f32[in]`.
+    /// One step: the state after `x`, which is also the output. `h` is `f32[size]`, `x` is
+    /// `f32[in]`.
     #[track_caller]
     pub fn step(&self, h: Tensor, x: Tensor) -> Tensor {
         self.gated(h, dot(x, self.input) + self.bias)
     }
 
-    /// Steps through a trajectory: the state after every step, `f32[T, size]`. `xs` is `f32[T, in]`. Where `reset` is true,
-    /// the state is zeros again before the step: `reset` is `bool[T]`, whether `xs[t]` begins an episode.
+    /// Steps through a trajectory: the state after every step, `f32[T, size]`. `xs` is `f32[T,
+    /// in]`. `reset` is `bool[T]`, true if `xs[t]` begins an episode; the state is then reset to
+    /// zeros before the step.
     #[track_caller]
     pub fn unroll(&self, h: Tensor, xs: Tensor, reset: Tensor) -> Tensor {
         let _scope = scope("Gru::unroll");
-        // What comes from the input is one product for all steps.
+        // The input's contribution is one product for all steps.
         let driven = dot(xs, self.input) + self.bias;
         let (_, states) = scan(h, (driven, reset), |h, (driven, reset)| {
             let h = self.gated(select(reset, 0.0, h), driven);

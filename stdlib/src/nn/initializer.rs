@@ -15,8 +15,9 @@ pub enum Initializer {
     Uniform(f64),
     /// Normal with mean 0 and this standard deviation.
     Normal(f64),
-    /// Uniformly distributed among the matrices with orthonormal rows or columns, times a scale: Saxe, McClelland and
-    /// Ganguli, "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2014.
+    /// Uniformly distributed among the matrices with orthonormal rows or columns, times a scale:
+    /// Saxe, McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of learning in deep
+    /// linear neural networks", 2014.
     Orthogonal(f64),
     /// Mean 0 and variance `scale / fan`.
     VarianceScaling {
@@ -32,9 +33,9 @@ pub enum Initializer {
 /// The divisor of the variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
-    /// Number of inputs that feed an output.
+    /// Number of inputs of an output.
     In,
-    /// Number of outputs that an input feeds.
+    /// Number of outputs that depend on an input.
     Out,
     /// Mean of the numbers of inputs and outputs.
     Average,
@@ -43,15 +44,15 @@ pub enum Fan {
 /// The shape of a distribution with given variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// Normal, cut off at two standard deviations of the uncut one.
+    /// Normal, truncated at two standard deviations of the original.
     TruncatedNormal,
-    /// Normal, not cut off.
+    /// Normal, not truncated.
     Normal,
-    /// Uniform about 0.
+    /// Uniform around 0.
     Uniform,
 }
 
-/// The standard deviation of a standard normal cut off at -2 and 2.
+/// The standard deviation of a standard normal truncated at -2 and 2.
 const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 
 impl Initializer {
@@ -66,7 +67,7 @@ impl Initializer {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::Uniform }
     }
 
-    /// Glorot's truncated normal weights, of the variance of [`Initializer::glorot_uniform`].
+    /// Glorot's truncated normal weights, with the variance of [`Initializer::glorot_uniform`].
     pub fn glorot_normal() -> Self {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::TruncatedNormal }
     }
@@ -76,7 +77,7 @@ impl Initializer {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::TruncatedNormal }
     }
 
-    /// LeCun's uniform weights, of the variance of [`Initializer::lecun_normal`].
+    /// LeCun's uniform weights, with the variance of [`Initializer::lecun_normal`].
     pub fn lecun_uniform() -> Self {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::Uniform }
     }
@@ -86,7 +87,7 @@ impl Initializer {
         Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::TruncatedNormal }
     }
 
-    /// He's uniform weights, of the variance of [`Initializer::he_normal`].
+    /// He's uniform weights, with the variance of [`Initializer::he_normal`].
     pub fn he_uniform() -> Self {
         Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::Uniform }
     }

@@ -19,8 +19,8 @@ impl Linear {
         Linear { weight: weight.init(key, &[inputs, outputs]), bias: zeros(F32, [outputs]) }
     }
 
-    /// Applies the layer: `f32[in]` to `f32[out]`. The example stands left of the weights, so that a batch of it is one product
-    /// `[B, in] x [in, out]`, without a transpose.
+    /// Applies the layer: `f32[in]` to `f32[out]`. The example is the left operand, so that a batch
+    /// is one product `[B, in] x [in, out]`, without a transpose.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         dot(x, self.weight) + self.bias

@@ -30,7 +30,7 @@ pub struct LstmState {
 }
 
 impl LstmState {
-    /// The state that remembers nothing: zeros.
+    /// The initial state: zeros.
     #[track_caller]
     pub fn zeros(size: usize) -> LstmState {
         LstmState { c: zeros(F32, [size]), h: zeros(F32, [size]) }
@@ -38,7 +38,8 @@ impl LstmState {
 }
 
 impl Lstm {
-    /// A layer with weights as flax's: LeCun normal from the input, orthogonal from the state, each gate by itself; bias 0.
+    /// A layer with weights drawn as in flax: LeCun normal for the input, orthogonal for the state,
+    /// each gate separately; bias 0.
     #[track_caller]
     pub fn init(key: Key, inputs: usize, size: usize) -> Lstm {
         let keys = key.split_n(8);
@@ -53,19 +54,19 @@ impl Lstm {
         }
     }
 
-    /// One step: the state after `x`, of which `h` is the output. `x` is `f32[in]`.
+    /// One step: the state after `x`; its `h` is the output. `x` is `f32[in]`.
     #[track_caller]
     pub fn step(&self, state: LstmState, x: Tensor) -> LstmState {
         self.gated(state, dot(x, self.input) + self.bias)
     }
 
-    /// Steps through a trajectory: the state after every step, `f32[T, size]`, of which `h` is the output. `xs` is
-    /// `f32[T, in]`. Where `reset` is true, the state is zeros again before the step: `reset` is `bool[T]`, whether `xs[t]`
-    /// begins an episode.
+    /// Steps through a trajectory: the state after every step, `f32[T, size]`; its `h` is the
+    /// output. `xs` is `f32[T, in]`. `reset` is `bool[T]`, true if `xs[t]` begins an episode; the
+    /// state is then reset to zeros before the step.
     #[track_caller]
     pub fn unroll(&self, state: LstmState, xs: Tensor, reset: Tensor) -> LstmState {
         let _scope = scope("Lstm::unroll");
-        // What comes from the input is one product for all steps.
+        // The input's contribution is one product for all steps.
         let driven = dot(xs, self.input) + self.bias;
         let (_, states) = scan(state, (driven, reset), |state, (driven, reset)| {
             let begun = LstmState::zeros(self.hidden.len());

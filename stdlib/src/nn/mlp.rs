@@ -1,4 +1,4 @@
-//! Dense layers in a row.
+//! Stacks of dense layers.
 
 use super::activation::Activation;
 use super::initializer::Initializer;
@@ -6,12 +6,12 @@ use super::linear::Linear;
 use super::norm::LayerNorm;
 use podracer_dsl::prelude::*;
 
-/// Dense layers with an activation between them, none after the last.
+/// Dense layers with an activation between them and none after the last layer.
 #[derive(Tree, Clone)]
 pub struct Mlp {
-    /// Layers, in the order in which they act.
+    /// Layers, in the order of application.
     pub layers: Vec<Linear>,
-    /// Normalisation of each layer's output but the last's, before the activation; empty for none.
+    /// Normalisation of each layer's output except the last, before the activation; empty for none.
     pub norms: Vec<LayerNorm>,
     /// Function between the layers.
     #[tree(fixed)]
@@ -19,8 +19,9 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// New layers. `sizes` are those of the input, the hidden layers and the output: `[4, 64, 64, 2]` makes three. `hidden`
-    /// initialises the weights of all layers but the last, `output` those of the last; biases begin at 0.
+    /// New layers. `sizes` has the sizes of the input, the hidden layers and the output: `[4, 64,
+    /// 64, 2]` makes three layers. `hidden` initialises the weights of every layer except the last,
+    /// `output` the weights of the last; biases begin at 0.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -39,7 +40,7 @@ impl Mlp {
         Mlp { layers, norms: Vec::new(), activation }
     }
 
-    /// The same layers with a new [`LayerNorm`] between each and its activation.
+    /// The same layers with a new [`LayerNorm`] between each layer and its activation.
     #[track_caller]
     #[must_use]
     pub fn with_layer_norm(self) -> Mlp {
@@ -48,7 +49,8 @@ impl Mlp {
         Mlp { norms, ..self }
     }
 
-    /// Applies the layers: `f32[in]` to `f32[out]`. An input of several axes, such as a grid, is flattened first.
+    /// Applies the layers: `f32[in]` to `f32[out]`. An input with several axes, such as a grid, is
+    /// flattened first.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let mut x = x.flatten();

@@ -1,4 +1,5 @@
-//! Networks: layers as trees of parameters, and how they are initialised. A layer acts on one example; `vmap` batches it.
+//! Networks: layers as trees of parameters, and their initialisation. A layer acts on one example;
+//! `vmap` batches it.
 
 mod activation;
 mod attention;

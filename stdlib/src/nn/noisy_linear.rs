@@ -1,10 +1,10 @@
-//! A dense layer with learned noise, which explores.
+//! A dense layer with learned noise for exploration.
 
 use super::linear::Linear;
 use podracer_dsl::prelude::*;
 
-/// A dense layer whose weights have factorised Gaussian noise of learned size: Fortunato et al., "Noisy Networks for
-/// Exploration", 2018, eq. 9-11, as in Rainbow.
+/// A dense layer with factorised Gaussian noise of learned size in its weights: Fortunato et al.,
+/// "Noisy Networks for Exploration", 2018, eq. 9-11, as in Rainbow.
 ///
 /// ```text
 /// y = x (weight + weight_sigma f(e_in) f(e_out)^T) + bias + bias_sigma f(e_out)
@@ -23,8 +23,8 @@ pub struct NoisyLinear {
 }
 
 impl NoisyLinear {
-    /// A layer as in the paper (section 3.2): means uniform within `1 / sqrt(inputs)` of 0, sizes `sigma0 / sqrt(inputs)`;
-    /// `sigma0` is 0.5 there.
+    /// A layer as in the paper (section 3.2): means are uniform within `1 / sqrt(inputs)` of 0,
+    /// noise sizes are `sigma0 / sqrt(inputs)`. The paper has `sigma0` 0.5.
     #[track_caller]
     pub fn init(key: Key, inputs: usize, outputs: usize, sigma0: f64) -> NoisyLinear {
         let bound = 1.0 / (inputs.max(1) as f64).sqrt();
@@ -38,8 +38,9 @@ impl NoisyLinear {
         }
     }
 
-    /// Applies the layer with noise from `key`: `f32[in]` to `f32[out]`. Under `vmap`, with a key for each example each has
-    /// noise of its own, without weights of its own; a key from outside (`key.again()`) gives all the same noise.
+    /// Applies the layer with noise from `key`: `f32[in]` to `f32[out]`. Under `vmap`, with one key
+    /// per example, each example has its own noise, without a copy of the weights. With a key from
+    /// outside the `vmap` (`key.again()`), all examples share one noise.
     #[track_caller]
     pub fn apply(&self, x: Tensor, key: Key) -> Tensor {
         let (of_in, of_out) = key.split();
@@ -53,8 +54,8 @@ impl NoisyLinear {
         e.sign() * e.abs().sqrt()
     }
 
-    /// Applies the layer with this noise ([`NoisyLinear::spread`]): `f(e_in)` f32 `[in]`, `f(e_out)` f32 `[out]`. For networks that draw for all
-    /// of their layers at once.
+    /// Applies the layer with this noise ([`NoisyLinear::spread`]): `f(e_in)` f32 `[in]`,
+    /// `f(e_out)` f32 `[out]`. It is for networks that draw their layers' noise at once.
     #[track_caller]
     pub fn apply_with(&self, x: Tensor, of_in: Tensor, of_out: Tensor) -> Tensor {
         let _scope = scope("NoisyLinear::apply");
@@ -62,7 +63,7 @@ impl NoisyLinear {
         self.mean().apply(x) + noise * of_out
     }
 
-    /// The layer without noise: what a greedy policy uses.
+    /// The layer without noise, as a greedy policy uses it.
     pub fn mean(&self) -> Linear {
         Linear { weight: self.weight, bias: self.bias }
     }

@@ -21,13 +21,15 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// A layer for `n` features, which begins with scale 1 and bias 0; `epsilon` is 1e-6, flax's default.
+    /// A layer for `n` features, with scale 1 and bias 0 at first; `epsilon` is 1e-6, flax's
+    /// default.
     #[track_caller]
     pub fn init(n: usize) -> LayerNorm {
         LayerNorm { scale: ones(F32, [n]), bias: zeros(F32, [n]), epsilon: 1e-6 }
     }
 
-    /// Applies the layer: `f32[.., n]` to `f32[.., n]`. f16 and bf16 are computed in f32, and the result has the type of `x`.
+    /// Applies the layer: `f32[.., n]` to `f32[.., n]`. f16 and bf16 are computed in f32; the
+    /// result has the type of `x`.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let _scope = scope("LayerNorm::apply");
@@ -56,13 +58,14 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// A layer for `n` features, which begins with scale 1; `epsilon` is 1e-6, flax's default.
+    /// A layer for `n` features, with scale 1 at first; `epsilon` is 1e-6, flax's default.
     #[track_caller]
     pub fn init(n: usize) -> RmsNorm {
         RmsNorm { scale: ones(F32, [n]), epsilon: 1e-6 }
     }
 
-    /// Applies the layer: `f32[.., n]` to `f32[.., n]`. f16 and bf16 are computed in f32, and the result has the type of `x`.
+    /// Applies the layer: `f32[.., n]` to `f32[.., n]`. f16 and bf16 are computed in f32; the
+    /// result has the type of `x`.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let _scope = scope("RmsNorm::apply");

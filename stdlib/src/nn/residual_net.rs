@@ -22,7 +22,8 @@ impl ResidualBlock {
     }
 }
 
-/// A section of a [`ResidualNet`]: a convolution, the maximum of windows of 3 by 3 in steps of 2, and residual blocks.
+/// A section of a [`ResidualNet`]: a convolution, the maximum of windows of 3 by 3 with a stride of
+/// 2, and residual blocks.
 #[derive(Tree, Clone)]
 pub struct ResidualSection {
     /// Convolution that changes the channels.
@@ -40,11 +41,12 @@ impl ResidualSection {
     }
 }
 
-/// Sections of residual blocks and a dense layer: Espeholt et al., "IMPALA", 2018, fig. 3 (right), without its recurrent
-/// core. It has 15 convolutional layers there, in three sections of 16, 32 and 32 channels, and 256 features.
+/// Sections of residual blocks and a dense layer: Espeholt et al., "IMPALA", 2018, fig. 3 (right),
+/// without its recurrent core. The paper's network has 15 convolutional layers in three sections
+/// with 16, 32 and 32 channels, and 256 features.
 #[derive(Tree, Clone)]
 pub struct ResidualNet {
-    /// Sections, in the order in which they act.
+    /// Sections, in the order of application.
     pub sections: Vec<ResidualSection>,
     /// Dense layer from the flattened last image to the features.
     pub dense: Linear,
@@ -54,8 +56,8 @@ impl ResidualNet {
     /// The channels of the sections of [`ResidualNet::impala`].
     pub const IMPALA: [usize; 3] = [16, 32, 32];
 
-    /// A net for images `[height, width, channels]`: a section of two blocks for each of `sections`, which are their channels.
-    /// Biases begin at 0.
+    /// A network for images `[height, width, channels]`. `sections` has the channels of each
+    /// section, which has two blocks. Biases begin at 0.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -71,7 +73,8 @@ impl ResidualNet {
         ResidualNet { sections: layers, dense }
     }
 
-    /// The sections of [`ResidualNet::init`], each with the key of its number, and height, width and channels of the last image.
+    /// The sections of [`ResidualNet::init`], each with a key for its index, and height, width and
+    /// channels of the last image.
     #[track_caller]
     pub(crate) fn layers(
         keys: &Keys,
@@ -99,13 +102,13 @@ impl ResidualNet {
         (layers, [height, width, channels])
     }
 
-    /// The network of the paper. Weights begin as flax's, LeCun normal.
+    /// The paper's network. Weights are drawn as in flax, LeCun normal.
     #[track_caller]
     pub fn impala(key: Key, image: [usize; 3]) -> ResidualNet {
         ResidualNet::init(key, image, &Self::IMPALA, 256, Initializer::lecun_normal())
     }
 
-    /// Features of an image: `f32[height, width, channels]` to `f32[features]`, none negative.
+    /// Features of an image: `f32[height, width, channels]` to `f32[features]`, all non-negative.
     #[track_caller]
     pub fn apply(&self, image: Tensor) -> Tensor {
         let x = self.sections.iter().fold(image, |x, section| section.apply(x));

@@ -13,11 +13,11 @@ use podracer_dsl::prelude::*;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Adagrad {
-    /// Learning rate as a function of the count of updates made before.
+    /// Learning rate as a function of the number of earlier updates.
     pub learning_rate: Schedule,
-    /// First value of the sums.
+    /// Initial value of the sums.
     pub initial_accumulator_value: Number,
-    /// Number added inside of the root.
+    /// Number added inside the square root.
     pub eps: Number,
 }
 

@@ -12,21 +12,21 @@ use podracer_dsl::prelude::*;
 /// update_t = -learning_rate (mu_t / (1 - b1^t)) / (sqrt(nu_t / (1 - b2^t) + eps_root) + eps)
 /// ```
 ///
-/// With `weight_decay` above 0 it is AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019): the
-/// decayed parameters are added before the learning rate.
+/// With `weight_decay` above 0 it is AdamW (Loshchilov and Hutter, "Decoupled Weight Decay
+/// Regularization", 2019): the decay term is added before the learning rate is applied.
 #[derive(Clone, Debug)]
 pub struct Adam {
-    /// Learning rate as a function of the count of updates made before.
+    /// Learning rate as a function of the number of earlier updates.
     pub learning_rate: Schedule,
     /// Decay of the mean of the gradients.
     pub b1: Number,
     /// Decay of the mean of the gradients' squares.
     pub b2: Number,
-    /// Number added to the root.
+    /// Number added to the square root.
     pub eps: Number,
-    /// Number added inside of the root; above 0 if one differentiates through the optimizer.
+    /// Number added inside the square root; above 0 if gradients flow through the optimizer.
     pub eps_root: Number,
-    /// Part of the parameters taken away in each update, times the learning rate.
+    /// Share of the parameters that each update subtracts, times the learning rate.
     pub weight_decay: Number,
     /// True for Nesterov's momentum: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     pub nesterov: bool,
@@ -69,7 +69,8 @@ impl Adam {
         Adam { nesterov: true, ..self }
     }
 
-    /// The updates before the learning rate, with the sign of the gradients, and the next state.
+    /// The updates before the learning rate is applied, with the sign of the gradients, and the
+    /// next state.
     #[track_caller]
     pub(super) fn direction<P: Tree>(
         &self,

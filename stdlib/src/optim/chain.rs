@@ -3,12 +3,12 @@
 use super::Optimizer;
 use podracer_dsl::Tree;
 
-/// Two optimizers, of which the second transforms the updates of the first.
+/// Two optimizers; the second transforms the updates of the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<A, B> {
     /// Optimizer of the gradients.
     pub first: A,
-    /// Optimizer of the first one's updates.
+    /// Optimizer of the first optimizer's updates.
     pub second: B,
 }
 

@@ -5,20 +5,20 @@ use crate::Number;
 use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
-/// The exponential average of what it is given, in its place: `optax.ema`.
+/// The exponential moving average of its inputs, returned in their place: `optax.ema`.
 ///
 /// ```text
 /// mean_t = decay mean_{t-1} + (1 - decay) x_t        given as mean_t / (1 - decay^t) if `debias`
 /// ```
 ///
-/// In a [`super::chain`] it averages updates. By itself it averages anything, such as parameters for an evaluation:
-/// `let (average, state) = average.update(params.clone(), state, &params)`. For target networks, which have no state and begin
-/// as a copy, see [`super::incremental_update`].
+/// In a [`super::chain`] it averages updates. Used alone it averages anything, such as parameters
+/// for an evaluation: `let (average, state) = average.update(params.clone(), state, &params)`. For
+/// target networks, which have no state and begin as a copy, see [`super::incremental_update`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ema {
     /// Decay of the average.
     pub decay: Number,
-    /// True if the average's beginning at 0 is corrected.
+    /// True to correct the bias of the average, which begins at 0.
     pub debias: bool,
 }
 
@@ -27,11 +27,11 @@ pub struct Ema {
 pub struct EmaState<P: Tree> {
     /// Number of updates made, `i32[]`.
     pub count: Tensor,
-    /// Average, not corrected.
+    /// Average without correction.
     pub ema: P,
 }
 
-/// An [`Ema`] that is corrected.
+/// An [`Ema`] with bias correction.
 pub fn ema(decay: impl Into<Number>) -> Ema {
     Ema { decay: decay.into(), debias: true }
 }

@@ -4,10 +4,11 @@ use super::Optimizer;
 use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 
-/// Gives the inner optimizer all leaves of a dtype as one vector, as `optax.flatten` does, but for leaves of 65,536 elements and
-/// more, which are vectors of their own. The updates are the same for any optimizer that treats elements alike or goes by a global
-/// norm (only that norm's sum has another order). Networks of many small leaves compile and run faster so, as each step of the
-/// optimizer is one kernel and not one per leaf.
+/// Passes all leaves of a dtype to the inner optimizer as one vector, as `optax.flatten` does,
+/// except that leaves with at least 65,536 elements remain separate vectors. The updates are equal
+/// for any optimizer that treats elements alike or uses a global norm, apart from the summation
+/// order of that norm. Networks with many small leaves compile and run faster, because each step of
+/// the optimizer is one kernel instead of one per leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct Flatten<O> {
     /// Optimizer of the vectors.

@@ -1,22 +1,23 @@
-//! LAMB: Adam whose steps are as long as the parameters' norms allow, for large batches.
+//! LAMB: Adam with steps scaled by the norms of the parameters, for large batches.
 
 use super::adam::{Adam, AdamState, adam};
 use super::{Optimizer, Schedule, times};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// LAMB: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020, algorithm 2: for each
+/// LAMB: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes",
+/// 2020, algorithm 2. For each leaf separately
 /// leaf by itself
 ///
 /// ```text
 /// update_t = -learning_rate (|param| / |u_t|) u_t        u_t = Adam's direction + weight_decay param
 /// ```
 ///
-/// where the ratio of norms is 1 if one of them is 0. Behind [`super::flatten`] the norms would be those of all parameters
-/// together.
+/// where the ratio of norms is 1 if one of them is 0. Inside [`super::flatten`] the norms would
+/// span all parameters.
 #[derive(Clone, Debug)]
 pub struct Lamb {
-    /// Adam, whose direction is scaled; its learning rate and weight decay are LAMB's.
+    /// Adam, which gives the direction before scaling, with LAMB's learning rate and weight decay.
     pub adam: Adam,
 }
 

@@ -1,4 +1,4 @@
-//! Lion: steps by the sign of the gradients' mean.
+//! Lion: updates by the sign of the gradients' mean.
 
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use crate::counter::next_count;
@@ -12,13 +12,13 @@ use podracer_dsl::prelude::*;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lion {
-    /// Learning rate as a function of the count of updates made before.
+    /// Learning rate as a function of the number of earlier updates.
     pub learning_rate: Schedule,
     /// Weight of the mean in the direction.
     pub b1: f64,
     /// Decay of the mean.
     pub b2: f64,
-    /// Part of the parameters taken away in each update, times the learning rate.
+    /// Share of the parameters that each update subtracts, times the learning rate.
     pub weight_decay: f64,
 }
 

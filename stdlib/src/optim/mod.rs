@@ -1,4 +1,5 @@
-//! Optimizers, with the values of optax: gradients of any tree of parameters in, updates to add to them out.
+//! Optimizers, with the values of optax: they turn gradients of any tree of parameters into updates
+//! to add to the parameters.
 //!
 //! ```
 //! use podracer_dsl::prelude::*;
@@ -17,7 +18,7 @@
 //! # Ok::<(), TraceErrors>(())
 //! ```
 
-/// Methods of an optimizer that set the numbers of their names.
+/// Setters of an optimizer's numbers, named like the numbers.
 macro_rules! setters {
     ($optimizer:ident: $($field:ident),*) => {
         impl $optimizer {$(
@@ -64,9 +65,9 @@ pub use sgd::{Sgd, SgdState, sgd};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// A step of gradient descent, or a part of one.
+/// A gradient descent step, or a part of it.
 pub trait Optimizer: Clone + 'static {
-    /// The optimizer's memory between gradient steps, for parameters `P`.
+    /// The optimizer's state between gradient steps, for parameters `P`.
     type State<P: Tree>: Tree;
 
     /// The state before the first update.
@@ -83,13 +84,13 @@ pub trait Optimizer: Clone + 'static {
     }
 }
 
-/// The parameters after an update: leaf by leaf the sum, in the parameters' dtypes.
+/// The parameters after an update: the sum leaf by leaf, in the parameters' dtypes.
 #[track_caller]
 pub fn apply_updates<P: Tree>(params: P, updates: P) -> P {
     params.zip_with(&updates, |param, update| param + update.astype(param.dtype()))
 }
 
-/// The Euclidean norm over all leaves, `f32[]`. Its derivative is 0 where all are 0.
+/// The Euclidean norm over all leaves, `f32[]`. Its derivative is 0 if all leaves are 0.
 #[track_caller]
 pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
     let squares = tree.leaves().into_iter().map(|leaf| {
@@ -98,24 +99,26 @@ pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
     });
     let square = squares.sum::<Tensor>();
     let none = square.eq(0.0);
-    // The root of 0 has no derivative.
+    // The square root of 0 has no derivative.
     select(none, 0.0, select(none, 1.0, square).sqrt())
 }
 
-/// `old` moved by `step_size` of the way to `new`: target networks, `old + step_size (new - old)`.
+/// `old` moved towards `new` by the share `step_size`, for target networks: `old + step_size (new -
+/// old)`.
 #[track_caller]
 pub fn incremental_update<P: Tree>(new: &P, old: &P, step_size: impl Into<Number>) -> P {
     let step_size = step_size.into();
     new.zip_with(old, |new, old| step_size * new + (1.0 - step_size) * old)
 }
 
-/// `new` where `steps` (i32 `[]`) is a multiple of `period`, else `old`: target networks that jump.
+/// `new` if `steps` (i32 `[]`) is a multiple of `period`, otherwise `old`, for target networks that
+/// are copied.
 #[track_caller]
 pub fn periodic_update<P: Tree>(new: &P, old: &P, steps: Tensor, period: usize) -> P {
     tree_select(steps.rem(period as i32).eq(0), new, old)
 }
 
-/// Zeros of the parameters' types.
+/// Zeros with the parameters' types.
 #[track_caller]
 fn zeros_like<P: Tree>(params: &P) -> P {
     tree_map(params, Tensor::zeros_like)
@@ -127,13 +130,14 @@ fn times(scalar: Tensor, leaf: Tensor) -> Tensor {
     scalar.astype(leaf.dtype()) * leaf
 }
 
-/// The counter of a state that has made no update, `i32[]`.
+/// The counter of a new state, `i32[]`.
 #[track_caller]
 fn no_updates() -> Tensor {
     zeros(I32, [])
 }
 
-/// Part of the truth, `1 - decay^count`, that a running mean from 0 has after `count` numbers. `f32[]`
+/// The ratio `1 - decay^count` of a running mean from 0 to its corrected value after `count`
+/// numbers. `f32[]`
 #[track_caller]
 fn bias_correction(decay: Number, count: Tensor) -> Tensor {
     1.0 - pow(decay.into_tensor(), count.astype(F32))

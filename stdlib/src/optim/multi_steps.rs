@@ -1,13 +1,13 @@
-//! Gradients gathered over several steps, for batches that do not fit at once.
+//! Gradients accumulated over several steps, for batches that do not fit into memory at once.
 
 use super::{Optimizer, no_updates, zeros_like};
 use crate::counter::next_count;
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
-/// Gives the inner optimizer the mean of `every` gradients, once for as many steps; the updates in between are 0:
-/// `optax.MultiSteps`. With batches of one size it is the step on all of them together. The mean is
-/// kept in f32, or f64 for parameters of f64.
+/// Passes the mean of `every` gradients to the inner optimizer, once per `every` steps; the updates
+/// in between are 0, as in `optax.MultiSteps`. With batches of equal size it equals one step on all
+/// batches together. The mean is kept in f32, or in f64 for f64 parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiSteps<O> {
     /// Optimizer of the means.
@@ -25,7 +25,7 @@ pub struct MultiStepsState<P: Tree, S: Tree> {
     pub gradient_step: Tensor,
     /// State of the inner optimizer.
     pub inner: S,
-    /// Mean of the gradients so far, f32; f64 for parameters of f64.
+    /// Mean of the gradients so far, in f32, or in f64 for f64 parameters.
     pub mean: P,
 }
 
@@ -64,7 +64,7 @@ impl<O: Optimizer> Optimizer for MultiSteps<O> {
         let mean = grads.zip_with(&mean, |g, mean| {
             mean + (g.astype(mean.dtype()) - mean) / count.astype(mean.dtype())
         });
-        // Under a vmap over members both sides run: whether a step is due depends on a member's own count.
+        // Under a vmap over members both branches run, because each member has its own count.
         let due = (mini_step + 1).ge(self.every as i32).both();
         cond(
             due,

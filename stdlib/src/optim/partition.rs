@@ -11,17 +11,17 @@ use std::sync::Arc;
 pub struct Mask(Arc<dyn Fn(&Path) -> bool + Send + Sync>);
 
 impl Mask {
-    /// The parameters whose path fulfils a predicate.
+    /// The parameters with a path that fulfils a predicate.
     pub fn new(chosen: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Mask {
         Mask(Arc::new(chosen))
     }
 
-    /// The leaves of a tree that the mask chooses, and the others.
+    /// The leaves of a tree that the mask chooses, and the remaining leaves.
     fn divide<P: Tree>(&self, tree: &P) -> [Selection; 2] {
         Selection::divide(tree, &*self.0)
     }
 
-    /// The tree of `like`'s structure that [`Mask::divide`] divides into these parts.
+    /// The tree, with the structure of `like`, that [`Mask::divide`] divides into these parts.
     #[track_caller]
     fn join<P: Tree>(&self, parts: [Selection; 2], like: &P) -> P {
         Selection::join(parts, like, &*self.0)
@@ -34,18 +34,19 @@ impl fmt::Debug for Mask {
     }
 }
 
-/// Gives the inner optimizer the chosen parameters only, and passes the gradients of the others on: `optax.masked`. Inside of
-/// a [`super::chain`], such as weight decay or clipping for some; to keep parameters as they are, [`partition`] them with
+/// Passes only the chosen parameters to the inner optimizer, and returns the other parameters'
+/// gradients unchanged, as in `optax.masked`. Use it inside a [`super::chain`], such as for weight
+/// decay or clipping of some parameters. To freeze parameters, [`partition`] them with
 /// [`set_to_zero`].
 #[derive(Clone, Debug)]
 pub struct Masked<O> {
     /// Optimizer of the chosen parameters.
     pub inner: O,
-    /// Parameters that it gets.
+    /// Parameters of the inner optimizer.
     pub mask: Mask,
 }
 
-/// A [`Masked`] optimizer of the parameters whose key path fulfils `chosen`.
+/// A [`Masked`] optimizer for the parameters with a key path that fulfils `chosen`.
 pub fn masked<O: Optimizer>(
     inner: O,
     chosen: impl Fn(&Path) -> bool + Send + Sync + 'static,
@@ -70,9 +71,9 @@ impl<O: Optimizer> Optimizer for Masked<O> {
     }
 }
 
-/// One optimizer for the chosen parameters and another one for all others: `optax.partition`, once `optax.multi_transform`.
-/// Each sees its own parameters only, also in a global norm, under the key paths that they have: either may be a [`Partition`]
-/// again.
+/// One optimizer for the chosen parameters and another for all others: `optax.partition`, formerly
+/// `optax.multi_transform`. Each sees only its own parameters, also in a global norm, under their
+/// original key paths. Either optimizer may itself be a [`Partition`].
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -93,13 +94,14 @@ impl<O: Optimizer> Optimizer for Masked<O> {
 pub struct Partition<A, B> {
     /// Optimizer of the chosen parameters.
     pub chosen: A,
-    /// Optimizer of all others.
+    /// Optimizer of the other parameters.
     pub others: B,
-    /// Parameters that the first one gets.
+    /// Parameters of `chosen`.
     pub mask: Mask,
 }
 
-/// A [`Partition`]: `chosen` for the parameters whose key path fulfils `is_chosen`, and `others` for the others.
+/// A [`Partition`]: `chosen` for the parameters with a key path that fulfils `is_chosen`, and
+/// `others` for the rest.
 pub fn partition<A: Optimizer, B: Optimizer>(
     is_chosen: impl Fn(&Path) -> bool + Send + Sync + 'static,
     chosen: A,
@@ -127,7 +129,7 @@ impl<A: Optimizer, B: Optimizer> Optimizer for Partition<A, B> {
     }
 }
 
-/// Updates of 0, which leave parameters as they are: `optax.set_to_zero`.
+/// Updates of 0, which keep parameters as they are: `optax.set_to_zero`.
 #[derive(Clone, Copy, Debug)]
 pub struct SetToZero;
 

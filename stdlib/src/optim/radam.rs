@@ -5,8 +5,8 @@ use crate::Number;
 use crate::counter::next_count;
 use podracer_dsl::prelude::*;
 
-/// Rectified Adam: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020, algorithm 2. While the second
-/// moment is of too few gradients, it is momentum alone:
+/// Rectified Adam: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020,
+/// algorithm 2. While the second moment averages too few gradients, the update is momentum alone:
 ///
 /// ```text
 /// rho_t = rho_inf - 2 t b2^t / (1 - b2^t)                          rho_inf = 2 / (1 - b2) - 1
@@ -15,20 +15,20 @@ use podracer_dsl::prelude::*;
 /// r_t = sqrt((rho_t - 4) (rho_t - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho_t))
 /// ```
 ///
-/// `mu_t` and `nu_t` are those of [`Adam`](super::Adam).
+/// `mu_t` and `nu_t` are as in [`Adam`](super::Adam).
 #[derive(Clone, Debug)]
 pub struct RAdam {
-    /// Learning rate as a function of the count of updates made before.
+    /// Learning rate as a function of the number of earlier updates.
     pub learning_rate: Schedule,
     /// Decay of the mean of the gradients.
     pub b1: Number,
     /// Decay of the mean of the gradients' squares.
     pub b2: Number,
-    /// Number added to the root.
+    /// Number added to the square root.
     pub eps: Number,
-    /// Number added inside of the root; above 0 if one differentiates through the optimizer.
+    /// Number added inside the square root; above 0 if gradients flow through the optimizer.
     pub eps_root: Number,
-    /// The least `rho_t` with which the update is divided by the root, at least 4.
+    /// Threshold of `rho_t`, at least 4; from it on the update is divided by the square root.
     pub threshold: Number,
 }
 
@@ -64,12 +64,12 @@ impl Optimizer for RAdam {
         let (of_mu, of_nu) = (bias_correction(b1, count), bias_correction(b2, count));
         let number = Number::from;
         let rho_inf = number(2.0) / (number(1.0) - b2) - number(1.0);
-        // The order of optax: the difference is small beside its terms.
+        // The order of optax: the difference is small compared with its terms.
         let t = count.astype(F32);
         let power = pow(b2.into_tensor(), t);
         let rho = rho_inf - 2.0 * t * power / (1.0 - power);
         let tractable = rho.ge(threshold);
-        // Where it is not used it may be the root of a negative number, and its derivative NaN.
+        // If the ratio is unused, it may be the root of a negative number with a NaN derivative.
         let rho = select(tractable, rho, 5.0);
         let of_all = (rho_inf - number(4.0)) * (rho_inf - number(2.0));
         let rectification = ((rho - 4.0) * (rho - 2.0) * rho_inf / (of_all * rho)).sqrt();

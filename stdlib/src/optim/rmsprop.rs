@@ -1,4 +1,4 @@
-//! RMSProp, also centered and with momentum.
+//! RMSProp, optionally centered and with momentum.
 
 use super::sgd::follow;
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
@@ -13,22 +13,24 @@ use podracer_dsl::prelude::*;
 /// nu_t = decay nu_{t-1} + (1 - decay) g_t^2          update_t = -learning_rate g_t / sqrt(nu_t + eps)
 /// ```
 ///
-/// Centered subtracts the square of the mean gradient from `nu_t`; momentum follows the learning rate.
+/// The centered form subtracts the square of the mean gradient from `nu_t`; momentum is applied
+/// after the learning rate.
 #[derive(Clone, Debug)]
 pub struct RmsProp {
-    /// Learning rate as a function of the count of updates made before.
+    /// Learning rate as a function of the number of earlier updates.
     pub learning_rate: Schedule,
     /// Decay of the means.
     pub decay: Number,
-    /// Number added to `nu_t`, or to its root.
+    /// Number added to `nu_t`, or to its square root.
     pub eps: Number,
-    /// True if `eps` is added inside of the root (optax, the original code of Atari agents); else outside (PyTorch).
+    /// True to add `eps` inside the square root (optax, the original code of Atari agents), false
+    /// to add it outside (PyTorch).
     pub eps_in_sqrt: bool,
     /// Initial value of the mean of squares, `nu_0`.
     pub initial_scale: f64,
     /// True to divide by the standard deviation instead of the root mean square.
     pub centered: bool,
-    /// Part of the last step that goes on; 0 for none.
+    /// Share of the last step that is added to the next; 0 for no momentum.
     pub momentum: Number,
 }
 
@@ -45,7 +47,7 @@ pub struct RmsPropState<P: Tree> {
     pub trace: Option<P>,
 }
 
-/// RMSProp with `decay` 0.9, `eps` 1e-8 inside of the root.
+/// RMSProp with `decay` 0.9, `eps` 1e-8 inside the square root.
 pub fn rmsprop(learning_rate: impl Into<Schedule>) -> RmsProp {
     RmsProp {
         learning_rate: learning_rate.into(),
@@ -61,7 +63,7 @@ pub fn rmsprop(learning_rate: impl Into<Schedule>) -> RmsProp {
 setters!(RmsProp: decay, eps, momentum);
 
 impl RmsProp {
-    /// Adds `eps` outside of the root.
+    /// Adds `eps` outside the square root.
     pub fn eps_outside(self) -> Self {
         RmsProp { eps_in_sqrt: false, ..self }
     }

@@ -6,23 +6,24 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
 
-/// A number as a function of the count of updates made before, `i32[]`, from 0. A plain `f64` is the constant.
+/// A number as a function of the number of earlier updates, `i32[]`, from 0. A plain `f64` is a
+/// constant.
 #[derive(Clone, Debug)]
 pub enum Schedule {
-    /// The same number at all times.
+    /// A constant number.
     Constant(Number),
-    /// A power of the time left: `(init - end) (1 - fraction)^power + end`, where `fraction` goes from 0 at `begin` to 1 at
-    /// `begin + steps` and stays there.
+    /// A power of the remaining time: `(init - end) (1 - fraction)^power + end`, where `fraction`
+    /// rises from 0 at `begin` to 1 at `begin + steps` and stays at 1.
     Polynomial {
         /// Value until `begin`.
         init: Number,
         /// Value from `begin + steps` on.
         end: Number,
-        /// Exponent of the time left; 1 is linear.
+        /// Exponent of the remaining time; 1 is linear.
         power: f64,
-        /// Updates from one to the other; with 0 the value stays `init`.
+        /// Number of updates from `init` to `end`; with 0 the value stays `init`.
         steps: usize,
-        /// Updates before the change begins.
+        /// Number of updates before the change begins.
         begin: usize,
     },
     /// A cosine: `init ((1 - alpha) cosine^exponent + alpha)`, where `cosine` falls from 1 to 0 over `steps` along half a wave:
@@ -30,38 +31,39 @@ pub enum Schedule {
     Cosine {
         /// Value at update 0.
         init: f64,
-        /// Updates until the end.
+        /// Number of updates until the end.
         steps: usize,
-        /// The part of `init` that remains.
+        /// Share of `init` at the end.
         alpha: f64,
-        /// Exponent of the cosine; 1 is the plain wave.
+        /// Exponent of the cosine; 1 is the plain cosine.
         exponent: f64,
     },
     /// An exponential: `init rate^(count / steps)`.
     Exponential {
         /// Value at update 0.
         init: f64,
-        /// Updates for one factor `rate`.
+        /// Number of updates per factor `rate`.
         steps: usize,
         /// Factor of the value in each `steps` updates.
         rate: f64,
-        /// True if the value changes only after each `steps` updates.
+        /// True if the value changes only once every `steps` updates.
         staircase: bool,
         /// Bound of the value, if there is one.
         end: Option<f64>,
     },
-    /// Pieces: from each boundary on, the next schedule, which counts from that boundary.
+    /// Consecutive schedules. At each boundary the next schedule begins, and counts from that
+    /// boundary.
     Joined {
-        /// Schedules of the pieces, one more than boundaries.
+        /// Schedules of the pieces, one more than there are boundaries.
         schedules: Vec<Schedule>,
-        /// Counts at which the next schedule begins, rising.
+        /// Counts where the next schedule begins, ascending.
         boundaries: Vec<usize>,
     },
     /// A function of the count, `i32[]` to `f32[]`.
     Custom(Function),
 }
 
-/// A function of the count of updates made before, i32 `[]`, to the number, f32 `[]`.
+/// A function from the number of earlier updates, i32 `[]`, to the value, f32 `[]`.
 #[derive(Clone)]
 pub struct Function(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>);
 
@@ -72,12 +74,12 @@ impl<N: Into<Number>> From<N> for Schedule {
 }
 
 impl Schedule {
-    /// The schedule of one number at all times; a plain `f64` does as well.
+    /// The constant schedule of a number; a plain `f64` converts to it as well.
     pub fn constant(value: impl Into<Number>) -> Schedule {
         Schedule::Constant(value.into())
     }
 
-    /// A straight line from `init` to `end` over `steps` updates.
+    /// A linear schedule from `init` to `end` over `steps` updates.
     pub fn linear(init: impl Into<Number>, end: impl Into<Number>, steps: usize) -> Schedule {
         Schedule::polynomial(init, end, 1.0, steps)
     }
@@ -97,7 +99,8 @@ impl Schedule {
         Schedule::Cosine { init, steps, alpha: 0.0, exponent: 1.0 }
     }
 
-    /// A straight line from `init` to `peak` over `warmup` updates, then half a cosine to `end` at `steps`.
+    /// A linear schedule from `init` to `peak` over `warmup` updates, then half a cosine to `end`
+    /// at `steps`.
     pub fn warmup_cosine(init: f64, peak: f64, warmup: usize, steps: usize, end: f64) -> Schedule {
         let alpha = if peak == 0.0 { 0.0 } else { end / peak };
         let decay = Schedule::Cosine {
@@ -112,7 +115,7 @@ impl Schedule {
         }
     }
 
-    /// The number `init`, multiplied from each boundary on by its factor.
+    /// The number `init`, multiplied at each boundary by the boundary's factor.
     pub fn piecewise_constant(init: f64, factors: &[(usize, f64)]) -> Schedule {
         let mut value = init;
         let mut schedules = vec![Schedule::constant(init)];

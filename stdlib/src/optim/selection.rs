@@ -1,10 +1,11 @@
-//! Some leaves of a tree, under the key paths that they have there.
+//! Selected leaves of a tree, under their original key paths.
 
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::{Items, Sources, tree_item, tree_sources};
 use std::sync::Arc;
 
-/// Leaves that a predicate of key paths chose from a tree of parameters: a tree in which they have the same key paths.
+/// Leaves of a tree of parameters that a predicate on key paths selected: a tree that keeps their
+/// key paths.
 #[derive(Clone)]
 pub struct Selection {
     paths: Arc<[Path]>,
@@ -18,7 +19,7 @@ pub struct SelectionOf<K: Kind> {
 }
 
 impl Selection {
-    /// The leaves of a tree whose key path fulfils a predicate, and the others.
+    /// The leaves of a tree with a key path that fulfils a predicate, and the remaining leaves.
     pub(super) fn divide<P: Tree>(tree: &P, chosen: impl Fn(&Path) -> bool) -> [Selection; 2] {
         let mut parts = [const { (Vec::new(), Vec::new()) }; 2];
         tree.visit(&mut Path::root(), &mut |path, leaf| {
@@ -29,7 +30,7 @@ impl Selection {
         parts.map(|(paths, leaves)| Selection { paths: paths.into(), leaves })
     }
 
-    /// The tree of `like`'s structure that [`Selection::divide`] divides into these parts.
+    /// The tree, with the structure of `like`, that [`Selection::divide`] divides into these parts.
     #[track_caller]
     pub(super) fn join<P: Tree>(
         parts: [Selection; 2],

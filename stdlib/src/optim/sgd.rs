@@ -9,9 +9,9 @@ use podracer_dsl::prelude::*;
 /// Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
 #[derive(Clone, Debug)]
 pub struct Sgd {
-    /// Learning rate as a function of the count of updates made before.
+    /// Learning rate as a function of the number of earlier updates.
     pub learning_rate: Schedule,
-    /// Part of the last step that goes on; 0 for plain descent.
+    /// Share of the last step that is added to the next; 0 for plain descent.
     pub momentum: Number,
     /// True for Nesterov's form.
     pub nesterov: bool,
@@ -40,7 +40,7 @@ impl Sgd {
     }
 }
 
-/// One step of a momentum: the direction to go, and the next trace.
+/// One step of momentum: the direction of the update, and the next trace.
 #[track_caller]
 pub(super) fn follow<P: Tree>(direction: P, trace: &P, momentum: Number, nesterov: bool) -> (P, P) {
     let next = direction.zip_with(trace, |d, trace| d + momentum * trace);

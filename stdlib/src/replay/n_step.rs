@@ -1,4 +1,4 @@
-//! Windows of steps made into what losses read.
+//! Conversion of windows of steps into the inputs of losses.
 
 use crate::number::Number;
 use podracer_dsl::prelude::*;
@@ -8,18 +8,19 @@ use podracer_dsl::prelude::*;
 pub struct NStep {
     /// The discounted sum of rewards up to the transition's last step. f32 `[]`
     pub reward: Tensor,
-    /// The factor of the value of what follows the last step: `discount` to the power of the steps, 0 if the last step
-    /// terminated. f32 `[]`
+    /// The factor of the value after the last step: `discount` to the power of the number of steps,
+    /// or 0 if the last step terminated. f32 `[]`
     pub discount: Tensor,
-    /// The position of the last step: the first that ends its episode, or `n - 1`. i32 `[]`
+    /// The index of the last step: the first step that ends its episode, or `n - 1`. i32 `[]`
     pub last: Tensor,
 }
 
-/// The `n`-step transition that begins with the first of `n` steps of one lane, and ends with them or with the episode.
+/// The `n`-step transition from the first of `n` steps of one lane. It ends after them, or with the
+/// episode.
 ///
-/// `reward` is f32 `[n]`, `terminated` and `truncated` are bool `[n]`. The return is
-/// `r_0 + discount r_1 + .. + discount^last r_last` (Sutton 1988, "Learning to predict by the methods of temporal
-/// differences"); the value that follows is that of the observation after the step `last`.
+/// `reward` is f32 `[n]`, `terminated` and `truncated` are bool `[n]`. The return is `r_0 +
+/// discount r_1 + .. + discount^last r_last` (Sutton 1988, "Learning to predict by the methods of
+/// temporal differences"). Bootstrap from the value of the observation after the step `last`.
 #[track_caller]
 pub fn n_step(
     reward: Tensor,
@@ -29,7 +30,7 @@ pub fn n_step(
 ) -> NStep {
     let discount = discount.into();
     let ended = (terminated | truncated).astype(I32);
-    // Ends before a step: a step counts if there is none.
+    // Number of ends before a step: a step counts if it is 0.
     let counts = (ended.cumsum(0) - ended).eq(0);
     let steps = arange(reward.len()).astype(F32);
     let weights = select(counts, pow(discount, steps), 0.0);
@@ -42,18 +43,20 @@ pub fn n_step(
     }
 }
 
-/// Joins every observation of a window with the `frames - 1` before it, the newest last.
+/// Joins every observation of a window with the `frames - 1` observations before it, the newest
+/// last.
 ///
-/// `observation` is `[frames - 1 + L, ..]`; `first`, bool `[frames - 1 + L]`, is true where an episode begins. The result
-/// is what the environments' wrapper `FrameStack` shows: `[L, frames, ..]`, or `[L, height, width, frames * channels]` of
-/// images, with copies of an episode's first observation in place of what was before it.
+/// `observation` is `[frames - 1 + L, ..]`; `first`, bool `[frames - 1 + L]`, is true where an
+/// episode begins. The result equals the stack from the environments' wrapper `FrameStack`: `[L,
+/// frames, ..]`, or `[L, height, width, frames * channels]` for images. Copies of an episode's
+/// first observation take the place of observations before it.
 #[track_caller]
 pub fn stack_frames(observation: Tensor, first: Tensor, frames: usize) -> Tensor {
     let length = observation.len() + 1 - frames.max(1);
     let image = observation.rank() == 4;
     let mut shown = observation.slice_axis(0, frames - 1..);
     let mut stacked = vec![shown];
-    // The step from which a newer frame was taken began an episode: what is before it is shown as it.
+    // The step of the next newer frame began an episode: earlier frames are copies of that frame.
     let mut over = first.slice_axis(0, frames - 1..);
     for age in 1..frames {
         let from = frames - 1 - age;

@@ -1,25 +1,26 @@
-//! The ring of a store: where steps are, and which windows of them are whole.
+//! The ring of a store: the positions of steps, and the windows that are whole.
 
 use super::windows::{Replay, Stored, StoredPriorities};
 use podracer_dsl::prelude::*;
 
-/// The ring of a store: where steps and windows are.
+/// The ring of a store: the positions of steps and windows.
 pub(super) struct Ring {
-    /// Steps of each lane.
+    /// Number of steps of each lane.
     pub(super) steps: usize,
     pub(super) lanes: usize,
     pub(super) length: usize,
     pub(super) period: usize,
-    /// The place of the next step. i32 `[]`
+    /// The position of the next step. i32 `[]`
     pub(super) position: Tensor,
-    /// Steps of each lane that are kept. i32 `[]`
+    /// Number of steps kept of each lane. i32 `[]`
     pub(super) size: Tensor,
 }
 
 impl Ring {
     #[track_caller]
     pub(super) fn of<I: Tree, S: Tree>(replay: &Replay, state: &Stored<I, S>) -> Ring {
-        // Without leaves, or with settings that `init` refused, any ring will do: an error is there already.
+        // Without leaves, or with settings that `init` rejected, an error is already recorded, so
+        // any ring will do.
         let leaves = state.steps.leaves();
         let (steps, lanes) = leaves.first().map_or((1, 1), |leaf| (leaf.dim(0), leaf.dim(1)));
         Ring {
@@ -32,12 +33,13 @@ impl Ring {
         }
     }
 
-    /// The number of leaves for priorities: one for every window that a full store has room for.
+    /// The number of leaves for priorities: one for every window in a full store.
     pub(super) fn leaves(&self) -> usize {
         self.steps / self.period * self.lanes
     }
 
-    /// The oldest place at which a window may begin, and steps from the oldest step to there. i32 `[]` each
+    /// The oldest position where a window may begin, and the number of steps from the oldest step
+    /// to it. i32 `[]` each
     #[track_caller]
     fn oldest(&self) -> (Tensor, Tensor) {
         let oldest = (self.position - self.size).modulo(self.steps as i32);
@@ -45,14 +47,14 @@ impl Ring {
         (oldest + skipped, skipped)
     }
 
-    /// Windows of one lane that are whole. i32 `[]`
+    /// Number of whole windows of one lane. i32 `[]`
     #[track_caller]
     pub(super) fn rows(&self) -> Tensor {
         let spare = self.size - self.oldest().1 - self.length as i32;
         select(spare.ge(0), spare / self.period as i32 + 1, 0)
     }
 
-    /// The index of the windows with these numbers among all that are whole. i32 `[B]` each
+    /// The indices of the windows with these numbers among all whole windows. i32 `[B]` each
     #[track_caller]
     pub(super) fn index(&self, number: Tensor) -> Tensor {
         let (row, lane) = (number / self.lanes as i32, number.rem(self.lanes as i32));
@@ -60,13 +62,14 @@ impl Ring {
         place / self.period as i32 * self.lanes as i32 + lane
     }
 
-    /// The places of the first steps of windows. i32 `[B]`
+    /// The positions of the first steps of windows. i32 `[B]`
     #[track_caller]
     pub(super) fn first(&self, indices: Tensor) -> Tensor {
         indices / self.lanes as i32 * self.period as i32
     }
 
-    /// The steps of a lane since those at these places, their own included. i32, of the shape of `places`
+    /// The number of steps of a lane since the steps at these positions, inclusive. i32, of the
+    /// shape of `places`
     #[track_caller]
     pub(super) fn ages(&self, places: Tensor) -> Tensor {
         (self.position - 1 - places).modulo(self.steps as i32) + 1
@@ -88,7 +91,8 @@ impl Ring {
         (steps, tree_map(&state.starts, |all| flat(all).take(indices, 0)))
     }
 
-    /// Priorities after `unroll` steps were written at `position`: none for windows that lost steps, the greatest for new ones.
+    /// Priorities after `unroll` steps were written at `position`: zero for windows that lost
+    /// steps, the greatest for new windows.
     #[track_caller]
     pub(super) fn refreshed(
         &self,
@@ -99,10 +103,11 @@ impl Ring {
         let (steps, length) = (self.steps as i32, self.length as i32);
         let chunk = unroll.max(self.period);
         let (rows, chunk_steps) = (chunk / self.period, chunk as i32);
-        // Windows that began in what is overwritten are gone; those that the new steps complete begin a length before.
+        // Windows that began in the overwritten steps are gone. Windows that the new steps complete
+        // begin one length earlier.
         let mut offsets = vec![0, 1 - length, unroll as i32 - length];
         if chunk == unroll {
-            // The rollout is a chunk: offsets within one chunk name the same.
+            // The rollout is a chunk: offsets within the same chunk are duplicates.
             offsets =
                 offsets.iter().map(|offset| offset.div_euclid(chunk_steps) * chunk_steps).collect();
             offsets.sort_unstable();

@@ -1,31 +1,34 @@
-//! A sum tree: draws leaves with probabilities in proportion to their values, and changes values, both in `O(log n)`.
+//! A sum tree: draws leaves with probabilities in proportion to their values, and updates values,
+//! both in `O(log n)`.
 
 use podracer_dsl::prelude::*;
 
-/// Children of a node. Eight are read at once: on a CPU, drawing and changing with 8 was the fastest of 2 to 64.
+/// Children per node. They are read together: on a CPU, drawing and updating were fastest with 8 of
+/// 2 to 64 children.
 const ARITY: usize = 8;
 
-/// Values of leaves that are not negative, with the sums over the leaves below each node (Schaul et al. 2016, "Prioritized
-/// experience replay", appendix B.2.1).
+/// Non-negative values of leaves, with the sums over the leaves below each node (Schaul et al.
+/// 2016, "Prioritized experience replay", appendix B.2.1).
 ///
 /// # Invariants
-/// - A node is the sum of its children as they are: sums are computed anew and never adjusted, so that no rounding adds up.
-/// - Leaves of value 0 are not drawn, as long as one other leaf has a greater value.
+/// - A node is the sum of its present children: sums are recomputed and never adjusted, so that no
+///   rounding accumulates.
+/// - Leaves with value 0 are not drawn, as long as another leaf has a greater value.
 #[derive(Tree, Clone, Copy)]
 pub struct SumTree {
-    /// The leaves, the sums of eight of them, and so on, up to a level of eight nodes. Each level is padded with zeros to a
-    /// multiple of eight. f32 `[..]`
+    /// The leaves, the sums of eight of them, and so on, up to a level with eight nodes. Each level
+    /// is padded with zeros to a multiple of eight. f32 `[..]`
     pub nodes: Tensor,
 }
 
-/// A level of a tree: the place of its first node, and the number of its nodes.
+/// A level of a tree: the position of its first node, and the number of its nodes.
 #[derive(Clone, Copy)]
 struct Level {
     first: usize,
     nodes: usize,
 }
 
-/// The levels of a tree of so many leaves, the leaves first.
+/// The levels of a tree with `leaves` leaves, the leaves first.
 fn levels(leaves: usize) -> Vec<Level> {
     let mut level = Level { first: 0, nodes: leaves.max(1).next_multiple_of(ARITY) };
     let mut levels = vec![level];
@@ -38,7 +41,7 @@ fn levels(leaves: usize) -> Vec<Level> {
 }
 
 impl SumTree {
-    /// A tree of at least so many leaves, which are all 0.
+    /// A tree with at least `leaves` leaves, all 0.
     pub fn zeros(leaves: usize) -> SumTree {
         SumTree { nodes: zeros(F32, [SumTree::count(leaves)]) }
     }
@@ -61,18 +64,21 @@ impl SumTree {
         self.nodes.take(indices, 0)
     }
 
-    /// The leaves at which the running sum of values passes `sums`, f32 `[B]` from 0 to [`SumTree::total`]. i32 `[B]`
+    /// The leaves where the running sum of values exceeds `sums`, f32 `[B]` from 0 to
+    /// [`SumTree::total`]. i32 `[B]`
     #[track_caller]
     pub fn find(self, sums: Tensor) -> Tensor {
         let firsts: Vec<i32> = self.levels().iter().rev().map(|level| level.first as i32).collect();
         let root = (zeros(I32, sums.shape()), sums);
-        // A loop, and not a round for each level: XLA would compute in each, for every child, what the rounds before found.
+        // A loop. If the levels were unrolled, XLA would recompute the results of the earlier
+        // levels for every child.
         let ((leaf, _), ()) = scan(root, constant(&firsts[..]), |(node, rest), first| {
             let children = self.blocks(first, node);
             let child = |i: usize| children.index_axis(1, i);
             let (mut sum, mut before, mut found) = (scalar(0.0), scalar(0.0), scalar(0));
             for i in 0..ARITY {
-                // Only a child with a value can be the one: rounding may leave a rest beyond the last of them.
+                // Only a child with a positive value is selected: rounding may leave a rest beyond
+                // the last of them.
                 let here = child(i).gt(0.0) & sum.le(rest);
                 before = select(here, sum, before);
                 found = select(here, i as i32, found);
@@ -83,14 +89,15 @@ impl SumTree {
         leaf
     }
 
-    /// Changes leaves. `indices` are i32 `[B]`, `values` f32 `[B]`. An index outside of the tree is left out. Of several
-    /// equal indices one wins.
+    /// Sets leaves. `indices` are i32 `[B]`, `values` f32 `[B]`. An index outside the tree is
+    /// ignored. If several indices are equal, one of the values is set.
     #[must_use]
     #[track_caller]
     pub fn set(self, indices: Tensor, values: Tensor) -> SumTree {
         let levels = self.levels();
         let inside = indices.ge(0) & indices.lt(levels[0].nodes as i32);
-        // Divided by the leaves below a node of any level, this is still outside of the tree.
+        // Divided by the number of leaves below a node of any level, this index is still outside
+        // the tree.
         let indices = select(inside, indices, i32::MAX);
         let leaves = SumTree { nodes: self.nodes.set(indices, values) };
         let firsts: Vec<i32> = levels.iter().map(|level| level.first as i32).collect();
@@ -106,8 +113,9 @@ impl SumTree {
         tree
     }
 
-    /// Changes leaves side by side: for each of `starts`, i32 `[]`, the `count` leaves from there on become what `change`
-    /// makes of the number of the range and of their values, f32 `[count]`.
+    /// Updates ranges of leaves: for each of `starts`, i32 `[]`, the `count` leaves from that start
+    /// on are replaced by the result of `change`. `change` gets the number of the range and its
+    /// values, f32 `[count]`.
     #[must_use]
     #[track_caller]
     pub fn change_ranges(
@@ -125,7 +133,7 @@ impl SumTree {
         let (mut starts, mut count) = (starts.to_vec(), count);
         for pair in levels.windows(2) {
             let parents = pair[0].nodes / ARITY;
-            // So many parents have all of a range below them, wherever it starts.
+            // A range lies below at most this number of parents, wherever it starts.
             count = (count.div_ceil(ARITY) + 1).min(parents);
             for start in &mut starts {
                 *start = (*start / ARITY as i32).minimum((parents - count) as i32);
@@ -138,7 +146,8 @@ impl SumTree {
         SumTree { nodes }
     }
 
-    /// The children, `[B, 8]`, of the nodes with these numbers, i32 `[B]`, whose level's children begin at `first`.
+    /// The children, `[B, 8]`, of the nodes with these numbers, i32 `[B]`. The children's level
+    /// begins at `first`.
     #[track_caller]
     fn blocks(self, first: Tensor, parents: Tensor) -> Tensor {
         let blocks = self.nodes.reshape([self.nodes.len() / ARITY, ARITY]);
@@ -146,7 +155,7 @@ impl SumTree {
     }
 
     fn levels(self) -> Vec<Level> {
-        // More leaves never take fewer nodes.
+        // More leaves never need fewer nodes.
         let (mut fewest, mut most) = (0, self.nodes.len());
         while fewest < most {
             let middle = fewest.midpoint(most + 1);
@@ -158,7 +167,7 @@ impl SumTree {
         levels(fewest)
     }
 
-    /// The nodes of a tree of so many leaves.
+    /// The number of nodes of a tree with `leaves` leaves.
     fn count(leaves: usize) -> usize {
         levels(leaves).iter().map(|level| level.nodes).sum()
     }

@@ -1,4 +1,4 @@
-//! The store: a ring of steps of every lane, and windows drawn from it.
+//! The store: a ring of the steps of every lane, and windows drawn from it.
 
 use super::SumTree;
 use super::ring::Ring;
@@ -7,32 +7,35 @@ use crate::number::Number;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, fail, report_at};
 
-/// Most steps of a device: their numbers are i32, and so are sums of them.
+/// Greatest number of steps of a device: indices of steps are i32, and so are their sums.
 const MOST: usize = 1 << 30;
 
-/// Most windows of a batch: so many parts of an interval have ends in f32.
+/// Greatest number of windows in a batch: f32 can represent the bounds of this many parts of an
+/// interval.
 const MOST_DRAWS: usize = 1 << 24;
 
-/// A ring of the last steps of all lanes of a device, from which windows of steps are drawn: uniformly (Lin 1992,
-/// "Self-improving reactive agents based on reinforcement learning, planning and teaching") or by priority.
+/// A ring of the last steps of a device's lanes. Windows of steps are drawn from it uniformly (Lin
+/// 1992, "Self-improving reactive agents based on reinforcement learning, planning and teaching")
+/// or by priority.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
-    /// Least number of steps that are kept, over all lanes of one device. It is rounded up to whole rollouts, and to
-    /// whole periods.
+    /// Least number of steps that are kept, over all lanes of one device. It is rounded up to whole
+    /// rollouts and to whole periods.
     pub capacity: usize,
-    /// Steps of a window.
+    /// Number of steps of a window.
     pub length: usize,
-    /// Steps between the starts of two windows of a lane: 1 draws windows from every step on. It divides the steps of a
-    /// rollout, or is a multiple of them.
+    /// Steps between the starts of two windows of a lane; with 1, a window may begin at every step.
+    /// It divides the steps of a rollout, or is a multiple of them.
     pub period: usize,
-    /// Draws windows by priority; `None` draws all alike.
+    /// Settings of draws by priority; `None` draws uniformly.
     pub priorities: Option<Priorities>,
 }
 
 /// Settings of draws by priority: Schaul et al. 2016, "Prioritized experience replay".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Priorities {
-    /// The power `alpha` of priorities to which draws are in proportion; 0 draws all alike.
+    /// The exponent `alpha` of the priorities; draws are in proportion to the result, and 0 draws
+    /// uniformly.
     pub exponent: Number,
 }
 
@@ -43,20 +46,22 @@ pub struct Stored<I: Tree, S: Tree = ()> {
     pub steps: I,
     /// Data of the starts of windows, such as the memory of a recurrent network. `[C / period, N, ..]`
     pub starts: S,
-    /// The place of the next step. i32 `[1]`
+    /// The position of the next step. i32 `[1]`
     pub position: Tensor,
-    /// Steps of each lane that are kept. i32 `[1]`, at most `C`
+    /// Number of steps kept of each lane. i32 `[1]`, at most `C`
     pub size: Tensor,
-    /// The priorities of windows; `None` where all are drawn alike.
+    /// The priorities of windows; `None` if windows are drawn uniformly.
     pub priorities: Option<StoredPriorities>,
 }
 
-/// Priorities of all windows of a device.
+/// Priorities of a device's windows.
 #[derive(Tree, Clone)]
 pub struct StoredPriorities {
-    /// Priorities to the power of their exponent, by start and lane: `C / period * N` leaves. 0 where no window begins.
+    /// Priorities raised to their exponent, by start and lane: `C / period * N` leaves. 0 if no
+    /// window begins at a leaf.
     pub tree: SumTree,
-    /// The greatest priority so far to that power, which new windows get; 1 at first. f32 `[1]`
+    /// The greatest priority so far, raised to the exponent, which new windows get; 1 at first. f32
+    /// `[1]`
     pub greatest: Tensor,
 }
 
@@ -67,22 +72,24 @@ pub struct Sample<I: Tree, S: Tree = ()> {
     pub steps: I,
     /// Data that was kept for the starts of the windows. `[B, ..]`
     pub starts: S,
-    /// The windows, over all devices, for [`Replay::set_priorities`]: those of a device follow those of the one before. i32 `[B]`
+    /// Indices of the windows, over all devices, for [`Replay::set_priorities`]. Each device owns a
+    /// contiguous range. i32 `[B]`
     pub indices: Tensor,
-    /// The steps of its lane since each window began, its own included. i32 `[B]`
+    /// Number of steps of the lane since each window began, including the window's. i32 `[B]`
     pub ages: Tensor,
-    /// The probability of drawing each. f32 `[B]`
+    /// The probability of drawing each window. f32 `[B]`
     pub probabilities: Tensor,
-    /// The number of windows to draw from, over all devices. f32 `[]`
+    /// The number of windows that can be drawn, over all devices. f32 `[]`
     pub windows: Tensor,
 }
 
 impl<I: Tree, S: Tree> Sample<I, S> {
-    /// Importance weights `(windows * probability)^-exponent`, divided by the greatest of the batch (section 3.4 of Schaul
-    /// et al.): 1 undoes the priorities in expectation, 0 nothing. f32 `[B]`
+    /// Importance weights `(windows * probability)^-exponent`, divided by the greatest of the batch
+    /// (section 3.4 of Schaul et al.): 1 fully corrects for the priorities in expectation, 0 does
+    /// not correct. f32 `[B]`
     #[track_caller]
     pub fn importance_weights(&self, exponent: impl Into<Number>, axes: &Axes) -> Tensor {
-        // Nothing was drawn from an empty store: its probability of 0 has a power that is infinite.
+        // In an empty store the probability is 0, and its power would be infinite.
         let ratios = (self.windows * self.probabilities).maximum(f64::from(f32::MIN_POSITIVE));
         let weights = pow(ratios, -exponent.into());
         weights / axes.max(weights.max())
@@ -90,8 +97,8 @@ impl<I: Tree, S: Tree> Sample<I, S> {
 }
 
 impl Replay {
-    /// An empty store for one device, whose rollouts have this shape: `step` are the types of one step of one lane, and
-    /// `start` those of what is kept with the start of a window.
+    /// An empty store for one device with rollouts of this shape. `step` has the types of one step
+    /// of one lane, and `start` the types of the data that is kept with the start of a window.
     ///
     /// Errors: a capacity below one window, and a period that neither divides the steps of a rollout nor is a multiple.
     #[track_caller]
@@ -108,7 +115,7 @@ impl Replay {
         let bytes = step.types().iter().map(|ty| ty.bytes() as f64).sum();
         let leaves = [step.types().len(), start.types().len()];
         let mistakes = self.mistakes(steps, leaves, bytes, shape);
-        // After a mistake, a store that the rest of the trace goes on with.
+        // After a mistake, a substitute for the rest of the trace.
         let steps = steps.filter(|_| mistakes.is_empty()).unwrap_or(unit.min(MOST));
         for mistake in mistakes {
             report_at(Loc::caller(), "Replay::init", mistake, &[]);
@@ -126,16 +133,17 @@ impl Replay {
         }
     }
 
-    /// Steps of each lane that a store of this shape has room for: the capacity, in whole rollouts and periods. `None` are too many
-    /// to count.
+    /// Number of steps per lane that a store of this shape has room for: the capacity, in whole
+    /// rollouts and periods. `None` if there are too many to count.
     #[must_use]
     pub fn ring_steps(&self, shape: RolloutShape) -> Option<usize> {
         let unit = shape.unroll.max(self.period).max(1);
         self.capacity.div_ceil(shape.lanes.max(1)).max(1).checked_next_multiple_of(unit)
     }
 
-    /// Mistakes in these settings for rings of so many steps (`None` is too many to count), whose steps and starts have so many leaves,
-    /// and each step so many bytes.
+    /// Mistakes in these settings, for rings of `steps` steps (`None` if there are too many to
+    /// count). `leaves` is the number of leaves of steps and starts, and `bytes` the size of a
+    /// step.
     fn mistakes(
         &self,
         steps: Option<usize>,
@@ -192,15 +200,16 @@ impl Replay {
         mistakes
     }
 
-    /// Adds the steps of a rollout, `[T, N, ..]`, in place of the oldest; `starts` belong to its first steps, `[N, ..]`. New
-    /// windows get the greatest priority so far, so that each is drawn soon.
+    /// Adds the steps of a rollout, `[T, N, ..]`, in place of the oldest steps; `starts` has the
+    /// data of its first steps, `[N, ..]`. New windows get the greatest priority so far, so that
+    /// each is drawn soon.
     ///
-    /// Errors: a rollout of another shape than [`Replay::init`] was given.
+    /// Errors: a rollout with a shape other than in [`Replay::init`].
     #[must_use]
     #[track_caller]
     pub fn add<I: Tree, S: Tree>(&self, state: Stored<I, S>, steps: I, starts: S) -> Stored<I, S> {
         let ring = Ring::of(self, &state);
-        // Steps without leaves are an error of `init`.
+        // `init` reports steps without leaves.
         let Some(&added) = steps.leaves().first() else { return state };
         let (unroll, lanes) = (added.dim(0), added.dim(1));
         if lanes != ring.lanes || unroll == 0 || !ring.steps.is_multiple_of(unroll) {
@@ -235,7 +244,7 @@ impl Replay {
         }
     }
 
-    /// The number of steps that this device keeps, of all its lanes. i32 `[]`
+    /// The number of steps that this device keeps, over all its lanes. i32 `[]`
     #[track_caller]
     pub fn steps<I: Tree, S: Tree>(&self, state: &Stored<I, S>) -> Tensor {
         let ring = Ring::of(self, state);
@@ -249,11 +258,12 @@ impl Replay {
         ring.rows() * ring.lanes as i32
     }
 
-    /// Draws `batch` windows over all devices, with replacement, and gives this device its part. `key` is the same on all
-    /// devices. By priority, the batch is drawn in as many parts of equal probability (section 3.3 of Schaul et al.).
-    /// An empty store gives zeros.
+    /// Draws `batch` windows over all devices, with replacement, and returns this device's part.
+    /// `key` is the same on all devices. By priority, the batch is drawn from `batch` parts with
+    /// equal probability (section 3.3 of Schaul et al.). An empty store gives zeros.
     ///
-    /// Errors: a batch that the devices do not divide, or of more than 2^24 windows; 2^31 steps or more on all devices.
+    /// Errors: a batch that does not divide over the devices, or has more than 2^24 windows; 2^31
+    /// steps or more on all devices.
     #[track_caller]
     pub fn sample<I: Tree, S: Tree>(
         &self,
@@ -315,8 +325,8 @@ impl Replay {
         }
     }
 
-    /// The mean of what draws are in proportion to, over all windows of all devices: priorities to the power of their exponent.
-    /// f32 `[]`; 1 where all windows are drawn alike.
+    /// The mean, over every window on every device, of the priorities raised to their exponent. f32
+    /// `[]`; 1 if windows are drawn uniformly.
     #[track_caller]
     pub fn mean_priority<I: Tree, S: Tree>(&self, state: &Stored<I, S>, axes: &Axes) -> Tensor {
         let Some(StoredPriorities { tree, .. }) = &state.priorities else {
@@ -326,14 +336,16 @@ impl Replay {
         axes.sum(tree.total()) / axes.sum(windows).maximum(1.0)
     }
 
-    /// Changes the priorities of windows that were drawn: `indices` i32 `[B]` of [`Sample`], `priorities` f32 `[B]`, not
-    /// negative, before the next [`Replay::add`] overwrites some of them. Windows of priority 0 are drawn where all have 0, and
-    /// else not again. A replay without priorities stays as it is.
+    /// Sets the priorities of windows that were drawn: `indices` i32 `[B]` from [`Sample`],
+    /// `priorities` f32 `[B]`, not negative. Call it before the next [`Replay::add`] overwrites
+    /// some of the windows. Windows with priority 0 are drawn only if all windows have priority 0.
+    /// A replay without priorities stays as it is.
     ///
-    /// A negative priority fails a [`check`]. One that is NaN or infinite comes of an agent that diverges, which its metrics show. In
-    /// both cases the window keeps the priority that it has.
+    /// A negative priority fails a [`check`]. A priority that is NaN or infinite comes from an
+    /// agent that diverges, which its metrics show. In both cases the window keeps its previous
+    /// priority.
     ///
-    /// Errors: not one priority for each index.
+    /// Errors: a number of priorities other than the number of indices.
     #[must_use]
     #[track_caller]
     pub fn set_priorities<I: Tree, S: Tree>(
@@ -359,7 +371,7 @@ impl Replay {
         }
         let good = priorities.ge(0.0) & priorities.is_finite();
         check(!priorities.lt(0.0), "expected priorities of 0 or more, got {}", priorities);
-        // Their sum over all devices is finite, and it is 0 only where there are no windows.
+        // Their sum over all devices is finite, and it is 0 only if there are no windows.
         let most = f64::from(f32::MAX) / (2 * ring.leaves() * axes.members()) as f64;
         let values = pow(select(good, priorities, 0.0), settings.exponent);
         let values = values.minimum(most).maximum(f64::from(f32::MIN_POSITIVE));
@@ -368,7 +380,7 @@ impl Replay {
         let local = indices - axes.index() * ring.leaves() as i32;
         let before = old.tree.get(local);
         let greatest = old.greatest.maximum(values.max());
-        // Where no window begins there is none to have a priority: an empty store draws such places.
+        // An empty store draws positions where no window begins; these have no priority.
         let changes = before.gt(0.0) & values.gt(0.0);
         let values = select(changes, values, before);
         let priorities = Some(StoredPriorities { tree: old.tree.set(local, values), greatest });
@@ -384,7 +396,8 @@ fn write(all: Tensor, rows: Tensor, first: Tensor) -> Tensor {
     dynamic_update_slice(all, rows, &starts)
 }
 
-/// Which device's sum each of `sums` falls into, and how far: `totals` are f32 `[n]`, `sums` f32 `[B]`.
+/// The device with the sum that each of `sums` falls into, and the rest within it: `totals` is f32
+/// `[n]`, `sums` f32 `[B]`.
 #[track_caller]
 fn owners(totals: Tensor, sums: Tensor) -> (Tensor, Tensor) {
     let start = (zeros(I32, sums.shape()), sums, scalar(0.0));
@@ -396,7 +409,7 @@ fn owners(totals: Tensor, sums: Tensor) -> (Tensor, Tensor) {
     (owner, rest)
 }
 
-/// This device's part of a batch of which every device has the examples where `mine`, bool `[B]`.
+/// This device's part of a batch. A device has the examples with a true `mine`, bool `[B]`.
 #[track_caller]
 fn share(leaf: Tensor, axis: usize, mine: Tensor, part: usize, axes: &Axes) -> Tensor {
     if axes.members() == 1 {
@@ -405,7 +418,7 @@ fn share(leaf: Tensor, axis: usize, mine: Tensor, part: usize, axes: &Axes) -> T
     let shape: Vec<usize> =
         (0..leaf.rank()).map(|a| if a == axis { mine.len() } else { 1 }).collect();
     let mine = mine.reshape(shape).broadcast_to(leaf.shape());
-    // Bools have no sum.
+    // Bools cannot be summed.
     let summed = if leaf.dtype() == BOOL { leaf.astype(U8) } else { leaf };
     let all = axes.sum(select(mine, summed, 0));
     let mut starts = vec![scalar(0); leaf.rank()];

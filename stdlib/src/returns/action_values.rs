@@ -1,4 +1,4 @@
-//! Returns from action values, along trajectories of another policy.
+//! Returns from action values, along trajectories of a different policy.
 
 use super::linear_recurrence;
 use crate::expect;
@@ -10,9 +10,10 @@ use podracer_dsl::prelude::*;
 /// G_t = r_t + discount_t (v_t - c_t q_t + c_t G_{t+1})        and at the end r_t + discount_t v_t
 /// ```
 ///
-/// `r_t`, `discount_t` and `v_t` are `f32[T]`: `v_t` is the expected action value where step `t` led. `q_t` is the value of
-/// the action taken there and `c_t` the coefficient of its trace; both are `f32[T - 1]`, as the last step has no successor.
-/// `c_t` 0 cuts the trace: also where an episode was truncated, with the value of its final observation in `v_t`.
+/// `r_t`, `discount_t` and `v_t` are `f32[T]`: `v_t` is the expected action value after step `t`.
+/// `q_t` is the value of the next action and `c_t` the coefficient of its trace; both are `f32[T -
+/// 1]`, as the last step has no successor. A `c_t` of 0 cuts the trace. This is also needed if an
+/// episode was truncated, with the value of its final observation in `v_t`.
 #[track_caller]
 pub fn general_off_policy_returns_from_q_and_v(
     q_t: Tensor,
@@ -41,9 +42,9 @@ pub fn general_off_policy_returns_from_q_and_v(
     linear_recurrence(r_t + discount_t * (v_t - c_t * q_t), discount_t * c_t, last)
 }
 
-/// [`general_off_policy_returns_from_q_and_v`] with all action values: `q_t` and the probabilities `pi_t` are `f32[T, A]`,
-/// the actions `a_t` `i32[T]`, `r_t`, `discount_t` and `c_t` `f32[T]`. `v_t` is `sum_a pi_t[a] q_t[a]`; the last of `a_t` and
-/// of `c_t` are not used.
+/// [`general_off_policy_returns_from_q_and_v`] with all action values: `q_t` and the probabilities
+/// `pi_t` are `f32[T, A]`, the actions `a_t` `i32[T]`, `r_t`, `discount_t` and `c_t` `f32[T]`.
+/// `v_t` is `sum_a pi_t[a] q_t[a]`; the last elements of `a_t` and `c_t` are not used.
 #[track_caller]
 pub fn general_off_policy_returns_from_action_values(
     q_t: Tensor,

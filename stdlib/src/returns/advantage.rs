@@ -11,8 +11,9 @@ use podracer_dsl::prelude::*;
 /// A_t = delta_t + discount_t lambda A_{t+1}        with A_T = 0
 /// ```
 ///
-/// All are `f32[T]`; `lambda` is a number or `f32[T]`. `discount_t` is 0 where the episode terminated, so that nothing flows
-/// across. Where an episode may be truncated, use [`gae_with_ends`]. Targets of the value are `A_t + v_tm1`.
+/// All are `f32[T]`; `lambda` is a number or `f32[T]`. `discount_t` is 0 if the episode terminated,
+/// so that nothing flows across. If episodes may be truncated, use [`gae_with_ends`]. Targets of
+/// the value are `A_t + v_tm1`.
 #[track_caller]
 pub fn gae(
     r_t: Tensor,
@@ -30,16 +31,17 @@ pub fn gae(
     )
 }
 
-/// [`gae`] over episodes of which some are truncated: such a step bootstraps from where it led, but the advantage of the
-/// next episode does not flow into this one:
+/// [`gae`] for episodes that may be truncated. A truncated step bootstraps from the value of its
+/// final observation, but the advantage of the next episode does not flow into this episode:
 ///
 /// ```text
 /// A_t = delta_t + discount_t lambda (1 - ended_t) A_{t+1}
 /// ```
 ///
-/// `ended_t` is `bool[T]`: `truncated`, or `terminated | truncated`, which gives the same because `discount_t` is 0 where
-/// terminated. `v_t` is the value of the step's own final observation, before any reset; it differs from the next step's
-/// `v_tm1` where an episode was truncated.
+/// `ended_t` is `bool[T]`: `truncated`, or equivalently `terminated | truncated`, because
+/// `discount_t` is 0 if the episode terminated. `v_t` is the value of the step's own final
+/// observation, before any reset. It differs from the next step's `v_tm1` if an episode was
+/// truncated.
 #[track_caller]
 pub fn gae_with_ends(
     r_t: Tensor,
@@ -55,8 +57,8 @@ pub fn gae_with_ends(
     linear_recurrence(delta_t, flow, delta_t.zeros_like().index(0))
 }
 
-/// [`gae`] under rlax's name and arguments: `values` is `f32[T + 1]`, of all states in a row, which holds where no episode
-/// is truncated.
+/// [`gae`] with rlax's name and arguments: `values` is `f32[T + 1]`, the values of the states in
+/// order. It is correct if no episode is truncated.
 #[track_caller]
 pub fn truncated_generalized_advantage_estimation(
     r_t: Tensor,

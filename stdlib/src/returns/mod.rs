@@ -1,9 +1,9 @@
 //! Returns and advantages along a trajectory, with the names and values of rlax.
 //!
-//! Everything is `[T]`, f32, and `vmap` batches it. Times are in the names: step `t` of the arrays `v_tm1, r_t,
-//! discount_t, v_t` is one transition: the value of where it began, its reward, its discount (0 where terminated), the
-//! value of where it led. Recurrences run backwards in a reverse scan with a scalar carry, which a batch makes one vector
-//! of the batch.
+//! Everything is `[T]`, f32, and `vmap` batches it. Names contain the time: step `t` of the arrays
+//! `v_tm1, r_t, discount_t, v_t` is one transition. They have the value of its first state, its
+//! reward, its discount (0 if terminated), and the value of its next state. Recurrences run
+//! backwards in a reverse scan with a scalar carry; a batch turns the carry into one vector.
 
 mod action_values;
 mod advantage;
@@ -27,7 +27,8 @@ pub use transform::{
 
 use podracer_dsl::prelude::*;
 
-/// The recurrence `x_t = a_t + b_t x_{t+1}`, backwards from `last` after the end: the form of all returns.
+/// The recurrence `x_t = a_t + b_t x_{t+1}`, backwards from `last` after the end. All returns have
+/// this form.
 #[track_caller]
 fn linear_recurrence(a: Tensor, b: Tensor, last: Tensor) -> Tensor {
     let (_, x) = scan_reverse(last, (a, b), |next, (a, b)| {
@@ -37,7 +38,7 @@ fn linear_recurrence(a: Tensor, b: Tensor, last: Tensor) -> Tensor {
     x
 }
 
-/// A number, or numbers for each step, as `[T]`.
+/// A number, or one number per step, as `[T]`.
 #[track_caller]
 fn per_step(value: impl IntoTensor, like: Tensor) -> Tensor {
     value.into_tensor().astype(like.dtype()).broadcast_to(like.shape())

@@ -1,4 +1,4 @@
-//! V-trace: returns of one policy from the trajectories of another.
+//! V-trace: returns of one policy from the trajectories of another policy.
 
 use super::{linear_recurrence, per_step};
 use crate::Number;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Results of [`vtrace_td_error_and_advantage`] and [`impala_vtrace_td_error_and_advantage`], all `f32[T]`.
 #[derive(Tree, Clone, Copy)]
 pub struct VtraceOutput {
-    /// Targets minus values: the error of the value at the step's beginning.
+    /// Targets minus values: the value error at the step's first state.
     pub errors: Tensor,
     /// The advantage that weights the policy gradient.
     pub pg_advantage: Tensor,
@@ -18,8 +18,8 @@ pub struct VtraceOutput {
 }
 
 impl VtraceOutput {
-    /// The output of V-trace errors. `bootstrap` is the part of the next step's target, in place of `v_t`, that an action's value
-    /// bootstraps from; `rho` is clipped. Both are `f32[T]`.
+    /// The output for V-trace errors. `bootstrap` is the value after the step that an action's
+    /// value bootstraps from, in place of `v_t`; `rho` is clipped. Both are `f32[T]`.
     #[track_caller]
     fn new(
         errors: Tensor,
@@ -35,21 +35,21 @@ impl VtraceOutput {
     }
 }
 
-/// Values that the policy gradient's advantage bootstraps from.
+/// Values that the advantage of the policy gradient bootstraps from.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PgAdvantage {
-    /// The next target, whatever lambda is: the paper's, [`impala_vtrace_td_error_and_advantage`].
+    /// The next target, for any lambda, as in the paper: [`impala_vtrace_td_error_and_advantage`].
     #[default]
     Impala,
-    /// Targets and values, mixed as in the traces: rlax's, [`vtrace_td_error_and_advantage`].
+    /// Targets and values, mixed as in the traces, as in rlax: [`vtrace_td_error_and_advantage`].
     Rlax,
 }
 
-/// V-trace with its thresholds, for trajectories in which episodes end.
+/// V-trace with its thresholds, for trajectories that contain ends of episodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vtrace {
-    /// Lambda: the reach of the traces.
+    /// Lambda, the decay of the traces.
     pub lambda: Number,
     /// Greatest importance weight in an error.
     pub clip_rho: Number,
@@ -57,11 +57,11 @@ pub struct Vtrace {
     pub clip_c: Number,
     /// Greatest importance weight in the advantage of the policy gradient.
     pub clip_pg_rho: Number,
-    /// Kind of the policy gradient's advantage.
+    /// Form of the policy gradient's advantage.
     pub advantage: PgAdvantage,
 }
 
-/// The paper's thresholds: all 1.
+/// The paper's thresholds, which are all 1.
 impl Default for Vtrace {
     fn default() -> Self {
         Vtrace {
@@ -75,9 +75,10 @@ impl Default for Vtrace {
 }
 
 impl Vtrace {
-    /// Errors and advantages. `ended_t` is `bool[T]`, whether step `t` ended an episode: no trace goes on from there, and
-    /// what follows has the value `v_t` (where truncated, that of the episode's own last observation; where terminated,
-    /// `discount_t` is 0). Elsewhere `v_t` is the next step's `v_tm1`. Gradients as in [`vtrace`].
+    /// Errors and advantages. `ended_t` is `bool[T]`, true if step `t` ended an episode: traces
+    /// stop at it, and the next value is `v_t`. If the episode was truncated, `v_t` is the value of
+    /// its last observation; if it terminated, `discount_t` is 0. In all other steps `v_t` is the
+    /// next step's `v_tm1`. Gradients are as in [`vtrace`].
     #[track_caller]
     pub fn apply(
         &self,
@@ -102,7 +103,7 @@ impl Vtrace {
     }
 }
 
-/// Errors from importance weights and trace coefficients that are clipped, `f32[T]`.
+/// Errors from clipped importance weights and trace coefficients, `f32[T]`.
 #[track_caller]
 fn errors([v_tm1, v_t, r_t, discount_t]: [Tensor; 4], rho: Tensor, c: Tensor) -> Tensor {
     let delta_t = rho * (r_t + discount_t * v_t - v_tm1);
@@ -118,8 +119,9 @@ fn errors([v_tm1, v_t, r_t, discount_t]: [Tensor; 4], rho: Tensor, c: Tensor) ->
 /// error_t = delta_t + discount_t lambda_t min(1, rho_t) error_{t+1}
 /// ```
 ///
-/// All are `f32[T]`; `rho_tm1` is how much likelier the learner's policy takes the action than the actor's did, `lambda` a
-/// number or `f32[T]`. Gradients flow into `v_tm1` only: the errors are those from fixed targets.
+/// All are `f32[T]`. `rho_tm1` is the ratio of the action's probabilities under the learner's and
+/// the actor's policy. `lambda` is a number or `f32[T]`. Gradients flow only into `v_tm1`: the
+/// targets are constants.
 #[track_caller]
 pub fn vtrace(
     v_tm1: Tensor,
@@ -133,8 +135,9 @@ pub fn vtrace(
     leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, 1.0, lambda, clip_rho_threshold)
 }
 
-/// [`vtrace`] that mixes clipped and plain importance weights: `alpha min(clip, rho) + (1 - alpha) rho`, and likewise for
-/// the traces; Zahavy et al., "A Self-Tuning Actor-Critic Algorithm", 2020. `alpha` 1 is V-trace.
+/// [`vtrace`] with a mixture of clipped and plain importance weights: `alpha min(clip, rho) + (1 -
+/// alpha) rho`, and likewise for the traces; Zahavy et al., "A Self-Tuning Actor-Critic Algorithm",
+/// 2020. `alpha` 1 is V-trace.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn leaky_vtrace(
@@ -156,14 +159,15 @@ pub fn leaky_vtrace(
     errors([v_tm1, v_t, r_t, discount_t], rho, c)
 }
 
-/// V-trace errors together with the advantage of the policy gradient as rlax has it, which mixes targets and values as the
-/// traces do: `q_t = r_t + discount_t (lambda_t vs_{t+1} + (1 - lambda_t) v_t)`, bootstrapped from `v_t` at the end, and
+/// V-trace errors with the advantage of the policy gradient as in rlax, which mixes targets and
+/// values like the traces: `q_t = r_t + discount_t (lambda_t vs_{t+1} + (1 - lambda_t) v_t)`,
+/// bootstrapped from `v_t` at the end, and
 ///
 /// ```text
 /// pg_advantage_t = min(clip_pg, rho_t) (q_t - v_tm1)
 /// ```
 ///
-/// With `lambda` 1 it is that of the paper, [`impala_vtrace_td_error_and_advantage`].
+/// With `lambda` 1 it equals the paper's, [`impala_vtrace_td_error_and_advantage`].
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn vtrace_td_error_and_advantage(
@@ -183,9 +187,9 @@ pub fn vtrace_td_error_and_advantage(
     VtraceOutput::new(errors, [v_tm1, v_t, r_t, discount_t], lambda_t, rho)
 }
 
-/// V-trace errors together with the advantage of the policy gradient as the paper has it (Espeholt et al., 2018, section
-/// 4.2), which bootstraps from the next target whatever `lambda` is: `q_t = r_t + discount_t vs_{t+1}`, from `v_t` at the
-/// end, and
+/// V-trace errors with the advantage of the policy gradient as in the paper (Espeholt et al., 2018,
+/// section 4.2), which bootstraps from the next target for any `lambda`: `q_t = r_t + discount_t
+/// vs_{t+1}`, from `v_t` at the end, and
 ///
 /// ```text
 /// pg_advantage_t = min(clip_pg, rho_t) (q_t - v_tm1)

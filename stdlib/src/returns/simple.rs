@@ -1,4 +1,4 @@
-//! Returns: sums of rewards to come.
+//! Returns: sums of future rewards.
 
 use super::{linear_recurrence, per_step};
 use podracer_dsl::prelude::*;
@@ -32,7 +32,8 @@ pub fn lambda_returns(
 /// G_t = r_t + discount_t G_{t+1}        with G_T = v_T
 /// ```
 ///
-/// `r_t`, `discount_t` are `f32[T]`; `v_t` is `f32[]`, the value after the end, or `f32[T]` of which the last counts.
+/// `r_t`, `discount_t` are `f32[T]`. `v_t` is `f32[]`, the value after the end, or `f32[T]` with
+/// this value last.
 #[track_caller]
 pub fn discounted_returns(r_t: Tensor, discount_t: Tensor, v_t: impl IntoTensor) -> Tensor {
     let _scope = scope("discounted_returns");
@@ -41,7 +42,8 @@ pub fn discounted_returns(r_t: Tensor, discount_t: Tensor, v_t: impl IntoTensor)
     linear_recurrence(r_t, discount_t, last)
 }
 
-/// Returns of `n` steps, bootstrapped from the value after them, or from the last value where fewer are left:
+/// Returns of `n` steps, bootstrapped from the value after them, or from the last value if fewer
+/// steps are left:
 ///
 /// ```text
 /// G_t = r_t + discount_t ((1 - lambda_t) v_t + lambda_t (r_{t+1} + discount_{t+1} (.. v_{t+n-1})))
@@ -58,11 +60,12 @@ pub fn n_step_bootstrapped_returns(
 ) -> Tensor {
     let _scope = scope("n_step_bootstrapped_returns");
     let steps = r_t.len();
-    // Beyond the last step there is nothing to add.
+    // Beyond the last step all terms are zero.
     let n = n.clamp(1, steps.max(1));
     let lambda_t = per_step(lambda, discount_t);
     let last = v_t.index(-1);
-    // A step of the recursion, with the tensors `i` steps later. Beyond the last step the values are the last.
+    // A step of the recursion, with the tensors `i` steps later. Beyond the last step the last
+    // value is used.
     let step = |targets: Tensor, [r, discount, v, lambda]: [Tensor; 4]| {
         r + discount * ((1.0 - lambda) * v + lambda * targets)
     };
@@ -80,5 +83,6 @@ pub fn n_step_bootstrapped_returns(
     (0..n).rev().fold(targets, |targets, i| step(targets, all.map(|x| x.slice(i..i + steps))))
 }
 
-/// Most steps whose recursion is written out: more are a loop, which compiles faster.
+/// Greatest number of steps of an unrolled recursion; more steps run in a loop, which compiles
+/// faster.
 const UNROLLED: usize = 8;

@@ -1,4 +1,4 @@
-//! Transformed values: a network learns a squashed return, or its distribution over bins.
+//! Transformed values, for networks that learn a squashed return, or its distribution over bins.
 
 use crate::expect;
 use podracer_dsl::fail;
@@ -6,8 +6,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The squashing of values of R2D2 and MuZero, Pohlen et al., "Observe and Look Further: Achieving Consistent Performance on
-/// Atari", 2018, section 3.2, element by element:
+/// The squashing of values in R2D2 and MuZero, Pohlen et al., "Observe and Look Further: Achieving
+/// Consistent Performance on Atari", 2018, section 3.2, elementwise:
 ///
 /// ```text
 /// h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x
@@ -27,8 +27,9 @@ pub fn signed_hyperbolic(x: Tensor, eps: f64) -> Tensor {
 /// h^-1(x) = sign(x) (z^2 - 1)        z = (sqrt(1 + 4 eps (eps + 1 + |x|)) - 1) / (2 eps)
 /// ```
 ///
-/// `eps` is at least 0. It is computed without cancellation, so that `h^-1(h(x))` is x in f32, where the formula as written
-/// (rlax's) loses four digits. The slope at 0 is 1 / (1/2 + eps), where rlax has 0.
+/// `eps` is at least 0. It is computed without cancellation, so that `h^-1(h(x))` is x in f32; the
+/// formula as written, which rlax uses, loses four digits. The slope at 0 is 1 / (1/2 + eps), where
+/// rlax has 0.
 #[track_caller]
 pub fn signed_parabolic(x: Tensor, eps: f64) -> Tensor {
     let op = "signed_parabolic";
@@ -42,7 +43,7 @@ pub fn signed_parabolic(x: Tensor, eps: f64) -> Tensor {
     w * (w.abs() + 2.0)
 }
 
-/// The odd function that is `f` for positive numbers; its slope at 0 is that of `f`.
+/// The odd function that equals `f` for positive numbers; its slope at 0 is the slope of `f`.
 #[track_caller]
 fn odd(x: Tensor, f: impl Fn(Tensor) -> Tensor) -> Tensor {
     let negative = x.lt(0);
@@ -50,21 +51,23 @@ fn odd(x: Tensor, f: impl Fn(Tensor) -> Tensor) -> Tensor {
     select(negative, -y, y)
 }
 
-/// `sign(x) log(|x| + 1)`, element by element. The slope at 0 is 1, where rlax has 0.
+/// `sign(x) log(|x| + 1)`, elementwise. The slope at 0 is 1, where rlax has 0.
 #[track_caller]
 pub fn signed_logp1(x: Tensor) -> Tensor {
     let _scope = scope("signed_logp1");
     odd(x, Tensor::log1p)
 }
 
-/// The inverse of [`signed_logp1`], `sign(x) (e^|x| - 1)`, element by element. The slope at 0 is 1, where rlax has 0.
+/// The inverse of [`signed_logp1`], `sign(x) (e^|x| - 1)`, elementwise. The slope at 0 is 1, where
+/// rlax has 0.
 #[track_caller]
 pub fn signed_expm1(x: Tensor) -> Tensor {
     let _scope = scope("signed_expm1");
     odd(x, Tensor::expm1)
 }
 
-/// A stand-in, with an error recorded, unless bins of values from `min_value` to `max_value` make sense.
+/// A substitute, with an error recorded, unless bins of values from `min_value` to `max_value` are
+/// possible.
 #[track_caller]
 fn wrong_bins(op: &str, min_value: f64, max_value: f64, num_bins: usize) -> Option<Tensor> {
     if num_bins >= 2 && min_value < max_value {
@@ -76,9 +79,10 @@ fn wrong_bins(op: &str, min_value: f64, max_value: f64, num_bins: usize) -> Opti
     Some(fail(op, message, &[], TensorType::scalar(F32)))
 }
 
-/// Numbers as probabilities of two neighbouring bins, `f32[..]` to `f32[.., num_bins]`: the bins' values are spread evenly
-/// from `min_value` to `max_value`, and the mean of the two is the number. Numbers outside are clamped. Schrittwieser et al.,
-/// "Mastering Atari, Go, Chess and Shogi by Planning with a Learned Model", 2020, appendix F.
+/// Numbers as probabilities of two neighbouring bins, `f32[..]` to `f32[.., num_bins]`. The bins'
+/// values are spaced evenly from `min_value` to `max_value`, and the mean of the two is the number.
+/// Numbers outside are clamped. Schrittwieser et al., "Mastering Atari, Go, Chess and Shogi by
+/// Planning with a Learned Model", 2020, appendix F.
 ///
 /// As in rlax, the lower probability is `(upper - x) / (width + 1e-5)`, so that the mean is off by up to 1e-5.
 #[track_caller]
@@ -99,8 +103,8 @@ pub fn transform_to_2hot(x: Tensor, min_value: f64, max_value: f64, num_bins: us
     hot(lower, p_lower) + hot(upper, 1.0 - p_lower)
 }
 
-/// The mean of bins, `f32[.., num_bins]` to `f32[..]`: the inverse of [`transform_to_2hot`], and for any probabilities
-/// `probs` their expected value.
+/// The mean of bins, `f32[.., num_bins]` to `f32[..]`: the inverse of [`transform_to_2hot`], and
+/// the expected value under any probabilities `probs`.
 #[track_caller]
 pub fn transform_from_2hot(
     probs: Tensor,
@@ -120,21 +124,21 @@ pub fn transform_from_2hot(
     (probs * linspace(min_value, max_value, num_bins).astype(probs.dtype())).sum_axis(-1)
 }
 
-/// A transformation of values and its inverse: what a value network learns in place of returns.
+/// A transformation of values and its inverse, for value networks that learn transformed returns.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TxPair {
-    /// Values as they are.
+    /// The identity.
     #[default]
     Identity,
-    /// [`signed_hyperbolic`] and [`signed_parabolic`] with `eps` 1e-3: R2D2's.
+    /// [`signed_hyperbolic`] and [`signed_parabolic`] with `eps` 1e-3, as in R2D2.
     SignedHyperbolic,
     /// [`signed_logp1`] and [`signed_expm1`].
     SignedLogp1,
 }
 
 impl TxPair {
-    /// Transforms a value to the scale that the network learns, element by element.
+    /// Transforms a value to the scale that the network learns, elementwise.
     #[track_caller]
     pub fn apply(self, x: Tensor) -> Tensor {
         match self {
@@ -144,7 +148,7 @@ impl TxPair {
         }
     }
 
-    /// The value of what the network has learned, element by element.
+    /// Transforms the network's output back to a value, elementwise.
     #[track_caller]
     pub fn apply_inv(self, x: Tensor) -> Tensor {
         match self {

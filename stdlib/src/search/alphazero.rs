@@ -1,4 +1,4 @@
-//! AlphaZero: a search whose model is an environment itself.
+//! AlphaZero: a search with the environment itself as the model.
 
 use super::base::{PolicyOutput, RecurrentFnOutput, RootFnOutput};
 use super::policies::{GumbelMuZeroOptions, MuZeroOptions, gumbel_muzero_policy, muzero_policy};
@@ -19,7 +19,7 @@ impl SearchOptions {
     /// Searches from the roots, with the arguments of [`muzero_policy`].
     ///
     /// # Errors
-    /// Those of [`muzero_policy`].
+    /// The errors of [`muzero_policy`].
     #[track_caller]
     pub fn search<E: Tree>(
         &self,
@@ -46,21 +46,23 @@ impl SearchOptions {
 pub struct EnvironmentState<S: Tree> {
     /// The state, a tree of `[B, ..]`.
     pub state: S,
-    /// True if the episode has ended on the way there: nothing more is earned. bool `[B]`
+    /// True if the episode has ended before the node, so that there are no more rewards. bool `[B]`
     pub ended: Tensor,
 }
 
-/// AlphaZero's search (Silver et al. 2018, "A general reinforcement learning algorithm that masters chess, shogi, and Go through
-/// self-play"): the model is the environment, by its own `step`, from `states`, a tree of `[B, ..]`. Its random numbers are those
-/// of the search's key and not those that come: in an environment with chance, each node is one outcome.
+/// AlphaZero's search (Silver et al. 2018, "A general reinforcement learning algorithm that masters
+/// chess, shogi, and Go through self-play"). The model is the environment's own `step`, from
+/// `states`, a tree of `[B, ..]`. Its random numbers come from the search's key and differ from the
+/// environment's future random numbers: in an environment with chance, each node is one outcome.
 ///
-/// `evaluate` is given observations, a tree of `[B, ..]`, and gives logits, f32 `[B, A]`, and values, f32 `[B]`, as a network does.
-/// `discount` is -1 or a negative number near it in a game of two players who move in turns, where rewards are those of the player
-/// who has moved and the observation and its value are of the player who is to move.
+/// `evaluate` gets observations, a tree of `[B, ..]`, and returns logits, f32 `[B, A]`, and values,
+/// f32 `[B]`, as a network does. In a game of two players who move in turns, `discount` is -1 or a
+/// negative number near it. Rewards are then for the player who has moved, and the observation and
+/// its value are for the player to move.
 ///
 /// Actions that are not legal are never taken, at the root and below.
 ///
-/// Errors are those of [`muzero_policy`].
+/// Errors are as in [`muzero_policy`].
 #[track_caller]
 pub fn alphazero_policy<V: Environment>(
     key: Key,
@@ -75,7 +77,7 @@ pub fn alphazero_policy<V: Environment>(
     environment_policy(key, environment, states, evaluate, discount, num_simulations, options)
 }
 
-/// [`alphazero_policy`] whose `evaluate` is given a key and the states, too.
+/// [`alphazero_policy`] with an `evaluate` that also gets a key and the states.
 #[track_caller]
 pub(super) fn environment_policy<V: Environment>(
     key: Key,
@@ -91,7 +93,7 @@ pub(super) fn environment_policy<V: Environment>(
         vmap(states.clone(), |state| environment.legal_actions(&state))
     };
     let observations = vmap(states.clone(), |state| environment.observe(state));
-    // The search splits the key into a few, which are the ones of the smallest indices.
+    // The search splits the key into a few keys, with the smallest indices.
     let (prior_logits, value) = evaluate(key.fold_in(i32::MAX), &states, observations);
     let batch = value.len();
     let invalid_actions = legal(&states).map(|legal| !legal);

@@ -1,26 +1,28 @@
-//! What a search is given and what it gives.
+//! Inputs and results of a search.
 
 use super::SearchTree;
 use podracer_dsl::prelude::*;
 
-/// A root: what a representation network makes of observations. `B` roots are searched side by side.
+/// A root: the output of a representation network for observations. `B` roots are searched side by
+/// side.
 #[derive(Tree, Clone)]
 pub struct RootFnOutput<E: Tree = Tensor> {
-    /// Logits of a policy network, f32 `[B, A]`; they need not be normalised.
+    /// Logits of a policy network, f32 `[B, A]`; they may be unnormalised.
     pub prior_logits: Tensor,
     /// Values of the roots, f32 `[B]`.
     pub value: Tensor,
-    /// Embeddings of the roots, which the recurrent function is given there: a tree of `[B, ..]`.
+    /// Embeddings of the roots, which are passed to the recurrent function: a tree of `[B, ..]`.
     pub embedding: E,
 }
 
-/// A step of the model: what a recurrent function makes of an action and the embedding of the state before.
+/// A step of the model: the output of a recurrent function for an action and the embedding of the
+/// state before.
 #[derive(Tree, Clone)]
 pub struct RecurrentFnOutput {
     /// Rewards of the steps, f32 `[B]`.
     pub reward: Tensor,
-    /// Discounts between the rewards and the values after them, f32 `[B]`: 0 where the episode ends, negative where the
-    /// other player is to move.
+    /// Discounts between the rewards and the values after them, f32 `[B]`: 0 if the episode ends,
+    /// negative if the other player is to move.
     pub discount: Tensor,
     /// Logits of a policy network at the states after the steps, f32 `[B, A]`.
     pub prior_logits: Tensor,
@@ -28,19 +30,19 @@ pub struct RecurrentFnOutput {
     pub value: Tensor,
 }
 
-/// Result of a search: the proposed actions, and the policy to learn.
+/// Result of a search: the proposed actions, and the policy target.
 #[derive(Tree, Clone)]
 pub struct PolicyOutput<E: Tree = Tensor> {
     /// The proposed actions, i32 `[B]`.
     pub action: Tensor,
     /// Target of a policy network, by cross-entropy: probabilities, f32 `[B, A]`.
     pub action_weights: Tensor,
-    /// The tree of the finished search. A part of it that the program does not use is not computed.
+    /// The tree of the finished search. Parts that the program does not use are not computed.
     pub search_tree: SearchTree<E>,
 }
 
 impl<E: Tree> PolicyOutput<E> {
-    /// The same without the embeddings of the nodes, which no agent reads.
+    /// The same result without the embeddings of the nodes, which no agent reads.
     pub(crate) fn without_embeddings(self) -> PolicyOutput<()> {
         let PolicyOutput { action, action_weights, search_tree } = self;
         PolicyOutput { action, action_weights, search_tree: search_tree.without_embeddings() }

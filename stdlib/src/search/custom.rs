@@ -1,4 +1,4 @@
-//! A search whose actions are selected, and whose simulations are run, by functions of the user's.
+//! A search with user-defined functions that select the actions and run the simulations.
 
 use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::fold;
@@ -13,24 +13,29 @@ use crate::expect;
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
-/// Searches from `B` roots with actions that two functions select, as `mctx.search` does. [`muzero_policy`](super::muzero_policy) and the
-/// others are such searches, with functions of their own and what they make of the finished trees.
+/// Searches from `B` roots with two functions that select the actions, as `mctx.search` does.
+/// [`muzero_policy`](super::muzero_policy) and the other policies are such searches, with functions
+/// of their own and with results that they compute from the finished trees.
 ///
-/// `root_action_selection_fn` is given a key, the roots and the number of the simulation, i32 `[]`; `interior_action_selection_fn` a key and
-/// one node of each tree. Both give actions, i32 `[B]`. [`muzero_action_selection`] and [`gumbel_muzero_interior_action_selection`] are two
-/// of them. Where a node has changed, its next action is selected at once, and not only when a simulation comes by.
+/// `root_action_selection_fn` gets a key, the roots and the number of the simulation, i32 `[]`.
+/// `interior_action_selection_fn` gets a key and one node of each tree. Both return actions, i32
+/// `[B]`, such as [`muzero_action_selection`] and [`gumbel_muzero_interior_action_selection`]. When
+/// a node has changed, its next action is selected at once, and not when a simulation reaches it.
 ///
-/// `loop_fn` runs the simulations: it is given their numbers, `0..num_simulations`, the state before the first one and a simulation, a function
-/// of its number, i32 `[]`, and the state before it. `|simulations, state, simulate| fori_loop(simulations, state, simulate)` runs all of them, as
-/// mctx does by default. A `while_loop` may end earlier, by [`SearchState::summary`]; nodes of simulations that never ran have no visits.
+/// `loop_fn` runs the simulations. It gets their numbers, `0..num_simulations`, the state before
+/// the first simulation, and a simulation: a function of its number, i32 `[]`, and the state before
+/// it. `|simulations, state, simulate| fori_loop(simulations, state, simulate)` runs all of them,
+/// as mctx does by default. A `while_loop` may end earlier, depending on [`SearchState::summary`];
+/// nodes of simulations that did not run have no visits.
 ///
-/// The other arguments, and gradients, are those of [`muzero_policy`](super::muzero_policy). `invalid_actions` are only checked: the
-/// function for roots is to leave them out.
+/// The other arguments, and gradients, are as in [`muzero_policy`](super::muzero_policy).
+/// `invalid_actions` are only checked: the function for roots must avoid them.
 ///
-/// # Errors
-/// As [`muzero_policy`](super::muzero_policy), and functions that give anything but i32 `[B]`. Where the program runs, a failed `check`: an
-/// action out of range, in place of which the nearest one is taken, an invalid one at a root, a simulation that has not the next number, in place
-/// of which the next one runs, and more simulations than there are.
+/// # Errors Returns the errors of [`muzero_policy`](super::muzero_policy), and rejects functions
+/// that return anything but i32 `[B]`. When the program runs, the following fail a `check`: an
+/// action out of range, which is replaced by the nearest action; an invalid action at a root; a
+/// simulation without the next number, which is replaced by the next simulation; and too many
+/// simulations.
 #[allow(clippy::too_many_arguments, reason = "those of mctx's")]
 #[track_caller]
 pub fn search<E: Tree>(
@@ -62,8 +67,8 @@ pub fn search<E: Tree>(
     SearchTree::new(extents, &root, forest, invalid_actions)
 }
 
-/// pUCT (Schrittwieser et al. 2020, appendix B, equation 2), as MuZero selects actions: of `options`, Q-transform, `pb_c` and
-/// `tie_noise`. i32 `[B]`
+/// pUCT (Schrittwieser et al. 2020, appendix B, equation 2), MuZero's selection of actions. It
+/// reads Q-transform, `pb_c` and `tie_noise` from `options`. i32 `[B]`
 #[track_caller]
 pub fn muzero_action_selection(key: Key, node: &Node, options: &MuZeroOptions) -> Tensor {
     let (c_init, c_base) = (options.pb_c_init, options.pb_c_base);
@@ -75,8 +80,9 @@ pub fn muzero_action_selection(key: Key, node: &Node, options: &MuZeroOptions) -
     fold::argmax(scores + noise.swap_axes(0, 1))
 }
 
-/// The action whose visits lag most behind the improved policy (Danihelka et al. 2022, section 5), as Gumbel MuZero selects actions below
-/// the root: of `options`, the Q-transform. i32 `[B]`
+/// The action with visits that lag most behind the improved policy (Danihelka et al. 2022, section
+/// 5). Gumbel MuZero selects actions below the root by it. It reads the Q-transform from `options`.
+/// i32 `[B]`
 #[track_caller]
 pub fn gumbel_muzero_interior_action_selection(
     node: &Node,
@@ -85,14 +91,17 @@ pub fn gumbel_muzero_interior_action_selection(
     fold::argmax(GumbelSelection::lag(&node.columns(), options.qtransform))
 }
 
-/// Sequential halving with Gumbel noise (Danihelka et al. 2022, section 3 and algorithm 2), as Gumbel MuZero selects actions at the root: of
-/// `options`, Q-transform and `max_num_considered_actions`. i32 `[B]`
+/// Sequential halving with Gumbel noise (Danihelka et al. 2022, section 3 and algorithm 2), Gumbel
+/// MuZero's selection of actions at the root. It reads Q-transform and `max_num_considered_actions`
+/// from `options`. i32 `[B]`
 ///
-/// `root_gumbel`, f32 `[B, A]`, is the same noise in every simulation, times its scale; mctx keeps it in the tree. `num_simulations` are those of the
-/// search, and the roots' visits tell which of them it is. Actions that are true in `invalid_actions`, bool `[B, A]`, are not taken.
+/// `root_gumbel`, f32 `[B, A]`, is the noise times its scale, the same in every simulation; mctx
+/// keeps it in the tree. `num_simulations` is the search's number of simulations; the roots' visits
+/// determine the present simulation. Actions that are true in `invalid_actions`, bool `[B, A]`, are
+/// not taken.
 ///
 /// # Errors
-/// Noise and actions of other shapes.
+/// Rejects noise and actions of other shapes.
 #[track_caller]
 pub fn gumbel_muzero_root_action_selection(
     node: &Node,

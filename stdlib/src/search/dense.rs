@@ -1,8 +1,10 @@
-//! The ways down and up without loops, for platforms where a kernel takes longer to launch than to run: all nodes look ahead at once.
+//! Descent and backup without loops, for platforms on which launching a kernel takes longer than
+//! running it: all nodes look ahead at once.
 //!
-//! A node's successor is the child of its next action, or its parent on the way up. Successors of successors, six times over, are 64 steps, so that a
-//! way of any length is a few gathers, and what changes along it is computed for all its nodes side by side. The loops of
-//! [`simulate`](super::simulate) touch fewer bytes, but ask the host in each round whether the last tree has ended.
+//! A node's successor is the child of its next action, or its parent on the way up. Doubling the
+//! successors six times covers 64 steps. So a path of any length needs a few gathers, and changes
+//! along it are computed for all its nodes side by side. The loops in [`simulate`](super::simulate)
+//! touch fewer bytes, but in each round they ask the host whether the last tree has ended.
 
 use super::noise::Noise;
 use super::rows::{Head, Rows, width};
@@ -11,12 +13,14 @@ use super::simulate::{Extents, Leaf, Search, Up, mean_with};
 use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 
-/// Numbers in the rows of all nodes above which loops are better: a simulation reads and writes about so many.
+/// Number of elements in all nodes' rows; above it loops are faster: a simulation reads and writes
+/// about as many.
 const MOST: usize = 1 << 26;
 
 impl<S: Selection> Search<'_, S> {
-    /// A way down or up: by level where selection draws by the round; else by block, and on platforms that launch each kernel without loops, or by
-    /// level where the trees are too large for that.
+    /// A way down or up. It goes by level if selection draws in each round. Otherwise it goes by
+    /// block, or, on platforms that launch each kernel separately, without loops, unless the trees
+    /// are too large for that.
     #[track_caller]
     pub(super) fn way<T: Tree>(
         &self,
@@ -33,7 +37,7 @@ impl<S: Selection> Search<'_, S> {
         }
     }
 
-    /// Rows of all trees.
+    /// Number of rows over all trees.
     fn places(&self) -> usize {
         self.extents.nodes().saturating_mul(self.extents.batch)
     }
@@ -43,7 +47,8 @@ impl<S: Selection> Search<'_, S> {
         (self.extents.max_depth - 1).max(1)
     }
 
-    /// The rows of other nodes, one for each row, f32 `[(S + 1) * B]`; a row that does not lead on, and that of a root, is its own. i32, as long
+    /// The rows of the next nodes, one for each row, f32 `[(S + 1) * B]`, as i32. A row that does
+    /// not lead on is its own successor, and so is a root's row.
     #[track_caller]
     fn successors(&self, nodes: Tensor, leads_on: Option<Tensor>) -> Tensor {
         let batch = self.extents.batch as i32;
@@ -53,7 +58,8 @@ impl<S: Selection> Search<'_, S> {
         select(leads_on.map_or(below_roots, |leads| leads & below_roots), there, own)
     }
 
-    /// Goes down from the roots' actions and the nodes these lead to, i32 `[B]`; `by_level` does it where noise decides between actions.
+    /// Descends from the roots' actions and the nodes after them, i32 `[B]`; `by_level` does it if
+    /// noise decides between actions.
     #[track_caller]
     pub(super) fn descend_at_once(
         &self,
@@ -68,7 +74,7 @@ impl<S: Selection> Search<'_, S> {
         let child = rows.column(Head::Next);
         let leads_on = child.ge(0.0) & (rows.column(Head::Depth) + 1.0).lt(f64::from(deepest));
         let mut ahead = self.successors(child, Some(leads_on));
-        // Where a way meets a node of which noise decides, all are gone again.
+        // If noise decides at a node of any path, all trees descend again.
         let mut ties = rows.column(Head::Tie).gt(0.0);
         for _ in 0..self.levels().next_power_of_two().ilog2() {
             ties = ties | ties.take(ahead, 0);
@@ -94,11 +100,12 @@ impl<S: Selection> Search<'_, S> {
         }
     }
 
-    /// Carries values up to the roots' children; gives the step to the roots.
+    /// Carries values up to the roots' children; returns the step to the roots.
     #[track_caller]
     pub(super) fn back_up_at_once(&self, rows: Rows, up: &Up, key: &Key) -> (Rows, Up) {
         let (batch, levels) = (self.extents.batch, self.levels());
-        // The rows from each new node's parent to its root, i32 [L, B]; the root's row stands for all that follow.
+        // The rows from each new node's parent to its root, i32 [L, B]; the root's row fills the
+        // remaining entries.
         let mut way = (up.node * batch as i32 + arange(batch)).expand_dims(0);
         let mut ahead = self.successors(rows.column(Head::Parent), None);
         while way.dim(0) < levels {
@@ -109,7 +116,7 @@ impl<S: Selection> Search<'_, S> {
         let flat = way.flatten();
         let mut row = rows.row(rows.data.take(flat, 0));
         let along = |x: Tensor| x.reshape([levels, batch]);
-        // What comes to each node of the way, and to the root behind them.
+        // The value that arrives at each node of the path, and at the root after them.
         let coming = |new: Tensor, old: Tensor| concatenate(&[new.expand_dims(0), along(old)], 0);
         let reward = coming(up.reward, row.get(Head::Reward));
         let discount = coming(up.discount, row.get(Head::Discount));
@@ -134,15 +141,15 @@ impl<S: Selection> Search<'_, S> {
     }
 }
 
-/// Returns from each node of ways on, `reward + discount * below`, where `below` is the return from the node before, and `first` that before the
-/// first one. `[L, B]`, `first` `[B]`
+/// Returns at each node of upward paths, `reward + discount * below`. `below` is the return at the
+/// node before, and `first` is the return before the first node. `[L, B]`, `first` `[B]`
 #[track_caller]
 fn returns(mut reward: Tensor, mut discount: Tensor, first: Tensor) -> Tensor {
     let levels = reward.dim(0);
     let below = |x: Tensor, by: usize, empty: f64| {
         x.slice(..levels - by).pad(&[(by as i64, 0), (0, 0)], empty)
     };
-    // Each round looks twice as far.
+    // Each round doubles the distance.
     let mut by = 1;
     while by < levels {
         reward = reward + discount * below(reward, by, 0.0);

@@ -1,4 +1,4 @@
-//! A tree as a picture for people.
+//! Drawings of a search tree as SVG.
 
 use std::fmt::Write;
 
@@ -15,13 +15,13 @@ pub struct TreePicture<'a> {
     pub parents: &'a [i32],
     /// The action from the parent to each node.
     pub action_from_parent: &'a [i32],
-    /// Visits of each node.
+    /// Number of visits of each node.
     pub node_visits: &'a [i32],
     /// Value of each node.
     pub node_values: &'a [f32],
 }
 
-/// A node's place: the middle of its upper edge.
+/// A node's position: the middle of its upper edge.
 #[derive(Clone, Copy, Default)]
 struct NodePlace {
     x: f64,
@@ -29,11 +29,12 @@ struct NodePlace {
 }
 
 impl TreePicture<'_> {
-    /// The tree as SVG: each node with visits and value, each edge with its action, as broad as its share of visits. Of each node
-    /// the `most_children` most visited children are drawn. `action_name` names an action.
+    /// The tree as SVG. Each node shows visits and value, and each edge its action. The width of an
+    /// edge is its share of visits. For each node the `most_children` most visited children are
+    /// drawn. `action_name` names an action.
     ///
     /// # Errors
-    /// Slices of different lengths, or without a root.
+    /// Returns an error for slices of different lengths, or without a root.
     pub fn svg(
         &self,
         most_children: usize,
@@ -51,7 +52,7 @@ impl TreePicture<'_> {
         let mut places = vec![None; count];
         let mut right = 0.0;
         let mut deepest = 0.0_f64;
-        // Each node after its children, in the middle above them.
+        // Each node comes after its children, centred above them.
         let mut open = vec![(0, 0.0, false)];
         while let Some((node, depth, seen)) = open.pop() {
             let below: &[usize] = &children[node];
@@ -101,7 +102,7 @@ impl TreePicture<'_> {
         Ok(svg)
     }
 
-    /// The children of each node that are drawn, by action.
+    /// The children of each node to draw, ordered by action.
     fn children(&self, most: usize) -> Vec<Vec<usize>> {
         let mut children = vec![Vec::new(); self.parents.len()];
         for (node, &parent) in self.parents.iter().enumerate().skip(1) {
@@ -176,7 +177,8 @@ mod tests {
             node_values: &[0.5, 0.25, 0.0, 1.0, -1.0, 0.0],
         };
         let svg = picture.svg(2, &|action| format!("<{action}>")).expect("it is a tree");
-        // Of the root's three children the two most visited, and one below them; the node that was never added is left out.
+        // The root's two most visited children of three, and one child below them; the node that
+        // was never added is omitted.
         assert_eq!(svg.matches("<line").count(), 3);
         assert_eq!(svg.matches("rx=").count(), 4);
         assert!(

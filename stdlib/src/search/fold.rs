@@ -1,14 +1,17 @@
-//! Reductions over the actions of nodes, `[A, B]` to `[1, B]`, by halves: the first half of the actions with the second, and so on.
+//! Reductions over the actions of nodes, `[A, B]` to `[1, B]`, by halving: the first half of the
+//! actions is combined with the second, and so on.
 //!
-//! XLA reduces on a CPU one element after another, each waiting for the one before. Halves do not wait, and are vectors. The last
-//! few rows are a plain reduction: XLA would compute the halves anew for each action that is set beside the result.
+//! On a CPU XLA reduces one element after another, and each waits for the previous element. Halves
+//! are independent, and are vectors. The last few rows use a plain reduction: otherwise XLA would
+//! recompute the halves for each action that is compared with the result.
 
 use podracer_dsl::prelude::*;
 
-/// Rows that a plain reduction is left with.
+/// Number of rows left for the plain reduction.
 const LAST: usize = 3;
 
-/// Halves until a few rows are left. Rows in the middle may be taken twice: `f(x, x)` must be `x`.
+/// Halves the rows until a few are left. Rows in the middle may be used twice: `f(x, x)` must be
+/// `x`.
 #[track_caller]
 fn halved(mut x: Tensor, f: impl Fn(Tensor, Tensor) -> Tensor) -> Tensor {
     while x.dim(0) > LAST {
@@ -18,7 +21,7 @@ fn halved(mut x: Tensor, f: impl Fn(Tensor, Tensor) -> Tensor) -> Tensor {
     x
 }
 
-/// The greatest number of each column; NaN if one of them is. `[1, B]`
+/// The greatest number of each column; NaN if the column has a NaN. `[1, B]`
 #[track_caller]
 pub(super) fn max(x: Tensor) -> Tensor {
     halved(x, |a, b| maximum(a, b)).max_axis(keepdims(0))
@@ -30,8 +33,8 @@ pub(super) fn min(x: Tensor) -> Tensor {
     halved(x, |a, b| minimum(a, b)).min_axis(keepdims(0))
 }
 
-/// Actions up to which sums are in the order of a plain reduction, as mctx's are: between two actions that are equally good but for
-/// rounding, the order decides.
+/// Greatest number of actions with sums in the order of a plain reduction, as in mctx. If two
+/// actions are equal except for rounding, the order decides between them.
 const IN_ORDER: usize = 64;
 
 /// The sum of each column. `[1, B]`
@@ -40,7 +43,7 @@ pub(super) fn sum(x: Tensor) -> Tensor {
     if x.dim(0) <= IN_ORDER { x.sum_axis(keepdims(0)) } else { count(x) }
 }
 
-/// The sum of each column of whole numbers, whose order makes no difference. `[1, B]`
+/// The sum of each column of integers, in any order. `[1, B]`
 #[track_caller]
 pub(super) fn count(mut x: Tensor) -> Tensor {
     while x.dim(0) > LAST {
@@ -51,10 +54,11 @@ pub(super) fn count(mut x: Tensor) -> Tensor {
     x.sum_axis(keepdims(0))
 }
 
-/// The first position of each column's greatest number, i32 `[B]`. With a NaN in the column, some position.
+/// The first position of each column's greatest number, i32 `[B]`. If the column contains NaN, an
+/// arbitrary position.
 ///
-/// Positions go along with the numbers: a search of the greatest number for its position may find none, since XLA computes the numbers twice
-/// and need not round them alike.
+/// Positions are reduced together with the numbers. A later search for the greatest number might
+/// not find it, because XLA computes the numbers twice and may round them differently.
 #[track_caller]
 pub(super) fn argmax(mut x: Tensor) -> Tensor {
     let mut at = iota(I32, x.shape(), 0);
@@ -87,7 +91,7 @@ mod tests {
                 let least = (min(x).index(0), x.min_axis(0));
                 (greatest, least, (count(x).index(0), x.sum_axis(0)), (argmax(x), x.argmax(0)))
             });
-            // Whole numbers, so that sums are exact; some are equal.
+            // Integers, so that sums are exact; some are equal.
             let x: Vec<f64> = (0..4 * actions).map(|i| f64::from((i * 7919 % 11) as u32)).collect();
             let results = traced.expect("it traces").eval(&[Array::floats(F32, [actions, 4], &x)]);
             let results = results.expect("it runs");

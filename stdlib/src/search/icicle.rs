@@ -1,16 +1,18 @@
-//! A tree as a picture that the program itself draws, for [`View`](crate::learn::View).
+//! A tree as a picture drawn by the program itself, for [`View`](crate::learn::View).
 
 use super::tree::SearchTree;
 use podracer_dsl::prelude::*;
 use podracer_envs::render::Colour;
 
-/// Share of its brightness that every other action's node keeps, so that neighbours stay apart.
+/// Share of brightness that every second action's node keeps, so that neighbours are
+/// distinguishable.
 const SHADE: f64 = 0.75;
 
 impl<E: Tree> SearchTree<E> {
-    /// The trees as pictures, u8 `[B, levels, N, 3]`: a row is a level of the tree, the root's the uppermost, and a node is as wide as its
-    /// visits. Below a node are its children, in the order of their actions. Colours go from blue for the tree's least value to yellow for its
-    /// greatest.
+    /// The trees as pictures, u8 `[B, levels, N, 3]`. A row is a level of the tree with the root at
+    /// the top, and the width of a node is its number of visits. Below a node are its children, in
+    /// the order of their actions. Colours range from blue for the tree's least value to yellow for
+    /// its greatest.
     #[track_caller]
     pub fn picture(&self, levels: usize) -> Tensor {
         let &SearchTree { parents, action_from_parent, node_visits, node_values, .. } = self;
@@ -32,13 +34,14 @@ fn draw(levels: usize, parents: Tensor, actions: Tensor, visits: Tensor, values:
     let siblings = column(parents).eq(parents) & actions.lt(column(actions));
     let mut left = select(has_parent, select(siblings, visits, 0.0).sum_axis(1), 0.0);
     let mut depth = has_parent.astype(I32);
-    // Each round adds what the ancestors so far have, and looks twice as far up.
+    // Each round adds the offsets of the ancestors so far, and doubles the distance.
     let mut up = select(has_parent, parents, arange(nodes));
     for _ in 0..nodes.next_power_of_two().ilog2() {
         (left, depth) = (left + left.take(up, 0), depth + depth.take(up, 0));
         up = up.take(up, 0);
     }
-    // [levels, N, N]: whether a pixel is of a node. A pixel is as many visits wide as fit the root's into the picture.
+    // [levels, N, N]: true if a pixel belongs to a node. The width of a pixel in visits is such
+    // that the root's visits fit.
     let [level, place] = [0, 1].map(|axis| iota(F32, [levels, nodes], axis).expand_dims(2));
     let place = (place + 0.5) * (visits.index(0) / nodes as f64);
     let of_node = added & level.eq(depth.astype(F32)) & place.ge(left) & place.lt(left + visits);

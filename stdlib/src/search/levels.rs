@@ -1,4 +1,5 @@
-//! The ways down and up by loops of levels, in blocks of trees whose scores stay in a core's cache.
+//! Descent and backup by loops over levels, in blocks of trees with scores that fit into a core's
+//! cache.
 
 use super::node::pick;
 use super::noise::Noise;
@@ -8,13 +9,14 @@ use super::simulate::{Extents, Leaf, Search, Up};
 use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 
-/// Greatest number of a block's scores, without noise and with it: noise is drawn for all trees of a block where it decides for one.
+/// Greatest number of a block's scores, without noise and with noise. Noise is drawn for all trees
+/// of a block if it decides for one tree.
 const MOST: [usize; 2] = [1 << 15, 1 << 14];
-/// Least number of a block's trees: loops of a CPU go along so many at a time.
+/// Least number of trees in a block: vectors of CPU loops span this many trees.
 const LEAST: usize = 16;
 
 impl<S: Selection> Search<'_, S> {
-    /// Numbers of the trees of each block, i32 `[n, K]`; `None` where all trees are one block.
+    /// Indices of the trees of each block, i32 `[n, K]`; `None` if all trees are one block.
     #[track_caller]
     fn blocks(&self) -> Option<Tensor> {
         let Extents { batch, actions, .. } = self.extents;
@@ -24,8 +26,8 @@ impl<S: Selection> Search<'_, S> {
         Some(arange(batch).reshape([batch / trees, trees]))
     }
 
-    /// A way of all trees, one block of them after another: `way` is given a state, the block's trees, `None` for all, and the trees' part of
-    /// `starts`, leaves `[B]`.
+    /// A way for all trees, block by block. `way` gets a state, the block's trees (`None` for all),
+    /// and the trees' part of `starts`, with leaves `[B]`.
     #[track_caller]
     pub(super) fn by_block<C: Tree, X: Tree, Y: Tree>(
         &self,
@@ -40,7 +42,7 @@ impl<S: Selection> Search<'_, S> {
         (state, tree_map(&ends, Tensor::flatten))
     }
 
-    /// Goes down from the roots' actions and the nodes these lead to, i32 `[B]`, a level in each round.
+    /// Descends from the roots' actions and the nodes after them, i32 `[B]`, one level per round.
     #[track_caller]
     pub(super) fn descend_by_level(
         &self,
@@ -88,11 +90,13 @@ impl<S: Selection> Search<'_, S> {
         Leaf { parent, action, next, depth }
     }
 
-    /// Carries values up to the roots' children, a level in each round; gives the step to the roots.
+    /// Carries values up to the roots' children, one level per round; returns the step to the
+    /// roots.
     #[track_caller]
     pub(super) fn back_up_by_level(&self, rows: Rows, up: &Up, key: &Key) -> (Rows, Up) {
-        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No way up is longer, except where a `loop_fn` runs more simulations
-        // than there are nodes: then a node may be its own parent.
+        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No way up is longer,
+        // unless a `loop_fn` runs more simulations than there are nodes: then a node may be its own
+        // parent.
         let last = self.extents.max_depth as i32 + 1;
         let (_, rows, up) = while_loop(
             (2, rows, *up),
@@ -104,7 +108,8 @@ impl<S: Selection> Search<'_, S> {
                 // A tree that is at its root writes to row 0 and stays.
                 let rows = rows.write(up.node, self.pass(&mut row, &up, &visit));
                 let [value, _, _, _, parent, action, reward, discount] = match self.extents.batch {
-                    // Of the tree as it is now: with a reader of it as it was, XLA copies all of it in each round.
+                    // Reads the tree as it is now. If anything read its earlier state, XLA would
+                    // copy the whole tree in each round.
                     1 => rows.heads(up.node, Head::Value),
                     _ => row.heads(Head::Value),
                 };

@@ -1,4 +1,4 @@
-//! Checks of what a search is given.
+//! Checks of a search's inputs.
 
 use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::node::Node;
@@ -8,7 +8,7 @@ use crate::expect;
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
-/// Numbers of one array that XLA's 32-bit indices reach.
+/// Number of elements of one array that XLA's 32-bit indices can address.
 const MOST: usize = i32::MAX as usize;
 
 /// The root and its invalid actions, without gradients.
@@ -63,7 +63,7 @@ pub(super) fn of_root<E: Tree>(
     (root, invalid_actions)
 }
 
-/// The trees that a search goes on with, without gradients; `None` if they do not fit the roots.
+/// The trees that a search continues with, without gradients; `None` if they do not fit the roots.
 #[track_caller]
 pub(super) fn of_kept<E: Tree>(
     name: &'static str,
@@ -120,7 +120,8 @@ pub(super) fn of_step(
     step
 }
 
-/// Actions that a function selected for nodes, i32 `[B]`, in range. `live` are the trees in which something comes of it, all if `None`.
+/// Actions that a function selected for nodes, i32 `[B]`, in range. `live` marks the trees where
+/// the action matters; all if `None`.
 #[track_caller]
 pub(super) fn selected(
     name: &'static str,
@@ -150,7 +151,8 @@ pub(super) fn selected(
     within
 }
 
-/// The number of the next simulation of a search, of `0..end`, which is to be the number that a loop gives, i32 `[]`.
+/// The number of the next simulation of a search, in `0..end`, which must equal the number from the
+/// loop, i32 `[]`.
 #[track_caller]
 pub(super) fn next_simulation<E: Tree>(
     simulation: Tensor,
@@ -173,7 +175,7 @@ pub(super) fn next_simulation<E: Tree>(
     next.minimum(end as i32 - 1)
 }
 
-/// Logits of outcomes, whose number the model decides.
+/// Logits of outcomes. The model determines the number of outcomes.
 #[track_caller]
 pub(super) fn chance_logits(name: &'static str, logits: Tensor, batch: usize) -> Tensor {
     let ty = logits.ty();
@@ -233,7 +235,7 @@ impl Extents {
         extents
     }
 
-    /// Numbers of all rows of nodes.
+    /// Number of elements in all rows of nodes.
     fn numbers(&self) -> usize {
         self.nodes() * self.batch * super::rows::width(self.actions, true)
     }

@@ -1,8 +1,10 @@
-//! Monte Carlo tree search in the DSL: MuZero and its kin, with the names, arguments, defaults and values of mctx.
+//! Monte Carlo tree search in the DSL: MuZero and related searches, with the names, arguments,
+//! defaults and values of mctx.
 //!
-//! A search goes over `B` roots side by side. Its model is a closure, `recurrent_fn`: a step of a learned model, or of an
-//! environment itself. The trees have fixed extents, one node for each simulation, and a search is one loop of a program like
-//! any other: it works under `vmap`, in `scan`, in Anakin and in Sebulba.
+//! A search explores `B` roots side by side. Its model is a closure, `recurrent_fn`: a step of a
+//! learned model, or of an environment itself. The trees have fixed extents, one node per
+//! simulation, and a search is an ordinary loop of a program. It works under `vmap`, in `scan`, in
+//! Anakin and in Sebulba.
 //!
 //! ```
 //! use podracer_dsl::prelude::*;
@@ -29,8 +31,9 @@
 //! ```
 //!
 //! # Invariants
-//! - With mctx's keys a search visits the nodes that mctx visits, with its values but for rounding.
-//! - In a simulation nothing is copied that grows with the number of simulations.
+//! - With mctx's keys a search visits the same nodes as mctx, with the same values except for
+//!   rounding.
+//! - A simulation copies no data with a size that grows with the number of simulations.
 
 mod alphazero;
 mod base;

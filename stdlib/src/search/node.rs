@@ -1,27 +1,27 @@
-//! One node of each tree: what action selection reads.
+//! One node of each tree, as action selection reads it.
 
 use std::ops::Deref;
 
 use podracer_dsl::prelude::*;
 
-/// Statistics of one node of each of `B` trees. Everything is f32; counts are whole numbers.
+/// Statistics of one node of each of `B` trees. Everything is f32; counts are integers.
 #[derive(Tree, Clone)]
 pub struct Node {
-    /// Logits of the actions as the model gave them, `[B, A]`.
+    /// Logits of the actions from the model, `[B, A]`.
     pub prior_logits: Tensor,
     /// Their softmax, `[B, A]`.
     pub prior_probs: Tensor,
     /// Reward plus discounted value of each action, 0 for an action that was never taken. `[B, A]`
     pub qvalues: Tensor,
-    /// Visits of each action. `[B, A]`
+    /// Number of visits of each action. `[B, A]`
     pub visit_counts: Tensor,
-    /// The mean of the values of all visits, the model's own among them. `[B]`
+    /// The mean value over all visits, including the model's value. `[B]`
     pub value: Tensor,
     /// The model's value. `[B]`
     pub raw_value: Tensor,
-    /// Visits of the node itself, its expansion among them. `[B]`
+    /// Number of visits of the node itself, including its expansion. `[B]`
     pub visits: Tensor,
-    /// Edges between the root and the node. `[B]`
+    /// Number of edges between the root and the node. `[B]`
     pub depth: Tensor,
 }
 
@@ -50,8 +50,9 @@ impl Node {
     }
 }
 
-/// A [`Node`] with the actions along the first axis, `[A, B]`. What is computed of a node is computed of it: loops of a CPU go
-/// along the trees, sixteen at a time, and a value of each node, `[B]`, stands beside those of its actions as it is.
+/// A [`Node`] with the actions along the first axis, `[A, B]`. Computations on nodes use this form:
+/// CPU loops process sixteen trees at a time, and a value of each node, `[B]`, broadcasts against
+/// the values of its actions.
 pub(super) struct Columns(pub(super) Node);
 
 impl Columns {
@@ -69,7 +70,7 @@ impl Deref for Columns {
     }
 }
 
-/// A value of each node, `[B]`, beside values of its actions: `[B, 1]`.
+/// A value of each node, `[B]`, as a column to broadcast against its actions: `[B, 1]`.
 #[track_caller]
 pub(super) fn column(x: Tensor) -> Tensor {
     x.expand_dims(-1)

@@ -1,24 +1,25 @@
-//! Noise that decides between actions of equal score.
+//! Noise that decides between actions with equal scores.
 
 use super::fold;
 use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 
-/// The noise of one simulation: for each tree and level so many uniform numbers in `[0, 1e-7)`, those of mctx.
+/// The noise of one simulation: for each tree and level `actions` uniform numbers in `[0, 1e-7)`,
+/// equal to mctx's.
 ///
-/// It is drawn only where the two best scores of a node are so near to each other that it decides.
+/// It is drawn only if the two best scores of a node are so close that it decides.
 pub(super) struct Noise {
     /// The simulation's key.
     pub(super) key: Key,
     pub(super) batch: usize,
-    /// Actions for which noise is drawn, the first ones of a node; `None` without noise.
+    /// Number of actions with noise, the first actions of a node; `None` without noise.
     pub(super) actions: Option<usize>,
 }
 
-/// True where noise may decide which of the scores `[A, B]` is greatest. bool `[B]`
+/// True if noise may decide which of the scores `[A, B]` is greatest. bool `[B]`
 #[track_caller]
 pub(super) fn ties(scores: Tensor) -> Tensor {
-    // The margin is wider than the noise: scores may be rounded differently where they are computed again.
+    // The margin exceeds the noise: scores may be rounded differently when they are computed again.
     let most = fold::max(scores);
     let near = most - 1.5e-7 - most.abs() * 4e-7;
     fold::count(scores.ge(near).astype(I32)).index(0).gt(1)
@@ -28,7 +29,8 @@ impl Noise {
     /// Greatest noise that is added to a score.
     pub(super) const SCALE: f64 = 1e-7;
 
-    /// The actions of the greatest scores `[A, B]` with the noise of a level, i32 `[]`. i32 `[B]`
+    /// The actions with the greatest scores `[A, B]` after adding the noise of a level, i32 `[]`.
+    /// i32 `[B]`
     #[track_caller]
     pub(super) fn argmax(&self, scores: Tensor, depth: Tensor) -> Tensor {
         let without = fold::argmax(scores);
@@ -43,11 +45,12 @@ impl Noise {
         )
     }
 
-    /// [`Noise::argmax`] of the trees of these numbers, i32 `[B]`, or of all, without asking whether noise decides.
+    /// [`Noise::argmax`] for the trees with these indices, i32 `[B]`, or for all trees, whether or
+    /// not noise decides.
     #[track_caller]
     pub(super) fn always(&self, trees: Option<Tensor>, scores: Tensor, depth: Tensor) -> Tensor {
         let Some(drawn) = self.actions else { return fold::argmax(scores) };
-        // One key for each tree, of which each level takes one of two.
+        // One key per tree; each level splits it and uses one of the two.
         let words = match trees {
             None => self.key.again().split_n(self.batch).words(),
             Some(trees) => vmap(trees, |tree| self.key.fold_in(tree).words()),

@@ -1,4 +1,5 @@
-//! Plain Monte Carlo tree search: a player without a network, for agents to be measured against.
+//! Plain Monte Carlo tree search: a player without a network, as an opponent to measure agents
+//! against.
 
 use super::alphazero::{SearchOptions, environment_policy};
 use super::policies::MuZeroOptions;
@@ -7,15 +8,19 @@ use podracer_dsl::prelude::*;
 use podracer_envs::boards::{Opponent, any_of};
 use podracer_envs::{Environment, Space};
 
-/// Plain Monte Carlo tree search of a game of two players, on the game itself: [`alphazero_policy`](super::alphazero_policy) with uniform priors,
-/// without noise at the root, and with the outcome of one game of random moves as the value of a state. It takes the most visited action.
+/// Plain Monte Carlo tree search in a game of two players, with the game as the model:
+/// [`alphazero_policy`](super::alphazero_policy) with uniform priors and without noise at the root.
+/// The value of a state is the outcome of one game with random moves. The most visited action is
+/// taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainMcts {
-    /// Simulations of a search, at least 1. Each adds a node and plays one random game from there.
+    /// Number of simulations of a search, at least 1. Each adds a node and plays one random game
+    /// from it.
     pub simulations: usize,
 }
 
-/// Weight of the priors, which are uniform, in pUCT: at it the bonus of an action is about the standard deviation of the mean of its games.
+/// Weight of the uniform priors in pUCT. With it the bonus of an action is about the standard
+/// deviation of its games' mean.
 const EXPLORATION: f64 = 2.0;
 
 impl<E: Environment> Opponent<E> for PlainMcts {
@@ -42,7 +47,7 @@ impl<E: Environment> Opponent<E> for PlainMcts {
     }
 }
 
-/// Number of actions, which are discrete.
+/// Number of actions, which must be discrete.
 fn actions<E: Environment>(game: &E) -> usize {
     match game.action_space() {
         Space::Discrete { n } => n,
@@ -50,8 +55,8 @@ fn actions<E: Environment>(game: &E) -> usize {
     }
 }
 
-/// The outcome of a game that goes on from a state with random moves, for the player to move: 1 for a win, -1 for a loss. 0 if the
-/// game is over already. f32 `[]`
+/// The outcome of a game that continues from a state with random moves, for the player to move: 1
+/// for a win, -1 for a loss. 0 if the game is already over. f32 `[]`
 #[track_caller]
 fn random_outcome<E: Environment>(game: &E, state: E::State, key: Key) -> Tensor {
     let begin = (key, state, scalar(1.0), scalar(0.0), scalar(false));
@@ -63,7 +68,7 @@ fn random_outcome<E: Environment>(game: &E, state: E::State, key: Key) -> Tensor
             let all = || full([actions(game)], true);
             let legal = game.legal_actions(&state).unwrap_or_else(all);
             let (state, step) = game.step(state, any_of(legal, choice), step_key);
-            // The next move, and its reward, are the other player's.
+            // The next move, and its reward, belong to the other player.
             (key, state, -sign, outcome + sign * step.reward, step.done())
         },
     );

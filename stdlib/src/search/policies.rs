@@ -1,4 +1,4 @@
-//! MuZero's policy and Gumbel MuZero's.
+//! The policies of MuZero and Gumbel MuZero.
 
 use super::base::{PolicyOutput, RecurrentFnOutput, RootFnOutput};
 use super::mistakes;
@@ -15,8 +15,8 @@ use std::ops::Range;
 /// Settings of [`muzero_policy`], with mctx's defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MuZeroOptions {
-    /// Greatest number of edges between the root and a node. Where it cuts a simulation off, a node is evaluated again.
-    /// `None`: as deep as the simulations reach.
+    /// Greatest number of edges between the root and a node. If it cuts a simulation off, a node is
+    /// evaluated again. `None`: unlimited.
     pub max_depth: Option<usize>,
     /// Transform of action values to the scale of the policy.
     pub qtransform: QTransform,
@@ -28,9 +28,11 @@ pub struct MuZeroOptions {
     pub pb_c_init: Number,
     /// `c_2` of pUCT.
     pub pb_c_base: Number,
-    /// Actions are drawn in proportion to `visit_counts^(1 / temperature)`. With 0 the most visited action is taken.
+    /// Actions are drawn in proportion to `visit_counts^(1 / temperature)`. With 0 the most visited
+    /// action is taken.
     pub temperature: Number,
-    /// Noise below 1e-7 decides between actions of equal score, as in mctx. Without it the first of them is taken, which costs less.
+    /// True if noise below 1e-7 decides between actions with equal scores, as in mctx. Otherwise
+    /// the first of them is taken, which costs less.
     pub tie_noise: bool,
 }
 
@@ -56,9 +58,9 @@ pub struct GumbelMuZeroOptions {
     pub max_depth: Option<usize>,
     /// Transform of action values to the scale of the logits.
     pub qtransform: QTransform,
-    /// Greatest number of actions that are tried at the root.
+    /// Greatest number of actions tried at the root.
     pub max_num_considered_actions: usize,
-    /// Scale of the Gumbel noise; 0 for evaluation in games of perfect information.
+    /// Scale of the Gumbel noise; 0 for evaluation in games with perfect information.
     pub gumbel_scale: Number,
 }
 
@@ -73,18 +75,19 @@ impl Default for GumbelMuZeroOptions {
     }
 }
 
-/// MuZero's search (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by planning with a learned model",
-/// appendix B), and an action drawn in proportion to the visits of the root's actions, which are `action_weights`.
+/// MuZero's search (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by planning
+/// with a learned model", appendix B). The action is drawn in proportion to the visits of the
+/// root's actions, which are `action_weights`.
 ///
-/// `recurrent_fn` is given a key, actions, i32 `[B]`, and the embeddings of the states before, trees of `[B, ..]`; it gives a step
-/// of the model and the embeddings after it. Parameters it captures. `invalid_actions` is bool `[B, A]`, true for actions that
-/// the root must not take; the model itself may make other actions unlikely by its logits.
+/// `recurrent_fn` gets a key, actions, i32 `[B]`, and the embeddings of the states before, trees of
+/// `[B, ..]`. It returns a step of the model and the embeddings after it. It captures its
+/// parameters. `invalid_actions` is bool `[B, A]`, true for actions that the root must not take.
+/// The model itself can make other actions unlikely by its logits.
 ///
-/// No gradient flows through a search: its results are constants for the gradient, of the root and of what `recurrent_fn` captures.
+/// No gradient flows through a search: its results are constants for the gradient of the root and
+/// of values that `recurrent_fn` captures.
 ///
-/// # Errors
-/// No simulations, depth or actions; tensors of other shapes than these; an embedding that changes its type. Where the
-/// program runs, a failed `check`: a root without a legal action, and NaN from the model.
+/// # Errors Rejects a search without simulations, depth or actions; tensors of other shapes; and an embedding that changes its type. When the program runs, a root without a legal action and NaN from the model fail a `check`.
 #[track_caller]
 pub fn muzero_policy<E: Tree>(
     key: Key,
@@ -98,11 +101,12 @@ pub fn muzero_policy<E: Tree>(
     go_on(name, key, root, None, recurrent_fn, num_simulations, invalid_actions, options)
 }
 
-/// [`muzero_policy`] that goes on with the trees that an earlier search left, from [`SearchTree::subtree`]: their nodes, visits
-/// and values are there from the beginning, and the root's visits among `action_weights`. The root itself, its logits, value and
-/// embedding, is that of `root`.
+/// [`muzero_policy`] that continues with the trees of an earlier search, from
+/// [`SearchTree::subtree`]. Their nodes, visits and values are present from the beginning, and
+/// `action_weights` includes the root's earlier visits. Logits, value and embedding of the root
+/// come from `root`.
 ///
-/// The tree afterwards has the nodes of the simulations first, then the kept ones.
+/// The resulting tree has the nodes of the simulations first, then the kept nodes.
 #[track_caller]
 pub fn muzero_policy_from<E: Tree>(
     key: Key,
@@ -150,11 +154,12 @@ fn go_on<E: Tree>(
     draw(action_key, search_tree, options.temperature)
 }
 
-/// Gumbel MuZero's search (Danihelka et al. 2022, "Policy improvement by planning with Gumbel"): sequential halving over some
-/// actions of the root, and below it actions in proportion to the improved policy. The action is the best one of those that were
-/// visited most often, and `action_weights` is the improved policy, `softmax(logits + qtransform(q))`.
+/// Gumbel MuZero's search (Danihelka et al. 2022, "Policy improvement by planning with Gumbel"):
+/// sequential halving over some actions of the root, and below it actions in proportion to the
+/// improved policy. The action is the best of the most visited actions, and `action_weights` is the
+/// improved policy, `softmax(logits + qtransform(q))`.
 ///
-/// Arguments and errors are those of [`muzero_policy`].
+/// Arguments and errors are as in [`muzero_policy`].
 #[track_caller]
 pub fn gumbel_muzero_policy<E: Tree>(
     key: Key,
@@ -198,7 +203,7 @@ pub(super) fn all<E: Tree>(
     fori_loop(simulations, state, simulate)
 }
 
-/// Runs a search whose model is checked.
+/// Runs a search with a checked model.
 #[allow(clippy::too_many_arguments, reason = "those of a search")]
 #[track_caller]
 pub(super) fn run<E: Tree, S: Selection>(
@@ -211,14 +216,14 @@ pub(super) fn run<E: Tree, S: Selection>(
     recurrent_fn: impl FnOnce(Key, Tensor, E) -> (RecurrentFnOutput, E),
     loop_fn: impl FnOnce(Range<usize>, SearchState<E>, LoopBody<'_, E>) -> SearchState<E>,
 ) -> Forest<E> {
-    // A model is called in a loop's body, where errors know no caller.
+    // A model is called in a loop's body, where errors have no caller.
     let _scope = scope(name);
     let spec = root.embedding.spec();
     let recurrent_fn = |key: Key, action: Tensor, embedding: E| {
         let (output, embedding) = recurrent_fn(key, action, embedding);
         let output = mistakes::of_step(name, output, extents.batch, extents.actions);
         let embedding = expect_types("embedding", embedding, &spec);
-        // The model's parameters have gradients elsewhere; the loops of a search have none.
+        // The model's parameters get their gradients elsewhere; the loops of a search have none.
         (tree_map(&output, stop_gradient), tree_map(&embedding, stop_gradient))
     };
     Search { extents, selection }.run(key, root, kept, recurrent_fn, loop_fn)
@@ -250,7 +255,8 @@ pub(super) fn draw<E: Tree>(
     let action_weights = search_tree.summary().visit_probs;
     let logits = logits_of(action_weights);
     let logits = logits - logits.max_axis(keepdims(-1));
-    // Divided by the least number in place of 0, all but the greatest are -inf.
+    // Divided by the least positive number instead of 0, all logits except the greatest become
+    // -inf.
     let logits = logits / maximum(temperature, f64::from(f32::MIN_POSITIVE));
     PolicyOutput { action: key.categorical(logits), action_weights, search_tree }
 }
@@ -260,7 +266,8 @@ fn logits_of(probs: Tensor) -> Tensor {
     maximum(probs, f64::from(f32::MIN_POSITIVE)).log()
 }
 
-/// The logits with the least number for invalid actions, which is finite: a softmax gives no NaN if all are invalid.
+/// The logits with the least finite number for invalid actions: a softmax gives no NaN even if all
+/// actions are invalid.
 #[track_caller]
 fn mask_invalid_actions(logits: Tensor, invalid_actions: Option<Tensor>) -> Tensor {
     let Some(invalid) = invalid_actions else { return logits };

@@ -1,4 +1,4 @@
-//! Monotonic transformations of action values, which bring them to the scale of the policy.
+//! Monotonic transformations of action values to the scale of the policy.
 
 use super::fold;
 use super::node::{Columns, Node};
@@ -17,20 +17,21 @@ pub enum QTransform {
     },
     /// [`qtransform_by_parent_and_siblings`].
     ByParentAndSiblings {
-        /// The least number to divide by.
+        /// The least divisor.
         epsilon: Number,
     },
     /// [`qtransform_completed_by_mix_value`].
     CompletedByMixValue {
         /// Scale of the values.
         value_scale: Number,
-        /// Added to the visits of the most visited action, for the scale.
+        /// Number added to the visits of the most visited action, for the scale.
         maxvisit_init: Number,
-        /// Brings the values into [0, 1] first.
+        /// True to rescale the values to [0, 1] first.
         rescale_values: bool,
-        /// Actions that were never taken have the mixed value, and otherwise the model's value of the node.
+        /// True if actions that were never taken have the mixed value; otherwise they have the
+        /// model's value of the node.
         use_mixed_value: bool,
-        /// The least number to divide by.
+        /// The least divisor.
         epsilon: Number,
     },
 }
@@ -43,16 +44,17 @@ pub fn qtransform_by_min_max(
     QTransform::ByMinMax { min_value: min_value.into(), max_value: max_value.into() }
 }
 
-/// Values normalised by the least and the greatest of the node's value and its actions' values, and 0 for actions that were
-/// never taken (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by planning with a learned model", equation 5,
-/// over the node and its children in place of the whole tree).
+/// Values normalised by the range of the node's value and its actions' values, and 0 for actions
+/// that were never taken. This is equation 5 of Schrittwieser et al. 2020, "Mastering Atari, Go,
+/// Chess and Shogi by planning with a learned model", over the node and its children instead of the
+/// whole tree.
 pub fn qtransform_by_parent_and_siblings() -> QTransform {
     QTransform::ByParentAndSiblings { epsilon: 1e-8.into() }
 }
 
-/// `(maxvisit_init + max(visit_counts)) * value_scale * q`, where an action that was never taken has the mixed value (Danihelka
-/// et al. 2022, "Policy improvement by planning with Gumbel", equation 8 and appendix D). `value_scale` 0.1, `maxvisit_init` 50,
-/// rescaled, mixed.
+/// `(maxvisit_init + max(visit_counts)) * value_scale * q`, with the mixed value for actions that
+/// were never taken (Danihelka et al. 2022, "Policy improvement by planning with Gumbel", equation
+/// 8 and appendix D). `value_scale` is 0.1 and `maxvisit_init` 50; values are rescaled and mixed.
 pub fn qtransform_completed_by_mix_value() -> QTransform {
     QTransform::CompletedByMixValue {
         value_scale: 0.1.into(),
@@ -108,11 +110,12 @@ fn by_parent_and_siblings(node: &Columns, epsilon: Number) -> Tensor {
     (q - low) / maximum(high - low, epsilon)
 }
 
-/// The model's value, and the values of the actions that were taken in proportion to their prior probabilities. f32 `[1, B]`
+/// The model's value, mixed with the values of the actions taken, which are weighted by their prior
+/// probabilities. f32 `[1, B]`
 #[track_caller]
 fn mixed_value(node: &Columns) -> Tensor {
     let count = fold::count(node.visit_counts);
-    // An action that was taken counts, though its prior probability be 0.
+    // An action that was taken counts, even if its prior probability is 0.
     let probs = maximum(node.prior_probs, f64::from(f32::MIN_POSITIVE));
     let probs = select(node.visited(), probs, 0.0);
     let total = fold::sum(probs);

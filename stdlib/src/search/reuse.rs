@@ -1,4 +1,4 @@
-//! The part of a tree below an action, kept for the search of the next step.
+//! Subtrees below an action, kept for the search of the next step.
 
 use super::rows::{Head, Row, write_all};
 use super::selection::{Selection, Visit};
@@ -14,11 +14,11 @@ fn at_nodes(x: Tensor, order: Tensor) -> Tensor {
 }
 
 impl<E: Tree> SearchTree<E> {
-    /// The trees below actions, i32 `[B]`, such as those that were taken: at most `nodes` nodes of each.
-    /// [`muzero_policy_from`](super::muzero_policy_from) goes on with them.
+    /// The trees below actions, i32 `[B]`, such as the actions taken, with at most `nodes` nodes
+    /// each. [`muzero_policy_from`](super::muzero_policy_from) continues with them.
     ///
-    /// A tree is empty where the action was never taken, and where `keep`, bool `[B]`, is false, as it must be where an episode
-    /// has ended.
+    /// A tree is empty if the action was never taken, or if `keep`, bool `[B]`, is false. `keep`
+    /// must be false if an episode has ended.
     #[must_use]
     #[track_caller]
     pub fn subtree(&self, action: Tensor, keep: Tensor, nodes: usize) -> SearchTree<E> {
@@ -33,7 +33,7 @@ impl<E: Tree> SearchTree<E> {
         let (batch, all, actions) = (first.len(), self.node_visits.dim(1), self.num_actions());
         let places = iota(I32, [batch, all], 1);
         let is_first = places.eq(first.expand_dims(1));
-        // A node is kept if its parent is: level by level, from the first one on.
+        // A node is kept if its parent is: level by level, starting at the first node.
         let (kept, _) = while_loop(
             (is_first, true),
             |(_, more)| any_example(more),
@@ -43,7 +43,7 @@ impl<E: Tree> SearchTree<E> {
                 (next, (next ^ kept).any())
             },
         );
-        // The first one, the other kept nodes in the order of their numbers, and those that are left out.
+        // The first node, then the other kept nodes in order, then the nodes that are dropped.
         let rank = select(is_first, -1, select(kept, places, places + all as i32));
         let order = rank.argsort(1);
         let numbers = order.argsort(1);
@@ -86,7 +86,8 @@ impl<E: Tree> SearchTree<E> {
 }
 
 impl<S: Selection> Search<'_, S> {
-    /// Trees that begin with the nodes of earlier ones, behind the places of the nodes to come.
+    /// Trees that begin with the nodes of earlier trees, placed behind the nodes of future
+    /// simulations.
     #[track_caller]
     pub(super) fn regrow<E: Tree>(
         &self,
@@ -145,7 +146,7 @@ impl<S: Selection> Search<'_, S> {
         forest
     }
 
-    /// The statistics of kept roots, where there are some.
+    /// The statistics of kept roots, if there are any.
     #[track_caller]
     fn with_kept_roots<E: Tree>(&self, mut forest: Forest<E>, kept: &SearchTree<E>) -> Forest<E> {
         let root = |x: Tensor| x.index_axis(1, 0);

@@ -1,9 +1,12 @@
-//! The nodes of all trees but the roots, packed: one row of f32 a node, so that a level of the tree is one read and one write.
+//! The trees' nodes except the roots, packed with one row of f32 per node, so that a level of the
+//! tree is one read and one write.
 //!
 //! # Invariants
-//! - The row of node `n` of tree `b` is row `n * B + b`: the nodes that a simulation adds to all trees lie side by side.
-//! - Rows `0..B` stand for the roots, which are kept elsewhere. What is not to be written goes there, and nobody reads it.
-//! - Whole numbers in f32 are exact up to 2^24.
+//! - The row of node `n` of tree `b` is row `n * B + b`: the nodes that a simulation adds to all
+//!   trees are adjacent.
+//! - Rows `0..B` belong to the roots, which are stored elsewhere. Values that must be discarded are
+//!   written to these rows, which are never read.
+//! - Integers in f32 are exact up to 2^24.
 
 use super::node::Node;
 use podracer_dsl::prelude::*;
@@ -11,9 +14,9 @@ use podracer_dsl::prelude::*;
 /// The numbers at the head of a row, in this order.
 #[derive(Clone, Copy)]
 pub(super) enum Head {
-    /// The action that the next visit takes, unless it is drawn.
+    /// The action of the next visit, unless it is drawn.
     Best,
-    /// The node that `Best` leads to, -1 for none yet.
+    /// The node after `Best`, -1 if there is none yet.
     Next,
     /// 1 if noise decides between actions.
     Tie,
@@ -28,9 +31,10 @@ pub(super) enum Head {
     Discount,
 }
 
-/// Numbers at the head.
+/// Number of elements at the head.
 pub(super) const HEAD: usize = 11;
-/// Blocks of one number for each action, behind the head, in this order; prior logits are there if selection reads them.
+/// Blocks with one number per action, after the head, in this order. Prior logits are present if
+/// selection reads them.
 #[derive(Clone, Copy)]
 pub(super) enum Block {
     PriorProbs,
@@ -48,13 +52,13 @@ const BLOCKS: usize = 4;
 pub(super) struct Rows {
     /// f32 `[(S + 1) * B, W]`
     pub(super) data: Tensor,
-    /// Numbers of the trees whose nodes are read and written, i32 `[K]`; all of them without.
+    /// Indices of the trees with nodes to read and write, i32 `[K]`; `None` for all trees.
     pub(super) trees: Option<Tensor>,
     #[tree(fixed)]
     pub(super) batch: usize,
     #[tree(fixed)]
     pub(super) actions: usize,
-    /// One more block has the prior logits.
+    /// True if one more block has the prior logits.
     #[tree(fixed)]
     pub(super) with_logits: bool,
 }
@@ -62,16 +66,16 @@ pub(super) struct Rows {
 /// One row of each tree.
 #[derive(Clone)]
 pub(super) struct Row {
-    /// The row as it was read, f32 `[B, W]`; `None` for a new row.
+    /// The row as read, f32 `[B, W]`; `None` for a new row.
     pub(super) read: Option<Tensor>,
     /// The head's numbers. f32 `[B]` each
     pub(super) head: [Tensor; HEAD],
-    /// `[B, A]`, as are the others below. `None` if the rows have none.
+    /// `[B, A]`, like the fields below. `None` if the rows have no prior logits.
     pub(super) prior_logits: Option<Tensor>,
     pub(super) prior_probs: Tensor,
     pub(super) qvalues: Tensor,
     pub(super) visit_counts: Tensor,
-    /// The node that each action leads to, -1 for none. f32 `[B, A]`
+    /// The node after each action, -1 for none. f32 `[B, A]`
     pub(super) children: Tensor,
 }
 
@@ -80,7 +84,7 @@ impl Row {
         self.head[name as usize]
     }
 
-    /// Numbers of the head from one on.
+    /// The head's numbers from `first` on.
     pub(super) fn heads<const N: usize>(&self, first: Head) -> [Tensor; N] {
         std::array::from_fn(|i| self.head[first as usize + i])
     }
@@ -89,8 +93,9 @@ impl Row {
         self.head[name as usize] = value;
     }
 
-    /// A row that was read, with other numbers at some columns, i32 `[B]`, f32 `[B]`. It is computed number by number from the old
-    /// row: to join the parts of a row anew takes XLA longer than all else that a level does.
+    /// The row as read, with the numbers f32 `[B]` at columns i32 `[B]` replaced. It is computed
+    /// element by element from the old row, because concatenating the parts of a row takes XLA
+    /// longer than everything else in a level.
     #[track_caller]
     pub(super) fn with_changes(&self, changes: &[(Tensor, Tensor)]) -> Tensor {
         let Some(mut row) = self.read else { return self.packed() };
@@ -146,12 +151,13 @@ impl Rows {
         width(self.actions, self.with_logits)
     }
 
-    /// The rows of some trees: `B` is their number from here on.
+    /// The rows of some trees; `B` is their number in the result.
     pub(super) fn of(&self, trees: Option<Tensor>) -> Rows {
         Rows { trees, ..self.clone() }
     }
 
-    /// The rows' numbers of nodes, i32 `[B]`; a scalar for one tree, which compiles to a slice in place of a gather.
+    /// The row indices of nodes, i32 `[B]`; a scalar for one tree, which compiles to a slice
+    /// instead of a gather.
     #[track_caller]
     pub(super) fn places(&self, node: Tensor) -> Tensor {
         match self.trees {
@@ -160,7 +166,7 @@ impl Rows {
         }
     }
 
-    /// Numbers of the heads of nodes, i32 `[B]`, from one on. f32 `[B]` each
+    /// Numbers in the heads of nodes, i32 `[B]`, from `first` on. f32 `[B]` each
     #[track_caller]
     pub(super) fn heads<const N: usize>(&self, node: Tensor, first: Head) -> [Tensor; N] {
         let flat = self.data.flatten();
@@ -180,7 +186,7 @@ impl Rows {
         self.row(row)
     }
 
-    /// The parts of rows, f32 `[.., W]`, of which there may be more than one of each tree.
+    /// The parts of rows, f32 `[.., W]`, with possibly several rows per tree.
     #[track_caller]
     pub(super) fn row(&self, row: Tensor) -> Row {
         let head = std::array::from_fn(|i| row.index_axis(1, i));
@@ -196,14 +202,14 @@ impl Rows {
         }
     }
 
-    /// Replaces the rows of nodes, i32 `[B]`, by rows `[B, W]`.
+    /// Replaces the rows of nodes, i32 `[B]`, with rows `[B, W]`.
     #[track_caller]
     pub(super) fn write(self, node: Tensor, row: Tensor) -> Rows {
         let value = if self.batch == 1 { row.index(0) } else { row };
         Rows { data: self.data.set(self.places(node), value), ..self }
     }
 
-    /// One number of the heads of all nodes, f32 `[(S + 1) * B]`.
+    /// One number in every node's head, f32 `[(S + 1) * B]`.
     #[track_caller]
     pub(super) fn column(&self, name: Head) -> Tensor {
         self.data.index_axis(1, name as i32)
@@ -216,18 +222,18 @@ impl Rows {
     }
 }
 
-/// Numbers of a row.
+/// Number of elements in a row.
 pub(super) fn width(actions: usize, with_logits: bool) -> usize {
     HEAD + (BLOCKS + usize::from(with_logits)) * actions
 }
 
-/// Places of nodes, i32 `[B]`, among arrays of `[(S + 1) * B, ..]`; a scalar for one tree.
+/// Positions of nodes, i32 `[B]`, in arrays of `[(S + 1) * B, ..]`; a scalar for one tree.
 #[track_caller]
 pub(super) fn places(node: Tensor, batch: usize) -> Tensor {
     if batch == 1 { node.index(0) } else { node * batch as i32 + arange(batch) }
 }
 
-/// Replaces what stands at one node, i32 `[]`, of all trees.
+/// Replaces the data of one node, i32 `[]`, in all trees.
 #[track_caller]
 pub(super) fn write_all(all: Tensor, node: Tensor, value: Tensor, batch: usize) -> Tensor {
     let mut starts = vec![scalar(0); all.rank()];

@@ -1,4 +1,4 @@
-//! How a node's next action is selected: pUCT, and sequential halving with Gumbel noise.
+//! Selection of a node's next action: pUCT, and sequential halving with Gumbel noise.
 
 use super::fold;
 use super::node::Columns;
@@ -10,25 +10,27 @@ use podracer_dsl::prelude::*;
 
 /// A visit of nodes below the roots, one of each tree.
 pub(super) struct Visit<'a> {
-    /// A key of the visit's own.
+    /// A key used only by this visit.
     pub(super) key: &'a dyn Fn() -> Key,
-    /// Trees that have such a node, bool `[B]`; others are selected for, and nothing comes of it. `None`: all.
+    /// Trees that have such a node, bool `[B]`; selections in other trees are discarded. `None`:
+    /// all trees.
     pub(super) live: Option<Tensor>,
 }
 
 /// Selection of actions at the root and below it.
 pub(super) trait Selection {
-    /// True if selection below the root reads prior logits beside the probabilities.
+    /// True if selection below the root reads prior logits in addition to the probabilities.
     fn reads_logits(&self) -> bool {
         false
     }
 
-    /// True if selection below the root uses the keys of visits: there is one for each round of the way up.
+    /// True if selection below the root uses the keys of visits; each round of the way up has one
+    /// key.
     fn draws(&self) -> bool {
         false
     }
 
-    /// The probabilities that nodes keep, `[B, A]`, of logits `[B, A]`.
+    /// The probabilities `[B, A]` that nodes keep for logits `[B, A]`.
     fn prior_probs(&self, logits: Tensor) -> Tensor {
         fold::softmax(logits.swap_axes(0, 1)).swap_axes(0, 1)
     }
@@ -36,10 +38,11 @@ pub(super) trait Selection {
     /// The roots' actions in a simulation, i32 `[B]`. `simulation` is i32 `[]`.
     fn root(&self, node: &Columns, simulation: Tensor, noise: &Noise) -> Tensor;
 
-    /// The scores of the actions of a node below the root, f32 `[A, B]`: the greatest is selected.
+    /// The scores of the actions of a node below the root, f32 `[A, B]`: the action with the
+    /// greatest score is selected.
     fn interior(&self, node: &Columns, visit: &Visit<'_>) -> Tensor;
 
-    /// The number of actions for which noise is drawn that decides between equal scores; `None` without noise.
+    /// The number of actions with noise that decides between equal scores; `None` without noise.
     fn noisy_actions(&self) -> Option<usize>;
 }
 
@@ -56,7 +59,7 @@ pub(super) struct MuZeroSelection {
     pub(super) invalid_actions: Option<Tensor>,
 }
 
-/// The scores of pUCT, f32 `[A, B]`: the action with the greatest is selected.
+/// The scores of pUCT, f32 `[A, B]`: the action with the greatest score is selected.
 #[track_caller]
 pub(super) fn puct_scores(
     node: &Columns,
@@ -93,8 +96,8 @@ impl Selection for MuZeroSelection {
     }
 }
 
-/// Sequential halving with Gumbel noise at the root, and below it the action whose visits lag most behind the improved policy
-/// (Danihelka et al. 2022, section 5).
+/// Sequential halving with Gumbel noise at the root, and below it the action with visits that lag
+/// most behind the improved policy (Danihelka et al. 2022, section 5).
 #[derive(Clone)]
 pub(super) struct GumbelSelection {
     pub(super) qtransform: QTransform,
@@ -107,14 +110,15 @@ pub(super) struct GumbelSelection {
 }
 
 impl GumbelSelection {
-    /// The improved policy minus the share of visits that each action has, f32 `[A, B]`.
+    /// The improved policy minus each action's share of visits, f32 `[A, B]`.
     #[track_caller]
     pub(super) fn lag(node: &Columns, qtransform: QTransform) -> Tensor {
         let probs = fold::softmax(node.prior_logits + qtransform.of(node));
         probs - node.visit_counts / (1.0 + fold::count(node.visit_counts))
     }
 
-    /// The score of the root's actions that were visited as often as `considered`, f32 `[B]`; -inf for others. f32 `[A, B]`
+    /// The scores of the root's actions that were visited `considered` times, f32 `[B]`, and -inf
+    /// for the others. f32 `[A, B]`
     #[track_caller]
     pub(super) fn score_considered(&self, node: &Columns, considered: Tensor) -> Tensor {
         let logits = node.prior_logits - fold::max(node.prior_logits);
@@ -123,11 +127,13 @@ impl GumbelSelection {
         masked(score, self.invalid_actions)
     }
 
-    /// The roots' actions in a simulation, i32 `[]`, or in one of each tree, i32 `[B]`. i32 `[B]`
+    /// The roots' actions, i32 `[B]`, in a simulation, i32 `[]`, or in one simulation per tree, i32
+    /// `[B]`.
     #[track_caller]
     pub(super) fn root_action(&self, node: &Columns, simulation: Tensor) -> Tensor {
         let (batch, actions) = (node.value.len(), node.qvalues.dim(0));
-        // A table for more actions than there are would never be read, and would be as large as somebody asks for.
+        // A table for more actions than there are would never be read, and would be as large as the
+        // setting.
         let most = self.max_num_considered_actions.min(actions);
         let considered = match self.invalid_actions {
             None => {

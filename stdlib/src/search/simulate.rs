@@ -1,11 +1,12 @@
-//! The search: simulations that go down the trees, expand a node each, and carry its value up.
+//! The search: simulations that descend the trees, expand one node each, and back up its value.
 //!
 //! # Invariants
-//! - The action that a node takes next is computed when the node changes, on the way up, and read once before it changes
-//!   again. So the way down is one small read a level.
-//! - The roots change in every simulation, all of them: they are dense arrays and no rows.
-//! - The loops down and up go on until the last tree of their block has ended, of all batches around: trees that have ended write to
-//!   rows that nobody reads. So no loop selects between whole trees.
+//! - The action that a node takes next is computed when the node changes, on the way up, and read
+//!   once before it changes again. So the way down is one small read per level.
+//! - All roots change in every simulation, so they are dense arrays instead of rows.
+//! - The loops down and up continue until the last tree of their block has ended, over all
+//!   surrounding batches. Trees that have ended write to rows that are never read. So no loop
+//!   selects between whole trees.
 
 use super::base::{RecurrentFnOutput, RootFnOutput};
 use super::fold;
@@ -17,17 +18,17 @@ use super::tree::{SearchSummary, SearchTree};
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
-/// Nothing was expanded there yet.
+/// The value of a child that was not expanded yet.
 pub(super) const UNVISITED: f64 = -1.0;
 
-/// Numbers of the roots that simulations change, all f32.
+/// Statistics of the roots that simulations change, all f32.
 #[derive(Tree, Clone)]
 pub(super) struct Roots {
     /// Value of each root. `[B]`
     pub(super) value: Tensor,
     /// Number of visits of each root. `[B]`
     pub(super) visits: Tensor,
-    /// `[B, A]`, as are the others below.
+    /// `[B, A]`, like the fields below.
     pub(super) qvalues: Tensor,
     pub(super) visit_counts: Tensor,
     pub(super) children: Tensor,
@@ -44,10 +45,11 @@ pub(super) struct Forest<E: Tree> {
     pub(super) prior_logits: Tensor,
 }
 
-/// The state of a search between two simulations: what the `loop_fn` of [`search`](super::search) carries.
+/// The state of a search between two simulations: the carry of [`search`](super::search)'s
+/// `loop_fn`.
 #[derive(Tree, Clone)]
 pub struct SearchState<E: Tree = Tensor> {
-    /// The key of the simulations that follow.
+    /// The key of later simulations.
     key: Key,
     forest: Forest<E>,
 }
@@ -60,7 +62,7 @@ impl<E: Tree> SearchState<E> {
         SearchSummary::new(visit_counts, value, qvalues)
     }
 
-    /// Visits of each root, one more than the simulations so far. f32 `[B]`
+    /// Number of visits of each root, one more than the simulations so far. f32 `[B]`
     pub(super) fn visits(&self) -> Tensor {
         self.forest.roots.visits
     }
@@ -76,23 +78,23 @@ pub(super) struct Extents {
     pub(super) actions: usize,
     pub(super) num_simulations: usize,
     pub(super) max_depth: usize,
-    /// Nodes of earlier trees, the roots not among them.
+    /// Number of nodes of earlier trees, without the roots.
     pub(super) kept: usize,
 }
 
 impl Extents {
-    /// The nodes of a tree.
+    /// The number of nodes of a tree.
     pub(super) fn nodes(&self) -> usize {
         self.num_simulations + 1 + self.kept
     }
 }
 
-/// Where a simulation ended on its way down. i32 `[B]` each
+/// The end of a simulation's way down. i32 `[B]` each
 #[derive(Tree, Clone)]
 pub(super) struct Leaf {
     pub(super) parent: Tensor,
     pub(super) action: Tensor,
-    /// The node that the action leads to, -1 for none yet: it exists where the way was cut off.
+    /// The node after the action, -1 if there is none yet. It exists if the way was cut off.
     pub(super) next: Tensor,
     pub(super) depth: Tensor,
 }
@@ -100,28 +102,28 @@ pub(super) struct Leaf {
 /// A step up: the child that has changed, and the edge to it.
 #[derive(Tree, Clone, Copy)]
 pub(super) struct Up {
-    /// The node to change, i32 `[B]`; 0 is the root, where the way ends.
+    /// The node to change, i32 `[B]`; 0 is the root, the end of the way.
     pub(super) node: Tensor,
     /// The action to the child. i32 `[B]`
     pub(super) action: Tensor,
-    /// f32 `[B]`, as are the others below.
+    /// f32 `[B]`, like the fields below.
     pub(super) child: Tensor,
     pub(super) child_value: Tensor,
     pub(super) reward: Tensor,
     pub(super) discount: Tensor,
-    /// The discounted return from the child on.
+    /// The discounted return from the child.
     pub(super) leaf_value: Tensor,
 }
 
 impl Up {
-    /// The discounted return from the node to change on.
+    /// The discounted return from the node to change.
     #[track_caller]
     pub(super) fn return_here(&self) -> Tensor {
         self.reward + self.discount * self.leaf_value
     }
 }
 
-/// The mean of the values of all visits of a node, one more among them.
+/// The mean value over a node's visits, including one more visit.
 #[track_caller]
 pub(super) fn mean_with(node: &Node, visit: Tensor) -> Tensor {
     (node.value * node.visits + visit) / (node.visits + 1.0)
@@ -144,7 +146,7 @@ pub(super) struct Search<'a, S: Selection> {
 }
 
 impl<S: Selection> Search<'_, S> {
-    /// Runs the simulations from the roots on, by `loop_fn`.
+    /// Runs the simulations from the roots by `loop_fn`.
     #[track_caller]
     pub(super) fn run<E: Tree>(
         &self,
@@ -175,7 +177,7 @@ impl<S: Selection> Search<'_, S> {
         loop_fn(0..simulations, SearchState { key, forest }, Box::new(simulate)).forest
     }
 
-    /// Trees of their roots alone.
+    /// Trees that consist of their roots.
     #[track_caller]
     fn plant<E: Tree>(&self, root: &RootFnOutput<E>) -> Forest<E> {
         let Extents { batch, actions, .. } = self.extents;
@@ -214,7 +216,7 @@ impl<S: Selection> Search<'_, S> {
         }
     }
 
-    /// Goes from the roots to actions that were never taken, or to the greatest depth.
+    /// Descends from the roots to actions that were never taken, or to the greatest depth.
     #[track_caller]
     fn descend<E: Tree>(
         &self,
@@ -240,7 +242,7 @@ impl<S: Selection> Search<'_, S> {
         )
     }
 
-    /// Adds a node to each tree, or evaluates one again where the way down was cut off.
+    /// Adds a node to each tree, or evaluates a node again if the way down was cut off.
     #[track_caller]
     fn expand<E: Tree>(
         &self,
@@ -344,7 +346,7 @@ impl<S: Selection> Search<'_, S> {
         Forest { roots, rows, embeddings, prior_logits }
     }
 
-    /// Changes the rows of nodes by a visit that goes through them. f32 `[B, W]`
+    /// Updates the rows of nodes for a visit that passes through them. f32 `[B, W]`
     #[track_caller]
     pub(super) fn pass(&self, row: &mut Row, up: &Up, visit: &Visit<'_>) -> Tensor {
         let after = self.visited(&row.node(), row.children, up);
@@ -367,7 +369,7 @@ impl<S: Selection> Search<'_, S> {
         row.with_changes(&changes)
     }
 
-    /// A node after a visit that went through one of its actions.
+    /// A node after a visit that passed through one of its actions.
     #[track_caller]
     fn visited(&self, node: &Node, children: Tensor, up: &Up) -> Visited {
         let here = chosen(up.action, self.extents.actions);

@@ -1,4 +1,4 @@
-//! Stochastic MuZero's policy: decisions and chance in turns.
+//! Stochastic MuZero's policy, with alternating decisions and chance outcomes.
 
 use super::base::{PolicyOutput, RecurrentFnOutput, RootFnOutput};
 use super::fold;
@@ -11,16 +11,17 @@ use super::simulate::Extents;
 use super::tree::SearchTree;
 use podracer_dsl::prelude::*;
 
-/// A model's step from a state and an action to an afterstate: the state after the action, before chance has its turn.
+/// A model's step from a state and an action to an afterstate: the state after the action, before
+/// the chance outcome.
 #[derive(Tree, Clone)]
 pub struct DecisionRecurrentFnOutput {
-    /// Logits of the outcomes of chance, f32 `[B, C]`.
+    /// Logits of the chance outcomes, f32 `[B, C]`.
     pub chance_logits: Tensor,
     /// Values of the afterstates, f32 `[B]`.
     pub afterstate_value: Tensor,
 }
 
-/// A model's step from an afterstate and an outcome of chance to the next state.
+/// A model's step from an afterstate and a chance outcome to the next state.
 #[derive(Tree, Clone)]
 pub struct ChanceRecurrentFnOutput {
     /// Logits of a policy network, f32 `[B, A]`.
@@ -33,24 +34,25 @@ pub struct ChanceRecurrentFnOutput {
     pub discount: Tensor,
 }
 
-/// The embedding of a node of decision or of chance.
+/// The embedding of a decision node or chance node.
 #[derive(Tree, Clone)]
 pub struct StochasticRecurrentState<E: Tree, F: Tree> {
-    /// The embedding of the state; means nothing at a chance node.
+    /// The embedding of the state; meaningless at a chance node.
     pub state_embedding: E,
-    /// The embedding of the afterstate; means nothing at a decision node.
+    /// The embedding of the afterstate; meaningless at a decision node.
     pub afterstate_embedding: F,
     /// True for a decision node, bool `[B]`.
     pub is_decision_node: Tensor,
 }
 
-/// Actions at even depths, outcomes of chance at odd ones. Both are edges of one tree, the actions first.
+/// Actions at even depths, chance outcomes at odd depths. Both are edges of one tree, the actions
+/// first.
 struct StochasticSelection {
     decision: MuZeroSelection,
 }
 
 impl StochasticSelection {
-    /// The node with its actions alone.
+    /// The node with its actions only.
     #[track_caller]
     fn decision_node(&self, node: &Columns) -> Columns {
         let actions = |x: Tensor| x.slice(..self.decision.actions);
@@ -67,7 +69,7 @@ impl StochasticSelection {
 impl Selection for StochasticSelection {
     #[track_caller]
     fn prior_probs(&self, logits: Tensor) -> Tensor {
-        // The half that a node has no use for is -inf: of finite numbers a softmax gives no NaN.
+        // The unused half of a node's edges is -inf, as a finite number: a softmax gives no NaN.
         let finite = maximum(logits, f64::from(f32::MIN)).swap_axes(0, 1);
         let actions = self.decision.actions;
         let (actions, chance) = (finite.slice(..actions), finite.slice(actions..));
@@ -95,16 +97,18 @@ impl Selection for StochasticSelection {
     }
 }
 
-/// Stochastic MuZero's search (Antonoglou et al. 2022, "Planning in stochastic environments with a learned model"): an action
-/// leads to an afterstate, and an outcome of chance from there to the next state. Below an afterstate the outcomes are visited in
-/// proportion to their probabilities. The rest is as in [`muzero_policy`](super::muzero_policy).
+/// Stochastic MuZero's search (Antonoglou et al. 2022, "Planning in stochastic environments with a
+/// learned model"). An action leads to an afterstate, and a chance outcome leads from the
+/// afterstate to the next state. Below an afterstate the outcomes are visited in proportion to
+/// their probabilities. The rest is as in [`muzero_policy`](super::muzero_policy).
 ///
-/// `decision_recurrent_fn` is given a key, actions, i32 `[B]`, and embeddings of states; it gives its output and the embeddings of
-/// the afterstates. `chance_recurrent_fn` is given a key, outcomes, i32 `[B]`, and embeddings of afterstates, and gives those of
-/// states. Both are called for all nodes, and what they make of a node of the other kind is left out: an action or an outcome may
-/// then be out of range.
+/// `decision_recurrent_fn` gets a key, actions, i32 `[B]`, and embeddings of states. It returns its
+/// output and the embeddings of afterstates. `chance_recurrent_fn` gets a key, outcomes, i32 `[B]`,
+/// and embeddings of afterstates, and returns its output and the embeddings of states. Both are
+/// called for all nodes, and their outputs for nodes of the other kind are discarded: for these, an
+/// action or an outcome may be out of range.
 ///
-/// The tree has the actions alone at each node, as has mctx's.
+/// The tree has only the actions at each node, as in mctx.
 #[track_caller]
 pub fn stochastic_muzero_policy<E: Tree, F: Tree>(
     key: Key,
@@ -120,7 +124,7 @@ pub fn stochastic_muzero_policy<E: Tree, F: Tree>(
     let [action_key, dirichlet_key, search_key] = key.split_into();
     let root = noisy(dirichlet_key, root, invalid_actions, options);
     let (batch, actions) = (root.value.len(), root.prior_logits.dim(1));
-    // For the types alone: nothing reads the root's afterstate.
+    // Only for the types: the root's afterstate is never read.
     let nothing = zeros(I32, [batch]);
     let (output, after) =
         decision_recurrent_fn(action_key.again(), nothing, root.embedding.clone());

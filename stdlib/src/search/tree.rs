@@ -1,59 +1,61 @@
-//! The tree of a finished search, in mctx's fields.
+//! The tree of a finished search, with the fields of mctx.
 
 use super::base::RootFnOutput;
 use super::rows::{Block, Head, Rows};
 use super::simulate::{Extents, Forest};
 use podracer_dsl::prelude::*;
 
-/// `B` search trees of `N = num_simulations + 1` nodes. Node 0 is the root; node `i` was added by simulation `i - 1`. A node that
-/// was never added, because `max_depth` cut a simulation off, has no visits.
+/// `B` search trees with `N = num_simulations + 1` nodes. Node 0 is the root; node `i` was added by
+/// simulation `i - 1`. A node that was never added, because `max_depth` cut a simulation off, has
+/// no visits.
 #[derive(Tree, Clone)]
 pub struct SearchTree<E: Tree = Tensor> {
-    /// Visits of each node, its expansion among them. i32 `[B, N]`
+    /// Number of visits of each node, including its expansion. i32 `[B, N]`
     pub node_visits: Tensor,
     /// The model's value of each node. f32 `[B, N]`
     pub raw_values: Tensor,
-    /// The mean of the values of all visits. f32 `[B, N]`
+    /// The mean value over all visits. f32 `[B, N]`
     pub node_values: Tensor,
     /// The parent of each node, -1 for the root. i32 `[B, N]`
     pub parents: Tensor,
     /// The action that leads from the parent to each node, -1 for the root. i32 `[B, N]`
     pub action_from_parent: Tensor,
-    /// The node that each action leads to, -1 for none. i32 `[B, N, A]`
+    /// The node after each action, -1 for none. i32 `[B, N, A]`
     pub children_index: Tensor,
     /// Prior logits. f32 `[B, N, A]`
     pub children_prior_logits: Tensor,
-    /// Visits of each action. i32 `[B, N, A]`
+    /// Number of visits of each action. i32 `[B, N, A]`
     pub children_visits: Tensor,
-    /// Rewards of actions that were taken, 0 for others. f32 `[B, N, A]`
+    /// Rewards of actions that were taken, 0 for other actions. f32 `[B, N, A]`
     pub children_rewards: Tensor,
-    /// Discounts of actions that were taken, 0 for others. f32 `[B, N, A]`
+    /// Discounts of actions that were taken, 0 for other actions. f32 `[B, N, A]`
     pub children_discounts: Tensor,
-    /// Values of the nodes that actions lead to, 0 for none. f32 `[B, N, A]`
+    /// Values of the nodes after actions, 0 for none. f32 `[B, N, A]`
     pub children_values: Tensor,
-    /// Embeddings that the recurrent function gave for the nodes: a tree of `[B, N, ..]`.
+    /// Embeddings that the recurrent function returned for the nodes: a tree of `[B, N, ..]`.
     pub embeddings: E,
     /// Actions that the root must not take. bool `[B, A]`
     pub root_invalid_actions: Tensor,
-    /// [`SearchTree::summary`], which needs no other node than the root.
+    /// [`SearchTree::summary`], which depends on no node except the root.
     pub(super) root: SearchSummary,
 }
 
 /// Statistics of the roots.
 #[derive(Tree, Clone, Copy)]
 pub struct SearchSummary {
-    /// Visits of the root's actions. f32 `[B, A]`
+    /// Number of visits of the root's actions. f32 `[B, A]`
     pub visit_counts: Tensor,
-    /// Their shares, which sum to 1. f32 `[B, A]`
+    /// Shares of the visits, which sum to 1. f32 `[B, A]`
     pub visit_probs: Tensor,
-    /// The root's value by the search. f32 `[B]`
+    /// The root's value according to the search. f32 `[B]`
     pub value: Tensor,
-    /// Reward plus discounted value of each of the root's actions, 0 for those that were never taken. f32 `[B, A]`
+    /// Reward plus discounted value of each of the root's actions, 0 for actions that were never
+    /// taken. f32 `[B, A]`
     pub qvalues: Tensor,
 }
 
 impl<E: Tree> SearchTree<E> {
-    /// The tree of a search. What is not read of it is not computed: the program of a search has no part of it.
+    /// The tree of a search. Parts that are not read are not computed: they are not in the program.
     #[track_caller]
     pub(super) fn new(
         extents: Extents,
@@ -81,7 +83,7 @@ impl<E: Tree> SearchTree<E> {
         let each = |x: f64| full([batch], x);
         let node_values = head(Head::Value, roots.value);
         let children_index = block(Block::Children, roots.children).astype(I32);
-        // What a child's row says of the edge to it, at its parent's action.
+        // Data in a child's row about the edge to the child, at its parent's action.
         let of_child = |by_node: Tensor| {
             let flat = children_index.reshape([batch, nodes * actions]);
             let there = by_node.take_along_axis(flat.maximum(0), 1);
@@ -109,7 +111,7 @@ impl<E: Tree> SearchTree<E> {
         }
     }
 
-    /// The tree with the first actions of each node alone.
+    /// The tree with only the first `actions` actions of each node.
     #[track_caller]
     pub(super) fn first_actions(self, actions: usize) -> SearchTree<E> {
         let first = |x: Tensor| x.slice_axis(-1, ..actions);
@@ -150,17 +152,18 @@ impl<E: Tree> SearchTree<E> {
         }
     }
 
-    /// Actions of each node.
+    /// Number of actions of each node.
     pub fn num_actions(&self) -> usize {
         self.children_index.dim(2)
     }
 
-    /// Simulations of the search: nodes beside the root, those among them that a search went on with.
+    /// Number of simulations of the search: nodes except the root, including the nodes that a
+    /// search continued with.
     pub fn num_simulations(&self) -> usize {
         self.node_visits.dim(1) - 1
     }
 
-    /// Reward plus discounted value of all actions of all nodes. f32 `[B, N, A]`
+    /// Reward plus discounted value of every action of every node. f32 `[B, N, A]`
     #[track_caller]
     pub fn qvalues(&self) -> Tensor {
         self.children_rewards + self.children_discounts * self.children_values
@@ -173,7 +176,7 @@ impl<E: Tree> SearchTree<E> {
 }
 
 impl SearchSummary {
-    /// Makes the summary of roots with these visits, values and action values.
+    /// Makes the summary from the roots' visits, values and action values.
     #[track_caller]
     pub(super) fn new(visit_counts: Tensor, value: Tensor, qvalues: Tensor) -> SearchSummary {
         let total = visit_counts.sum_axis(keepdims(-1));

@@ -22,15 +22,7 @@ fn actor() -> ActorLearner<Impala> {
     let (observation, action) = (Space::unbounded([2]), Space::discrete(3));
     ActorLearner {
         agent: Impala::with(settings, observation.clone(), action.clone()),
-        environments: HostSpec {
-            environments: LANES,
-            observation,
-            action,
-            truncates: true,
-            skips: false,
-            masks: false,
-            succeeds: false,
-        },
+        environments: HostSpec { truncates: true, ..HostSpec::new(LANES, observation, action) },
         threads: 1,
         unroll: UNROLL,
         learners: 1,

@@ -53,7 +53,7 @@ pub fn wrapped(mpirun: &Path, source: &Path) -> PathBuf {
     library
 }
 
-/// [`mpirun`] of the running test, by its whole name: its processes find that they were [`launched`](podracer_runtime::pjrt::launched).
+/// [`mpirun`] of the running test, by its whole name: its processes find that they were `podracer_runtime::pjrt::launched`.
 pub fn this_test(processes: usize, name: &str) -> Option<Command> {
     let mut command = mpirun(processes)?;
     command.arg(std::env::current_exe().expect("this program"));

@@ -118,9 +118,7 @@ impl Changing {
             reward: numbers,
             terminated: vec![0; n].into(),
             truncated: vec![0; n].into(),
-            next_observation: None,
-            legal_actions: None,
-            success: None,
+            ..WorkerStep::default()
         };
         self.events.push_back(WorkerEvent::Stepped { worker, sequence, step });
     }

@@ -125,7 +125,10 @@ fn a_worker_whose_steps_have_the_wrong_size_is_sent_away() {
         |_, _, step| step.reward = Bytes::new(),
         "`reward` must have 8 bytes for 2 environments and has 0",
     );
-    goes_on(|_, _, step| step.next_observation = None, "`next_observation` is missing");
+    goes_on(
+        |_, _, step| step.next_observation = Bytes::new(),
+        "`next_observation` must have 32 bytes for 2 environments and has 0",
+    );
 }
 
 #[test]

@@ -97,15 +97,11 @@ impl Learn for Remembers {
 }
 
 fn spec() -> HostSpec {
-    HostSpec {
-        environments: LANES,
-        observation: Space::Discrete { n: NUMBERS as usize },
-        action: Space::Discrete { n: NUMBERS as usize },
-        truncates: false,
-        skips: false,
-        masks: false,
-        succeeds: false,
-    }
+    HostSpec::new(
+        LANES,
+        Space::Discrete { n: NUMBERS as usize },
+        Space::Discrete { n: NUMBERS as usize },
+    )
 }
 
 /// A lane as its worker knows it.
@@ -199,9 +195,7 @@ impl Scripted {
             reward: step.1.into(),
             terminated: ends.into(),
             truncated: vec![0; n].into(),
-            next_observation: None,
-            legal_actions: None,
-            success: None,
+            ..WorkerStep::default()
         };
         self.workers.insert(worker, (lanes, sequence));
         self.events.push_back(WorkerEvent::Stepped { worker, sequence, step });

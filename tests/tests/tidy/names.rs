@@ -6,10 +6,10 @@ use std::path::Path;
 use super::files_with;
 
 /// Greatest number of names that three files or more give to types of their own.
-const MOST_SHARED_NAMES: usize = 20;
+const MOST_SHARED_NAMES: usize = 19;
 
 /// Greatest number of variables that the next statement binds again, by their own value.
-const MOST_REBINDINGS: usize = 117;
+const MOST_REBINDINGS: usize = 116;
 
 /// The sources of the product, without their tests.
 fn sources() -> impl Iterator<Item = (String, String)> {

@@ -180,13 +180,13 @@ pub(super) fn read_hello(line: &str, environments: usize) -> Result<Introduction
         ));
     }
     let spec = HostSpec {
-        environments,
-        observation: hello.observation.into_space().map_err(complain)?,
-        action: hello.action.into_action().map_err(complain)?,
         truncates: hello.truncates,
         skips: hello.skips,
-        masks: false,
-        succeeds: false,
+        ..HostSpec::new(
+            environments,
+            hello.observation.into_space().map_err(complain)?,
+            hello.action.into_action().map_err(complain)?,
+        )
     };
     let picture = match hello.picture {
         PictureMessage::Size([height, width]) => {
@@ -388,13 +388,8 @@ mod tests {
     fn fields_do_not_overlap() {
         for (truncates, picture) in [(false, None), (true, Some([7, 3]))] {
             let spec = HostSpec {
-                environments: 5,
-                observation: Space::unbounded([3]),
-                action: Space::unbounded([2]),
                 truncates,
-                skips: false,
-                masks: false,
-                succeeds: false,
+                ..HostSpec::new(5, Space::unbounded([3]), Space::unbounded([2]))
             };
             let layout = Layout::of(&spec, picture);
             let mut fields = vec![(layout.action, 40)];

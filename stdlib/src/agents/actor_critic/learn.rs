@@ -1,4 +1,5 @@
-//! How actor-critics act and learn: an actor-critic is its loss, and what acting leaves for it.
+//! Acting and learning of actor-critics: an actor-critic is defined by its loss and by the extras
+//! that its loss reads.
 
 use super::{ActorCriticAgent, ActorCriticSettings};
 use crate::learn::{
@@ -9,7 +10,7 @@ use crate::net::{ActorCritic, Memory, Policy};
 use crate::optim::Optimizer;
 use podracer_dsl::prelude::*;
 
-/// A step of acting, with all that extras may be made of.
+/// A step of acting, with the values that extras can be computed from.
 pub struct Acted<'a> {
     /// The parameters.
     pub params: &'a ActorCritic,
@@ -17,19 +18,20 @@ pub struct Acted<'a> {
     pub features: Tensor,
     /// The policy for the features.
     pub policy: &'a Policy,
-    /// The action that was chosen. No gradient flows into it.
+    /// The chosen action. No gradient flows into it.
     pub action: Tensor,
     /// The memory after the step.
     pub memory: Memory,
 }
 
-/// A rollout of an [`ActorCriticAgent`] whose acting left extras `X`.
+/// A rollout of an [`ActorCriticAgent`] with extras `X`.
 pub type ActorCriticRollout<X> = RolloutOf<Tensor, Memory, X>;
 
 /// State of an [`ActorCriticAgent`] with the optimizer `O`.
 pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<ActorCritic>>;
 
-/// Settings of an actor-critic that takes one gradient step of a loss in each iteration. With them an [`ActorCriticAgent`] acts and learns.
+/// Settings of an actor-critic that takes one gradient step of a loss in each iteration. With such
+/// settings an [`ActorCriticAgent`] acts and learns.
 ///
 /// ```
 /// use podracer_dsl::prelude::*;
@@ -100,7 +102,7 @@ pub type ActorCriticState<O> = Optimized<ActorCritic, <O as Optimizer>::State<Ac
 /// # Ok::<(), TraceErrors>(())
 /// ```
 pub trait ActorCriticLoss: ActorCriticSettings {
-    /// Data of a step that acting leaves for the loss.
+    /// Data of a step of acting that the loss reads.
     type Extras: Tree;
     /// Scalars of an iteration, f32 `[]`.
     type Metrics: Tree;
@@ -120,13 +122,14 @@ pub trait ActorCriticLoss: ActorCriticSettings {
     fn staleness(&self) -> Staleness;
 }
 
-/// Settings of an actor-critic that goes from rollouts to gradient steps in its own way. Settings with an [`ActorCriticLoss`] are such.
+/// Settings of an actor-critic with a learning rule of its own. Settings with an
+/// [`ActorCriticLoss`] implement this trait too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no way to learn",
     note = "implement `ActorCriticLoss` for one gradient step of a loss in each iteration, or else `LearnActorCritic`"
 )]
 pub trait LearnActorCritic: ActorCriticSettings {
-    /// Data of a step that acting leaves for learning.
+    /// Data of a step of acting that learning reads.
     type Extras: Tree;
     /// Scalars of an iteration, f32 `[]`.
     type Metrics: Tree;

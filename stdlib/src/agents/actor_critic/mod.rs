@@ -1,5 +1,5 @@
-//! The struct of all actor-critics: spaces, one optimizer, settings, and how an agent is made of them. How it acts and learns is
-//! in `learn.rs`.
+//! The struct that all actor-critics share: spaces, one optimizer, settings, and the construction
+//! of an agent from them. `learn.rs` has acting and learning.
 
 mod learn;
 mod trajectory;
@@ -14,9 +14,11 @@ use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// An agent with the networks of an [`ActorCritic`], all of whose parameters one optimizer moves: [`A2c`](crate::agents::A2c),
-/// [`Ppo`](crate::agents::Ppo), [`Impala`](crate::agents::Impala), [`OnlineActorCritic`](crate::agents::OnlineActorCritic), or one of your own. It learns if its
-/// settings implement [`ActorCriticLoss`](crate::agents::ActorCriticLoss) or [`LearnActorCritic`](crate::agents::LearnActorCritic).
+/// An agent with the networks of an [`ActorCritic`] and one optimizer for all parameters:
+/// [`A2c`](crate::agents::A2c), [`Ppo`](crate::agents::Ppo), [`Impala`](crate::agents::Impala),
+/// [`OnlineActorCritic`](crate::agents::OnlineActorCritic), or an agent of your own. It learns if
+/// its settings implement [`ActorCriticLoss`](crate::agents::ActorCriticLoss) or
+/// [`LearnActorCritic`](crate::agents::LearnActorCritic).
 #[derive(Clone, Debug)]
 pub struct ActorCriticAgent<S, O> {
     /// Space of the observations.
@@ -25,10 +27,12 @@ pub struct ActorCriticAgent<S, O> {
     pub action: Space,
     /// Optimizer of all parameters.
     pub optimizer: O,
-    /// Iterations of the run, which the schedules of the settings count to; `None` for an agent whose settings stay as they are.
+    /// Number of iterations of the run, over which the settings' schedules extend; `None` if the
+    /// settings stay constant.
     pub iterations: Option<usize>,
-    /// Settings of the agent. Those of the optimizer and of normalisation are not read here: [`AgentSettings::agent`] makes
-    /// the optimizer from them, and puts [`Normalized`](crate::learn::Normalized) around the agent.
+    /// Settings of the agent. The settings of the optimizer and of normalisation are not read here:
+    /// [`AgentSettings::agent`] makes the optimizer from them, and wraps the agent in
+    /// [`Normalized`](crate::learn::Normalized).
     pub settings: S,
 }
 
@@ -40,7 +44,7 @@ pub trait ActorCriticSettings: AgentSettings {
     /// The settings of the optimizer.
     fn optimizer(&self) -> &Self::Optimizer;
 
-    /// Gradient steps of an iteration.
+    /// Number of gradient steps per iteration.
     fn gradient_steps(&self) -> usize {
         1
     }
@@ -58,8 +62,8 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, OptimizerOf<S>> {
         Self::with(S::default(), observation, action)
     }
 
-    /// The agent for these spaces, with a constant learning rate. [`ActorCriticAgent::for_task`] has the schedules of the settings, and
-    /// [`AgentSettings::agent`] all that they ask for.
+    /// The agent for these spaces, with a constant learning rate. [`ActorCriticAgent::for_task`]
+    /// adds the settings' schedules, and [`AgentSettings::agent`] also adds normalisation.
     pub fn with(settings: S, observation: Space, action: Space) -> Self {
         let optimizer = settings.optimizer().optimizer(rate(&settings, None));
         ActorCriticAgent { observation, action, optimizer, iterations: None, settings }
@@ -68,7 +72,7 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, OptimizerOf<S>> {
     /// The agent for a task, with the schedules of the settings over the task's iterations.
     ///
     /// # Errors
-    /// Observations that the networks do not take, as a sentence.
+    /// Returns a sentence if the networks do not support the observations.
     pub fn for_task(settings: &S, task: &Task) -> Result<Self, String> {
         settings.shape().check(&task.observation, &task.action)?;
         task.check_gradient_steps(settings.gradient_steps())?;
@@ -83,14 +87,15 @@ impl<S: ActorCriticSettings> ActorCriticAgent<S, OptimizerOf<S>> {
     }
 }
 
-/// The learning rate by the gradient step, in a run of so many iterations.
+/// Learning-rate schedule over the gradient steps of a run of `iterations` iterations.
 fn rate<S: ActorCriticSettings>(settings: &S, iterations: Option<usize>) -> Schedule {
     let steps = iterations.map(|iterations| iterations.saturating_mul(settings.gradient_steps()));
     settings.optimizer().schedule(steps)
 }
 
 impl<S: ActorCriticSettings, O: Optimizer> ActorCriticAgent<S, O> {
-    /// The learning rate that the settings give to the last gradient step of an iteration (i32 `[]`). f32 `[]`
+    /// The learning rate of the last gradient step of an iteration (i32 `[]`), according to the
+    /// settings. f32 `[]`
     #[track_caller]
     pub(super) fn last_learning_rate(&self, iteration: Tensor) -> Tensor {
         let steps = self.settings.gradient_steps() as i32;
@@ -99,7 +104,7 @@ impl<S: ActorCriticSettings, O: Optimizer> ActorCriticAgent<S, O> {
         rate(&self.settings, self.iterations).value(iteration * steps + (steps - 1))
     }
 
-    /// New networks, and their optimizer's state before the first gradient step.
+    /// New networks, with the initial state of their optimizer.
     #[track_caller]
     pub(super) fn init_state(&self, key: Key) -> Optimized<ActorCritic, O::State<ActorCritic>> {
         let shape = self.settings.shape();

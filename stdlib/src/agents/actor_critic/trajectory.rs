@@ -1,5 +1,6 @@
-//! An actor-critic along the rollout of one lane, as acting went: what the agents need that take one gradient step from whole
-//! trajectories, such as [`Impala`](crate::agents::Impala) and [`A2c`](crate::agents::A2c).
+//! An actor-critic along one lane's rollout, with the memories of acting. Agents use it that take
+//! one gradient step from whole trajectories, such as [`Impala`](crate::agents::Impala) and
+//! [`A2c`](crate::agents::A2c).
 
 use crate::Number;
 use crate::learn::{Input, RolloutOf};
@@ -12,12 +13,13 @@ pub struct LaneSteps {
     features: Tensor,
     legal_actions: Option<Tensor>,
     action: Tensor,
-    /// Rewards of the actions.
+    /// Rewards for the actions.
     pub reward: Tensor,
     /// True if the step ended its episode in a terminal state. bool `[T]`
     pub terminated: Tensor,
     truncated: Tensor,
-    /// Features of the input after each step, as if no episode had ended; `None` if the environment never truncates.
+    /// Features of the input after each step, where every episode is taken to continue; `None` if
+    /// the environment never truncates.
     features_after: Option<Tensor>,
 }
 
@@ -30,11 +32,13 @@ pub struct Evaluated {
     pub entropy: Tensor,
     /// Value of the step's input.
     pub v_tm1: Tensor,
-    /// Value after the step, from which no gradient flows: where the episode was cut off, that of its own last observation.
+    /// Value after the step, without a gradient. If the episode was cut off, it is the value of the
+    /// episode's last observation.
     pub v_t: Tensor,
 }
 
-/// Applies `f` to each lane of a rollout: to its steps, to policy and value there, and to the extras of acting. Results `[N, ..]`.
+/// Applies `f` to each lane of a rollout: to its steps, to policy and value at each step, and to
+/// the extras. Results `[N, ..]`.
 #[track_caller]
 pub fn of_each_lane<X: Tree, R: Tree>(
     params: &ActorCritic,
@@ -66,11 +70,12 @@ impl LaneSteps {
         self.terminated | self.truncated
     }
 
-    /// Policy and value at each step, with the memories that acting had; `last` are the features of the input after the last one.
+    /// Policy and value at each step, with the memories of acting. `last` has the features of the
+    /// input after the last step.
     #[track_caller]
     fn evaluate(&self, params: &ActorCritic, memory: Memory, last: Tensor) -> Evaluated {
         let ended = self.ended();
-        // Acting has begun the memory anew already where the first step begins an episode.
+        // If the first step begins an episode, acting has already reset the memory.
         let begins = concatenate(&[scalar(false).expand_dims(0), ended.slice(..-1)], 0);
         let (memories, features) = params.remember_all(memory, self.features, begins);
         let acted = (features, self.legal_actions, self.action);
@@ -79,7 +84,8 @@ impl LaneSteps {
             (policy.log_prob(action), policy.entropy(), params.value(features))
         });
         let value_after = |(memory, features)| params.value(params.remember(memory, features).1);
-        // The value after the last step counts if no episode ended there: the memory goes on.
+        // The value after the last step counts if no episode ended at that step, so the memory is
+        // kept.
         let memory = tree_map(&memories, |leaf| leaf.index(-1));
         let v_last = value_after((memory, last)).expand_dims(0);
         let v_next = concatenate(&[v_tm1.slice(1..), v_last], 0);

@@ -1,8 +1,9 @@
 //! AlphaZero: Silver et al., "A general reinforcement learning algorithm that masters chess, shogi, and Go through self-play", 2018.
 //!
-//! `act` searches with the environment's own `step`, from the state that [`Environment::state_of`] makes of the observation. In a game
-//! of two players the agent moves for both, and the value of a state is that of the player to move. What is learnt of each step, with
-//! `z` the outcome of its game and `pi` the search's policy (equation 1):
+//! `act` searches with the environment's own `step`, from the state that [`Environment::state_of`]
+//! makes of the observation. In a game of two players the agent moves for both, and the value of a
+//! state is its value for the player to move. The loss of each step, with `z` the outcome of its
+//! game and `pi` the search's policy (equation 1), is
 //!
 //! ```text
 //! l = c (z - v)^2 - pi^T log p
@@ -28,32 +29,34 @@ use crate::search::{PolicyOutput, alphazero_policy};
 use podracer_dsl::prelude::*;
 use podracer_envs::{AnyEnvironment, Environment, Space};
 
-/// The agent of [`AlphaZeroSettings`]. [`Split`](crate::learn::Split) or [`Replayed`](crate::learn::Replayed) around it learns.
+/// The agent of [`AlphaZeroSettings`]. It learns when wrapped in [`Split`](crate::learn::Split) or
+/// [`Replayed`](crate::learn::Replayed).
 #[derive(Clone)]
 pub struct AlphaZero {
     /// The environment, which is the model.
     pub model: AnyEnvironment,
     /// Number of actions, `A`.
     pub actions: usize,
-    /// Iterations of the run, over which the learning rate falls.
+    /// Number of iterations of the run, over which the learning rate falls.
     pub iterations: usize,
     /// Settings of the agent.
     pub settings: AlphaZeroSettings,
 }
 
-/// Networks of policy and value, with a torso in common.
+/// Networks of policy and value with a shared torso.
 #[derive(Tree, Clone)]
 pub struct AlphaZeroNetwork {
     /// Observation to features.
     pub torso: TorsoNet,
     /// Features to logits of the actions.
     pub policy: Mlp,
-    /// Features to the value before tanh.
+    /// Features to the value before the tanh.
     pub value: Mlp,
 }
 
 impl AlphaZeroNetwork {
-    /// New networks. Weights begin LeCun normal, but 0 in the last layers: the first searches see a uniform policy and values of 0.
+    /// New networks. Weights are drawn LeCun normal, but the last layers' weights are 0: the first
+    /// searches see a uniform policy and values of 0.
     #[track_caller]
     pub fn init(key: Key, observation: &Space, actions: usize, networks: &Networks) -> Self {
         let weights = Initializer::lecun_normal();
@@ -77,10 +80,10 @@ impl AlphaZeroNetwork {
 }
 
 impl AlphaZero {
-    /// An agent whose model is this environment.
+    /// Makes an agent with this environment as the model.
     ///
     /// # Errors
-    /// An environment whose states cannot be told from its observations, as a sentence.
+    /// Returns a sentence if the environment's states cannot be recovered from its observations.
     pub fn new(
         model: AnyEnvironment,
         actions: usize,
@@ -105,12 +108,12 @@ impl AlphaZero {
         Ok(AlphaZero { model, actions, iterations, settings })
     }
 
-    /// The discount of the value after a step, seen by the player who steps.
+    /// The discount of the value after a step, from the view of the player who steps.
     fn discount(&self) -> Number {
         discount_between(self.model.players(), self.settings.discount)
     }
 
-    /// The terms of the loss of the first `starts` steps of a window of one lane, `[L, ..]`.
+    /// The terms of the loss for the first `starts` steps of a window of one lane, `[L, ..]`.
     #[track_caller]
     pub fn terms(
         &self,
@@ -135,7 +138,7 @@ impl AlphaZero {
 /// Terms of the loss for each of `S` steps. f32 `[S]`
 #[derive(Tree, Clone, Copy)]
 pub struct AlphaZeroTerms {
-    /// Cross-entropy of the policy and the search's.
+    /// Cross-entropy between the search's policy and the network's.
     pub policy_loss: Tensor,
     /// Squared error of the value.
     pub value_loss: Tensor,
@@ -150,15 +153,15 @@ pub struct AlphaZeroTerms {
 /// Metrics of a gradient step: means over its steps.
 #[derive(Tree, Clone, Copy)]
 pub struct AlphaZeroMetrics {
-    /// The policy's loss and the weighted one of the value.
+    /// The policy loss plus the weighted value loss.
     pub loss: Tensor,
-    /// Cross-entropy of the policy and the search's.
+    /// Cross-entropy between the search's policy and the network's.
     pub policy_loss: Tensor,
     /// Squared error of the value.
     pub value_loss: Tensor,
-    /// The network's value, of the player to move.
+    /// The network's value for the player to move.
     pub value: Tensor,
-    /// The search's value, of the player to move.
+    /// The search's value for the player to move.
     pub search_value: Tensor,
 }
 

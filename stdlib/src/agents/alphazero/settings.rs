@@ -1,4 +1,4 @@
-//! The settings of [`AlphaZero`], and the agent that they make.
+//! The settings of [`AlphaZero`], and the agent made from them.
 
 use super::AlphaZero;
 use crate::Number;
@@ -10,22 +10,25 @@ use crate::nn::Activation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// AlphaZero (Silver et al. 2018): search with the environment itself as the model, by self-play in games of two players. It learns
-/// once from each rollout, or from a replay. Environments are those whose state can be told from an observation.
+/// AlphaZero (Silver et al. 2018): search with the environment itself as the model, by self-play in
+/// games of two players. It learns once from each rollout, or from a replay. It needs environments
+/// with states that can be recovered from an observation.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct AlphaZeroSettings {
-    /// Discount of the value after a step. In games of two players it is negated, as the next value is the other player's.
+    /// Discount of the value after a step. In games of two players it is negated, because the next
+    /// value is the other player's.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Steps of a return. With at least as many as a game has, the target of a value is the game's outcome; of a game that goes on
-    /// behind the end of a rollout, it is the search's value there.
+    /// Number of steps of a return. If a game has at most `n_step` steps, the target of a value is
+    /// the game's outcome. For a game that continues beyond the end of a rollout, the target is the
+    /// search's value at that end.
     #[schemars(range(min = 1, max = 5_000))]
     pub n_step: usize,
     /// Weight of the squared error of the value.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Optimizer, search, and what is learnt from: windows of a replay have `n_step + 1` steps.
+    /// Optimizer, search, and source of learning: windows of a replay have `n_step + 1` steps.
     #[serde(flatten)]
     pub planning: PlanningSettings,
     /// The torso, and the hidden layers of policy and value.
@@ -50,7 +53,7 @@ impl Default for AlphaZeroSettings {
 }
 
 impl AlphaZeroSettings {
-    /// The windows of the replay: the step to learn from, and those of its return.
+    /// The windows of the replay: the step to learn from, and the steps of its return.
     #[must_use]
     pub fn window(&self) -> Window {
         Window { length: self.n_step + 1, period: 1, learnt: 1 }

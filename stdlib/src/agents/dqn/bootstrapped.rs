@@ -1,9 +1,10 @@
 //! Bootstrapped DQN with prior functions (Osband et al., "Deep Exploration via Bootstrapped DQN", 2016; Osband, Aslanides and
 //! Cassirer, "Randomized Prior Functions for Deep Reinforcement Learning", 2018).
 //!
-//! Several networks learn the action values side by side, each from its own part of the replay. To each of them a network is
-//! added that was drawn at random and never learns, its prior. A lane draws one of them at the start of an episode and follows it
-//! to the end, so that it goes on exploring in one direction for many steps, where random actions turn back at once.
+//! Several networks learn the action values side by side, each from its own part of the replay. A
+//! prior is added to each network: a network that was drawn at random and never learns. A lane
+//! draws one of the networks at the start of an episode and follows it to the end. So it explores
+//! in one direction for many steps, where random actions would turn back at once.
 
 use super::loss::Use;
 use super::{Dqn, DqnLoss, DqnMemory, DqnMetrics, DqnSettings, DqnState, DqnValues};
@@ -18,22 +19,22 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bootstrapped DQN with prior functions (Osband et al. 2016 and 2018). The number of networks, their size, the priors' scale, the
-/// replay and the optimizer are those of bsuite's `boot_dqn`.
+/// Bootstrapped DQN with prior functions (Osband et al. 2016 and 2018). The number and size of the
+/// networks, the scale of the priors, the replay and the optimizer are as in bsuite's `boot_dqn`.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct BootstrappedSettings {
     /// Number of networks.
     #[schemars(range(min = 1, max = 1_000))]
     pub ensemble: usize,
-    /// Factor of the prior that is added to each network; 0 for none.
+    /// Factor of the prior that is added to each network; 0 adds none.
     #[schemars(range(min = 0.0))]
     pub prior_scale: Number,
-    /// Probability with which a network learns from a step, drawn for each network and step; with 1 all learn from all, and differ
-    /// by their priors and first weights alone.
+    /// Probability that a network learns from a step, drawn for each network and step. With 1 all
+    /// networks learn from all steps, and differ only by their priors and initial weights.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub mask_probability: f64,
-    /// The settings by which each network learns, those of DQN.
+    /// The settings of each network's learning, as in DQN.
     #[serde(flatten)]
     pub dqn: DqnSettings,
 }
@@ -89,31 +90,33 @@ impl AgentSettings for BootstrappedSettings {
     }
 }
 
-/// The agent of [`BootstrappedSettings`]. Below, `K` is the number of its networks.
+/// The agent of [`BootstrappedSettings`]. `K` is the number of its networks.
 #[derive(Clone, Debug)]
 pub struct BootstrappedDqn {
-    /// DQN, by which each network learns.
+    /// DQN, which trains each network.
     pub dqn: Dqn,
     /// Number of networks, `K`.
     pub ensemble: usize,
     /// Factor of the priors.
     pub prior_scale: Number,
-    /// Probability with which a network learns from a step.
+    /// Probability that a network learns from a step.
     pub mask_probability: f64,
 }
 
-/// A network that learns and its prior, or `K` of both along a leading axis: an [`Ensemble`](crate::nn::Ensemble) of 20 would be 20
-/// copies of the loss in the program.
+/// A network that learns and its prior, or `K` of each along a leading axis. (An
+/// [`Ensemble`](crate::nn::Ensemble) of 20 networks would put 20 copies of the loss into the
+/// program.)
 #[derive(Tree, Clone)]
 pub struct PriorNetwork {
     /// The network that learns.
     pub network: QNetwork,
-    /// The network that was drawn at random, and stays.
+    /// The prior, which was drawn at random and never changes.
     pub prior: QNetwork,
 }
 
 impl PriorNetwork {
-    /// The values of all actions for an observation: the network's, and `scale` times the prior's. f32 `[A]`
+    /// The actions' values for an observation: the network's, and `scale` times the prior's. f32
+    /// `[A]`
     #[track_caller]
     pub fn apply(&self, observation: Tensor, scale: Number) -> Tensor {
         let prior = stop_gradient(self.prior.apply(observation, None));
@@ -130,10 +133,10 @@ pub struct BootstrappedMemory {
     pub dqn: DqnMemory,
 }
 
-/// One step of a lane, as the replay keeps it.
+/// One step of a lane in the replay.
 #[derive(Tree, Clone)]
 pub struct BootstrappedStep {
-    /// The step as DQN keeps it.
+    /// The step as in DQN's replay.
     pub step: Step,
     /// True for the networks that learn from it, bool `[K]`; `None` if all do.
     pub mask: Option<Tensor>,
@@ -162,7 +165,7 @@ impl BootstrappedDqn {
         vmap((arange(self.ensemble), whole(key)), |(i, key)| self.dqn.network(key.fold_in(i)))
     }
 
-    /// The loss of a batch of windows: the mean over the networks, and so are priorities and values.
+    /// The loss of a batch of windows. Loss, priorities and values are means over the networks.
     #[track_caller]
     pub fn loss(
         &self,
@@ -172,7 +175,7 @@ impl BootstrappedDqn {
         windows: &Windows<BootstrappedStep>,
     ) -> DqnLoss {
         let Windows { steps: BootstrappedStep { step, mask }, weights, .. } = windows;
-        // A transition begins with the last of the frames that its first observation shows.
+        // A transition begins with the last frame of its first observation.
         let first = self.dqn.settings.frames - 1;
         let learns = tree_map(mask, |mask| mask.index(first as isize).swap_axes(0, 1).astype(F32));
         let networks = (online.clone(), target.clone(), prior.clone(), learns);
@@ -204,7 +207,8 @@ impl Agent for BootstrappedDqn {
         memory
     }
 
-    /// Follows the network that was drawn for the episode; greedily, takes the action that most networks think best.
+    /// Follows the network that was drawn for the episode. A greedy action is the action preferred
+    /// by most networks.
     fn act(
         &self,
         params: &Exploring<PriorNetwork>,
@@ -234,7 +238,7 @@ impl Agent for BootstrappedDqn {
         Act { action, memory: BootstrappedMemory { follows, dqn }, extras: mask }
     }
 
-    /// The means of the values of all networks.
+    /// The networks' mean values.
     fn view(
         &self,
         params: &Exploring<PriorNetwork>,

@@ -1,4 +1,4 @@
-//! What [`Dqn`] learns from windows of its replay.
+//! The loss of [`Dqn`] on windows of its replay.
 
 use super::{Dqn, DqnSettings};
 use crate::agents::RewardClipping;
@@ -15,30 +15,32 @@ use podracer_dsl::prelude::*;
 pub struct DqnLoss {
     /// The mean over the windows, each times its weight. f32 `[]`
     pub loss: Tensor,
-    /// The priority of each window: the absolute error of expected values, and the loss of distributions, as in Rainbow. f32
-    /// `[B]`
+    /// The priority of each window: the absolute error for expected values, and the loss for
+    /// distributions, as in Rainbow. f32 `[B]`
     pub priorities: Tensor,
     /// Mean value of the actions that were taken. f32 `[]`
     pub value: Tensor,
 }
 
-/// Roles in which a loss evaluates the online network; each has noise of its own.
+/// Roles of the online network in a loss; each role has its own noise.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Use {
-    /// The values that learn.
+    /// The values that are learnt.
     Learns = 0,
     /// The choice of the next action.
     Chooses = 2,
 }
 
 impl Dqn {
-    /// The windows that transitions are made of: before the steps of a return come the frames that its first one shows.
+    /// The windows that transitions are made from: the frames of the first observation come before
+    /// the steps of the return.
     pub(super) fn window_of(&self, steps: &Spec<Step>) -> Window {
         let window = Step::window(steps, self.settings.n_step);
         Window { length: self.settings.frames - 1 + window.length, ..window }
     }
 
-    /// The steps of a window `[frames - 1 + L, ..]` without the first ones, with observations of `frames` steps each. `[L, ..]`
+    /// The steps of a window `[frames - 1 + L, ..]` without its first `frames - 1`, with
+    /// observations of `frames` frames each. `[L, ..]`
     #[track_caller]
     fn stacked(&self, window: Step) -> Step {
         let frames = self.settings.frames;
@@ -49,7 +51,7 @@ impl Dqn {
             Some(truncated) => window.terminated | truncated,
             None => window.terminated,
         };
-        // What was before the first step of the window is not looked at.
+        // The end of an episode before the window's first step is irrelevant.
         let first = concatenate(&[full([1], false), ended.slice_axis(0, 0..ended.len() - 1)], 0);
         let observation = stack_frames(window.observation, first, frames);
         let rest = tree_map(&window, |leaf| leaf.slice_axis(0, frames - 1..));
@@ -86,7 +88,7 @@ impl Dqn {
         self.loss_of(online, target, windows)
     }
 
-    /// The loss of a batch of windows, for networks as functions of what is seen.
+    /// The loss of a batch of windows, for networks given as functions of stacked observations.
     #[track_caller]
     pub(super) fn loss_of(
         &self,
@@ -144,7 +146,7 @@ impl Dqn {
             }
             ActionValues::Quantile { .. } => {
                 let [q_tm1, q_t] = [q_tm1, q_t].map(|q| q.swap_axes(0, 1));
-                // The action is chosen by means: by one quantile of each.
+                // Means choose the action, so the selector has one quantile per action.
                 let selector = selector.expand_dims(0);
                 let loss = quantile_q_learning(q_tm1, z, a, r, discount, selector, q_t, kappa);
                 (loss, loss)

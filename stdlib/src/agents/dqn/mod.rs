@@ -1,12 +1,14 @@
-//! Deep Q-learning (Mnih et al., "Human-level control through deep reinforcement learning", 2015), with the extensions that
-//! Hessel et al., "Rainbow: Combining Improvements in Deep Reinforcement Learning", 2018, put together. Each is a setting:
+//! Deep Q-learning (Mnih et al., "Human-level control through deep reinforcement learning", 2015),
+//! with the extensions that Hessel et al., "Rainbow: Combining Improvements in Deep Reinforcement
+//! Learning", 2018, combined. Each is a setting:
 //!
 //! - double Q-learning (van Hasselt et al. 2016), dueling networks (Wang et al. 2016), returns of several steps (Sutton 1988),
 //!   priorities (Schaul et al. 2016, [`ReplaySettings`](crate::learn::ReplaySettings)),
 //! - distributions of returns: C51 (Bellemare et al. 2017) or quantiles (Dabney et al. 2018),
-//! - noisy layers (Fortunato et al. 2018). In acting every lane draws its noise anew in every step. A gradient step draws
-//!   three for its whole batch, those of the online network, of the target network and of the online network that chooses
-//!   the next action, as section 3.1 there: then a batch is one product with one matrix of weights.
+//! - noisy layers (Fortunato et al. 2018). When acting, every lane draws new noise in every step. A
+//!   gradient step draws three noises for its whole batch, as in section 3.1 of that paper: for the
+//!   online network, for the target network, and for the online network that chooses the next
+//!   action. So a batch is one product with one matrix of weights.
 
 mod bootstrapped;
 mod loss;
@@ -37,16 +39,18 @@ pub struct Dqn {
     pub observation: Space,
     /// Number of actions.
     pub actions: usize,
-    /// Iterations of the run, to which schedules count.
+    /// Number of iterations of the run, over which the schedules extend.
     pub iterations: usize,
-    /// Settings of the agent. Those of the replay are [`Replayed`](crate::learn::Replayed)'s.
+    /// Settings of the agent. [`Replayed`](crate::learn::Replayed) reads the settings of the
+    /// replay.
     pub settings: DqnSettings,
 }
 
 /// Memory of a lane.
 #[derive(Tree, Clone)]
 pub struct DqnMemory {
-    /// Probability of a random action in this lane, f32 `[]`; `None` without [`DqnExploration::Ladder`].
+    /// Probability of a random action in this lane, f32 `[]`; `None` without
+    /// [`DqnExploration::Ladder`].
     pub epsilon: Option<Tensor>,
     /// The observations before the present one.
     pub frames: FrameMemory,
@@ -57,11 +61,12 @@ pub struct DqnMemory {
 pub struct DqnState {
     /// The network that acts, and its optimizer.
     pub online: Optimized<QNetwork, DqnOptimizerState>,
-    /// The network that values what follows.
+    /// The target network, which gives the values of next observations.
     pub target: QNetwork,
-    /// Gradient steps done. i32 `[]`
+    /// Number of gradient steps taken. i32 `[]`
     pub steps: Tensor,
-    /// Probability of a random action by the schedule, f32 `[]`; what acts has it in [`Exploring`].
+    /// Probability of a random action according to the schedule, f32 `[]`. Actors read it from
+    /// [`Exploring`].
     pub epsilon: Tensor,
 }
 
@@ -74,7 +79,7 @@ pub struct DqnMetrics {
     pub loss: Tensor,
     /// Mean value of the actions that were taken.
     pub value: Tensor,
-    /// Probability of a random action by the schedule.
+    /// Probability of a random action according to the schedule.
     pub epsilon: Tensor,
 }
 
@@ -93,7 +98,8 @@ impl Dqn {
         }
     }
 
-    /// The probability of a random action in an iteration, i32 `[]`, by the schedule. f32 `[]`
+    /// The probability of a random action in an iteration, i32 `[]`, according to the schedule. f32
+    /// `[]`
     #[track_caller]
     pub(super) fn scheduled(&self, iteration: Tensor) -> Tensor {
         self.settings.epsilon.schedule(self.iterations).value(iteration)
@@ -113,7 +119,7 @@ impl Dqn {
         QNetwork::init(key, &seen, &settings.networks, &settings.head(self.actions))
     }
 
-    /// The state in which a network, or several along a leading axis, begins to learn.
+    /// The initial learning state of a network, or of several along a leading axis.
     #[track_caller]
     pub(super) fn begin(&self, network: QNetwork) -> DqnState {
         DqnState {
@@ -124,7 +130,8 @@ impl Dqn {
         }
     }
 
-    /// Acts by the values that `values` gives for what is seen, f32 `[A]`, with noise if it is given a key.
+    /// Acts by the values, f32 `[A]`, that `values` returns for stacked observations, with noise if
+    /// it gets a key.
     pub(super) fn act_by(
         &self,
         values: impl FnOnce(Tensor, Option<Key>) -> Tensor,
@@ -150,7 +157,7 @@ impl Dqn {
         (action, DqnMemory { epsilon, frames })
     }
 
-    /// A gradient step down a loss of the online and the target network.
+    /// Takes a gradient step on a loss of the online and the target network.
     #[track_caller]
     pub(super) fn descend(
         &self,
@@ -204,7 +211,7 @@ impl Agent for Dqn {
         Act { action, memory, extras: () }
     }
 
-    /// The values without noise.
+    /// Shows the values without noise.
     fn view(
         &self,
         params: &Exploring<QNetwork>,

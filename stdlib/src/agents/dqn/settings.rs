@@ -1,4 +1,4 @@
-//! The settings of [`Dqn`](crate::agents::Dqn), and the agent that they make.
+//! The settings of [`Dqn`](crate::agents::Dqn), and the agent made from them.
 
 use super::Dqn;
 use crate::Number;
@@ -30,19 +30,20 @@ pub enum DqnValues {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DqnExploration {
-    /// Random actions with a probability that falls in a straight line over the first part of the run.
+    /// Random actions with a probability that falls linearly over the first part of the run.
     #[default]
     Schedule,
-    /// Random actions with a probability of each environment's own, which stays.
+    /// Random actions with a constant probability that differs between environments.
     Ladder,
     /// No random actions: noisy layers explore.
     Noise,
 }
 
-/// Deep Q-learning (Mnih et al. 2015), with any of the extensions of Rainbow (Hessel et al. 2018). Learning rate, discount,
-/// batch, replay ratio and the first exploration rate are those of Mnih et al. 2015 (extended data table 1), with Adam in place
-/// of RMSProp. The paper's replay, period of the target network, last exploration rate, clipped errors and network are for 50
-/// million steps of Atari with clipped rewards: here they are for small tasks, as in CleanRL's `dqn.py`.
+/// Deep Q-learning (Mnih et al. 2015), with any of the extensions of Rainbow (Hessel et al. 2018).
+/// Learning rate, discount, batch, replay ratio and the first exploration rate are those in Mnih et
+/// al. 2015 (extended data table 1), with Adam in place of RMSProp. The paper's replay, target
+/// period, last exploration rate, error clipping and network are for 50 million steps of Atari with
+/// clipped rewards. Their defaults here are for small tasks, as in CleanRL's `dqn.py`.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DqnSettings {
@@ -52,19 +53,20 @@ pub struct DqnSettings {
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Rewards of a return, before the value of what follows.
+    /// Number of rewards in a return, before the value of the state that follows them.
     #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
-    /// Clipping of rewards in learning: `none` or `abs_one`, which is to [-1, 1].
+    /// Clipping of rewards in learning: `none`, or `abs_one` to clip to [-1, 1].
     pub reward_clipping: RewardClipping,
-    /// If true, the online network chooses the action that the target network values (van Hasselt et al. 2016).
+    /// If true, the online network chooses the action that the target network evaluates (van
+    /// Hasselt et al. 2016).
     pub double: bool,
-    /// If true, the state's value and the actions' advantages are streams of their own after the last hidden layer but one
-    /// (Wang et al. 2016).
+    /// If true, the state's value and the actions' advantages have separate streams after the
+    /// second to last hidden layer (Wang et al. 2016).
     pub dueling: bool,
     /// If true, the dense layers after the torso have learned noise (Fortunato et al. 2018).
     pub noisy: bool,
-    /// Size of the noise before learning, times the root of a layer's inputs.
+    /// Size of the initial noise, times the square root of the number of a layer's inputs.
     #[schemars(range(min = 0.0))]
     pub sigma0: f64,
     /// Kind of the network's action values: `expected`, `categorical` (C51) or `quantile` (QR-DQN).
@@ -72,18 +74,19 @@ pub struct DqnSettings {
     /// Atoms of `categorical`.
     #[schemars(range(min = 2, max = 10_000))]
     pub atoms: usize,
-    /// The least atom of `categorical`: no return is less.
+    /// The least atom of `categorical`, a lower bound of returns.
     pub v_min: f64,
-    /// The greatest atom of `categorical`: no return is greater.
+    /// The greatest atom of `categorical`, an upper bound of returns.
     pub v_max: f64,
     /// Quantiles of `quantile`.
     #[schemars(range(min = 1, max = 10_000))]
     pub quantiles: usize,
-    /// Errors of `quantile` count linearly from this size on.
+    /// Threshold of the Huber loss of `quantile`: greater errors count linearly.
     #[schemars(range(min = 0.0))]
     pub kappa: f64,
-    /// Errors of `expected` count linearly from this size on, 1 in Mnih et al. 2015. None: all of them are squared. Where rewards are not
-    /// clipped, the few steps that end an episode have great errors, and must count.
+    /// Threshold of the Huber loss of `expected`: greater errors count linearly. It is 1 in Mnih et
+    /// al. 2015; None squares all errors. If rewards are not clipped, the few steps that end an
+    /// episode have large errors, and must count.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub huber: Option<f64>,
     /// Kind of exploration: `schedule`, `ladder` or `noise` (noisy layers alone).
@@ -107,7 +110,8 @@ pub struct DqnSettings {
     /// Step size of an update of the target network towards the online one: 1 copies it.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub target_tau: Number,
-    /// Observations that the network sees at once, the newest last. The replay keeps each of them once.
+    /// Number of observations that the network sees at once, the newest last. The replay keeps each
+    /// of them once.
     #[schemars(range(min = 1, max = 100))]
     pub frames: usize,
     /// Settings of the replay.
@@ -169,7 +173,7 @@ impl Default for DqnSettings {
 }
 
 impl DqnSettings {
-    /// The head of the network for so many actions.
+    /// The head of the network for `actions` actions.
     pub(super) fn head(&self, actions: usize) -> QHeadShape {
         QHeadShape {
             actions,
@@ -179,7 +183,7 @@ impl DqnSettings {
         }
     }
 
-    /// The form of the values of the network, with its atoms or quantiles.
+    /// The form of the network's values, with its atoms or quantiles.
     pub(super) fn action_values(&self) -> ActionValues {
         match self.values {
             DqnValues::Expected => ActionValues::Expected,
@@ -192,7 +196,7 @@ impl DqnSettings {
         }
     }
 
-    /// Checks that the settings fit together, and the task.
+    /// Checks that the settings fit each other and the task.
     pub(super) fn check(&self, task: &Task) -> Result<(), String> {
         if !matches!(task.action, Space::Discrete { .. }) {
             return Err(format!(

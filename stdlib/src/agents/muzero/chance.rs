@@ -1,7 +1,9 @@
-//! Stochastic MuZero's networks of chance (Antonoglou et al. 2022, "Planning in stochastic environments with a learned model").
+//! Stochastic MuZero's chance networks (Antonoglou et al. 2022, "Planning in stochastic
+//! environments with a learned model").
 //!
-//! An action leads from a state to an *afterstate*, and one of `C` outcomes of chance from there to the next state. What the outcomes
-//! are is learnt: an encoder names the outcome that came about, of the observation that followed.
+//! An action leads from a state to an *afterstate*, and one of `C` chance outcomes leads from the
+//! afterstate to the next state. The meaning of the outcomes is learnt: an encoder assigns an
+//! outcome to the next observation.
 
 use super::MuZeroSettings;
 use super::network::{mlp, unit_range};
@@ -10,32 +12,36 @@ use crate::nn::{Initializer, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// Networks between a state with an action, and the next state. Embeddings of afterstates are vectors as those of states, f32 `[E]`.
+/// Networks between a state with an action, and the next state. Embeddings of afterstates are
+/// vectors like the embeddings of states, f32 `[E]`.
 #[derive(Tree, Clone)]
 pub struct ChanceNetwork {
-    /// Embedding of a state and action, one-hot, to what is added to the embedding for that of the afterstate.
+    /// Embedding of a state and one-hot action, to the difference between the embeddings of the
+    /// afterstate and of the state.
     pub afterstate: Mlp,
-    /// Embedding of an afterstate to logits of the outcomes.
+    /// Embedding of an afterstate to logits of the chance outcomes.
     pub outcome: Mlp,
-    /// Embedding of an afterstate to logits of its value's bins.
+    /// Embedding of an afterstate to logits of the bins of its value.
     pub value: Mlp,
-    /// Observation to the features that the encoder sees.
+    /// Observation to the encoder's features.
     pub encoder_torso: TorsoNet,
     /// Features to a logit for each outcome.
     pub encoder: Mlp,
 }
 
-/// Outcomes that the encoder names, of some observations.
+/// Outcomes that the encoder assigns to some observations.
 #[derive(Clone, Copy)]
 pub struct Encoded {
-    /// The outcome, one-hot, f32 `[.., C]`. Its gradient is that of `numbers` (straight-through).
+    /// The outcome, one-hot, f32 `[.., C]`. Its gradient is passed to `numbers` (straight-through).
     pub code: Tensor,
-    /// Squared distance from the encoder's numbers to the code, which is a constant there. f32 `[..]`
+    /// Squared distance between the encoder's numbers and the code, which is treated as a constant.
+    /// f32 `[..]`
     pub commitment: Tensor,
 }
 
 impl Encoded {
-    /// The outcomes of the greatest numbers, f32 `[.., C]`: the nearest of the one-hot vectors, as in a VQ-VAE whose codebook is fixed.
+    /// The outcomes with the greatest numbers, f32 `[.., C]`: the nearest one-hot vectors, as in a
+    /// VQ-VAE with a fixed codebook.
     #[track_caller]
     pub fn of(numbers: Tensor) -> Encoded {
         let code = numbers.argmax(-1).one_hot(numbers.dim(-1));
@@ -47,7 +53,8 @@ impl Encoded {
 }
 
 impl ChanceNetwork {
-    /// New networks for so many outcomes, which are equally probable at first, and afterstates have a value of 0.
+    /// New networks for `outcomes` outcomes, which have equal probabilities at first. Afterstates
+    /// have the value 0 at first.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -77,19 +84,21 @@ impl ChanceNetwork {
         }
     }
 
-    /// The embedding of the afterstate that an action leads to; both f32 `[E]`. `action` is one-hot, f32 `[A]`.
+    /// The embedding of the afterstate after an action; both embeddings are f32 `[E]`. `action` is
+    /// one-hot, f32 `[A]`.
     #[track_caller]
     pub fn after(&self, embedding: Tensor, action: Tensor) -> Tensor {
         unit_range(embedding + self.afterstate.apply(concatenate(&[embedding, action], 0)))
     }
 
-    /// Logits of the chance outcomes of an afterstate, f32 `[C]`, and logits of its value's bins.
+    /// Logits of the chance outcomes of an afterstate, f32 `[C]`, and logits of the bins of its
+    /// value.
     #[track_caller]
     pub fn predict(&self, afterstate: Tensor) -> (Tensor, Tensor) {
         (self.outcome.apply(afterstate), self.value.apply(afterstate))
     }
 
-    /// The encoder's probabilities of the outcomes, of an observation, f32 `[C]`.
+    /// The encoder's probabilities of the outcomes for an observation, f32 `[C]`.
     #[track_caller]
     pub fn encode(&self, observation: Tensor) -> Tensor {
         self.encoder.apply(self.encoder_torso.apply(observation)).softmax(-1)

@@ -1,4 +1,4 @@
-//! What MuZero learns from windows of steps (Schrittwieser et al. 2020, equation 1 and appendix G).
+//! MuZero's loss on windows of steps (Schrittwieser et al. 2020, equation 1 and appendix G).
 
 use super::network::MuZeroNetwork;
 use super::{Encoded, MuZero, MuZeroSettings};
@@ -12,24 +12,25 @@ use podracer_dsl::prelude::*;
 pub struct MuZeroLoss {
     /// The mean over the first states of unrolls, each times the weight of its window. f32 `[]`
     pub loss: Tensor,
-    /// The priority of each window: the mean error of the values of its first states. f32 `[B]`
+    /// The priority of each window: the mean value error at its first states. f32 `[B]`
     pub priorities: Tensor,
     /// Means, for metrics.
     pub metrics: MuZeroMetrics,
 }
 
-/// Metrics of a gradient step: means over the states that the model is unrolled from.
+/// Metrics of a gradient step: means over the first states of the model's unrolls.
 #[derive(Tree, Clone, Copy)]
 pub struct MuZeroMetrics {
     /// The loss that the gradient step minimises, [`MuZeroLoss::loss`].
     pub loss: Tensor,
-    /// Cross-entropy of the policy and the search's, at the first state and, divided by their number, at those that the model made.
+    /// Cross-entropy between the search's policy and the network's: at the first state, plus the
+    /// mean over the states that the model made.
     pub policy_loss: Tensor,
-    /// Cross-entropy of the value and its target, summed in the same way.
+    /// Cross-entropy between the value and its target, summed in the same way.
     pub value_loss: Tensor,
-    /// Cross-entropy of the rewards of the model's steps, divided by their number.
+    /// Mean cross-entropy of the rewards over the model's steps.
     pub reward_loss: Tensor,
-    /// Loss of outcomes of chance, divided by the number of the model's steps; `None` of a deterministic model.
+    /// Mean loss of the chance outcomes over the model's steps; `None` for a deterministic model.
     pub chance_loss: Option<Tensor>,
     /// The network's value.
     pub value: Tensor,
@@ -48,8 +49,8 @@ pub struct MuZeroTerms {
     pub value_loss: Tensor,
     /// Cross-entropy of rewards.
     pub reward_loss: Tensor,
-    /// Cross-entropy of outcomes of chance, and the commitment of the encoder times its weight; `None` of a deterministic model. The values
-    /// of afterstates are in `value_loss`.
+    /// Cross-entropy of the chance outcomes, plus the encoder's commitment loss times its weight;
+    /// `None` for a deterministic model. `value_loss` includes the values of afterstates.
     pub chance_loss: Option<Tensor>,
     /// The network's value of the first state.
     pub value: Tensor,
@@ -61,10 +62,10 @@ pub struct MuZeroTerms {
     pub counts: Tensor,
 }
 
-/// Targets of a state that the model has come to after some steps, for each of `S` first states.
+/// Targets of a state that the model reaches after some steps, for each of `S` first states.
 #[derive(Tree, Clone, Copy)]
 pub struct MuZeroTargets {
-    /// The action that leads there; 0 where none is known. i32 `[S]`
+    /// The action that leads to the state; 0 if no action is known. i32 `[S]`
     pub action: Tensor,
     /// The action's reward, 0 after the end of an episode. f32 `[S]`
     pub reward: Tensor,
@@ -72,35 +73,38 @@ pub struct MuZeroTargets {
     pub value: Tensor,
     /// The search's policy. f32 `[S, A]`
     pub policy: Tensor,
-    /// True where the reward is known. bool `[S]`
+    /// True if the reward is known. bool `[S]`
     pub has_reward: Tensor,
-    /// True where the value is known. bool `[S]`
+    /// True if the value is known. bool `[S]`
     pub has_value: Tensor,
-    /// True where the policy is known, which it is not after the end of an episode. bool `[S]`
+    /// True if the policy is known. It is unknown after the end of an episode. bool `[S]`
     pub has_policy: Tensor,
 }
 
-/// The same numbers, whose gradient is scaled.
+/// The same numbers with a scaled gradient.
 #[track_caller]
 fn scale_gradient(x: Tensor, scale: f64) -> Tensor {
     scale * x + (1.0 - scale) * stop_gradient(x)
 }
 
 impl MuZero {
-    /// The targets of the states after 0, 1, .. `model_unroll` steps of the model, from each of the first `starts` steps of a window of
-    /// one lane, `[L, ..]`, whose observations are stacked already. Those after 0 steps have neither action nor reward.
+    /// The targets of the states after 0, 1, .. `model_unroll` steps of the model, from each of the
+    /// first `starts` steps of a window of one lane, `[L, ..]`, with stacked observations. States
+    /// after 0 steps have neither action nor reward.
     ///
-    /// In a game of two players the values of neighbouring states are those of different players, and the discount is negative.
+    /// In a game of two players the values of neighbouring states belong to different players, and
+    /// the discount is negative.
     ///
-    /// States after the end of an episode are absorbing: rewards and values there are 0, the policy is nobody's, and the actions are
-    /// those of the lane's next steps, whatever they are. Nothing is known of states after a cut, nor behind the window, and nothing
-    /// begins with a step that only resets.
+    /// States after the end of an episode are absorbing: their rewards and values are 0, and they
+    /// have no policy. Their actions are the lane's next actions, from whichever episode. Nothing
+    /// is known of states after a cut or behind the window, and no unroll begins with a reset-only
+    /// step.
     #[track_caller]
     pub fn targets(&self, steps: &PlannedStep, starts: usize) -> Vec<MuZeroTargets> {
         let _scope = scope("MuZero::targets");
         let &MuZeroSettings { model_unroll, n_step, .. } = &self.settings;
         let length = steps.reward.len();
-        // Rows behind the window, which are not inside.
+        // Number of rows behind the window.
         let behind = (starts + model_unroll).saturating_sub(length);
         let padded = |leaf: Tensor| {
             let shape = [&[behind], &leaf.shape()[1..]].concat();
@@ -143,10 +147,12 @@ impl MuZero {
         targets
     }
 
-    /// The terms of the loss from each of the first `starts` steps of a window of one lane, `[frames - 1 + L, ..]`. Of states that the
-    /// model made the terms are divided by their number, and half of the gradient passes each of its steps.
+    /// The terms of the loss from each of the first `starts` steps of a window of one lane,
+    /// `[frames - 1 + L, ..]`. The terms of the states that the model made are divided by the
+    /// number of those states, and half of the gradient passes each step of the model.
     ///
-    /// The encoder of outcomes of chance sees zeros in place of observations after the end of an episode.
+    /// The encoder of chance outcomes sees zeros in place of observations after the end of an
+    /// episode.
     #[track_caller]
     pub fn terms(&self, network: &MuZeroNetwork, steps: PlannedStep, starts: usize) -> MuZeroTerms {
         let _scope = scope("MuZero::terms");
@@ -165,7 +171,7 @@ impl MuZero {
         let stacked = unrolled[0].zip_all(&unrolled[1..], |leaves| stack(leaves, 0));
         let values: Vec<Tensor> = targets.iter().map(|target| target.value).collect();
         let values_before = stack(&values[..unrolled.len()], 0);
-        // A loop, whose body is compiled once: steps of their own would be as many programs.
+        // A loop, with a body that is compiled once; unrolled steps would be compiled one by one.
         let xs = (stacked, values_before, arange(unrolled.len()) + 1);
         let (_, made) = scan(embedding, xs, |embedding, (target, value_before, k)| {
             let mut embedding = embedding;
@@ -178,7 +184,7 @@ impl MuZero {
                 let (outcome, value) = vmap(embedding, |after| chance.predict(after));
                 let wanted = value_support.probs(value_before);
                 afterstate_loss = Some(entropy(value, wanted, target.has_reward));
-                // The last observations stand for those behind the window.
+                // The last observations stand for the observations behind the window.
                 let last = steps.reward.len() as i32 - 1;
                 let seen = steps.observation.take((arange(starts) + k).minimum(last), 0);
                 let seen = vmap((seen, target.has_policy), |(seen, there)| {
@@ -190,7 +196,7 @@ impl MuZero {
                 let wanted = stop_gradient(encoded.code);
                 chance_loss = Some(entropy(outcome, wanted, target.has_value) + commitment);
                 edge = encoded.code;
-                // Without the observation behind it, an outcome is nobody's.
+                // Without the observation after it, an outcome is unknown.
                 has_reward = has_reward & target.has_value;
             }
             let (after, reward, (policy, value)) = vmap((embedding, edge), |(embedding, edge)| {

@@ -1,17 +1,18 @@
 //! MuZero: Schrittwieser et al., "Mastering Atari, Go, Chess and Shogi by Planning with a Learned Model", 2020.
 //!
-//! `act` searches with the learned model. What is learnt, from each of some steps `t` of a lane and `K` steps of the model after it,
-//! with `z` the returns of `n` steps, bootstrapped from the search's values, `u` the rewards, and `pi` the search's policies:
+//! `act` searches with the learned model. The loss sums over steps `t` of a lane and `K` steps of
+//! the model after each. `z` are the returns of `n` steps, bootstrapped from the search's values,
+//! `u` the rewards, and `pi` the search's policies:
 //!
 //! ```text
 //! l_t = H(pi_t, p_0) + c H(z_t, v_0) + 1/K sum_(k = 1..K) (H(pi_(t+k), p_k) + c H(z_(t+k), v_k) + H(u_(t+k), r_k))
 //! ```
 //!
-//! In a game of two players who move in turns, rewards are those of the player who moves and values those of the player to move: the
-//! discount, in the search and in `z`, is negative.
+//! In a game of two players who move in turns, a reward is for the player who moved, and a value
+//! for the player to move. The discount, in the search and in `z`, is therefore negative.
 //!
-//! `H` is the cross-entropy, of values and rewards over bins (two-hot, rescaled), `c` is `value_cost`. Of the gradient, half passes
-//! each of the model's steps.
+//! `H` is the cross-entropy, over bins for values and rewards (two-hot, rescaled), and `c` is
+//! `value_cost`. Half of the gradient passes each step of the model.
 
 mod chance;
 mod loss;
@@ -41,17 +42,18 @@ use crate::search::{
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 
-/// The agent of [`MuZeroSettings`]. [`Split`](crate::learn::Split) or [`Replayed`](crate::learn::Replayed) around it learns.
+/// The agent of [`MuZeroSettings`]. It learns when wrapped in [`Split`](crate::learn::Split) or
+/// [`Replayed`](crate::learn::Replayed).
 #[derive(Clone, Debug)]
 pub struct MuZero {
     /// Space of the observations, of single frames.
     pub observation: Space,
     /// Number of actions, `A`.
     pub actions: usize,
-    /// Number of players who take turns, as [`Environment::players`] has it. With 2, the agent
-    /// moves for both, and the value of a state is that of the player to move.
+    /// Number of players who take turns, as in [`Environment::players`]. With 2 players, the agent
+    /// moves for both, and the value of a state is its value for the player to move.
     pub players: usize,
-    /// Iterations of the run, over which the learning rate falls.
+    /// Number of iterations of the run, over which the learning rate falls.
     pub iterations: usize,
     /// Settings of the agent.
     pub settings: MuZeroSettings,
@@ -61,7 +63,8 @@ impl MuZero {
     /// The agent for a task. An environment that steps on the host has one player.
     ///
     /// # Errors
-    /// A torso that cannot see the observations, a model that does not fit it, and actions that are not discrete, as a sentence.
+    /// Returns a sentence if the torso does not support the observations, the model does not fit
+    /// the torso, or actions are not discrete.
     pub fn for_task(settings: &MuZeroSettings, task: &Task) -> Result<MuZero, String> {
         settings.check_model(&stacked_space(&task.observation, settings.frames))?;
         Ok(MuZero {
@@ -73,8 +76,8 @@ impl MuZero {
         })
     }
 
-    /// The discount of the value after a step, seen by the player who steps: negative in a game of two players, where the next value
-    /// is the other player's.
+    /// The discount of the value after a step, from the view of the player who steps. It is
+    /// negative in a game of two players, where the next value is the other player's.
     pub(super) fn discount(&self) -> Number {
         discount_between(self.players, self.settings.discount)
     }

@@ -10,8 +10,8 @@ use crate::returns::{TxPair, transform_from_2hot, transform_to_2hot};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// Numbers that a network learns as probabilities of bins: rescaled, and spread over the two nearest of the integers from `-size` to
-/// `size` (Schrittwieser et al. 2020, appendix F).
+/// Numbers represented by probabilities of bins. A number is rescaled, and spread over the two
+/// nearest integers between `-size` and `size` (Schrittwieser et al. 2020, appendix F).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Support {
     /// The greatest rescaled number.
@@ -33,7 +33,7 @@ impl Support {
         transform_to_2hot(self.rescaling.apply(x), -end, end, self.bins())
     }
 
-    /// The numbers that logits of bins stand for. f32 `[.., bins]` to `[..]`
+    /// The numbers that logits of bins represent. f32 `[.., bins]` to `[..]`
     #[track_caller]
     pub fn mean(&self, logits: Tensor) -> Tensor {
         let end = self.size as f64;
@@ -50,16 +50,17 @@ pub enum MuZeroNetwork {
         torso: TorsoNet,
         /// Features to the embedding.
         representation: Mlp,
-        /// Embedding and edge, one-hot, to what is added to the embedding. An edge is an action; of a model with chance, it is an
-        /// outcome, and the embedding is that of an afterstate.
+        /// Embedding and one-hot edge, to the difference that is added to the embedding. An edge is
+        /// an action. In a model with chance, an edge is an outcome, and the embedding belongs to
+        /// an afterstate.
         dynamics: Mlp,
-        /// Embedding and edge, one-hot, to logits of the reward's bins.
+        /// Embedding and one-hot edge to logits of the reward's bins.
         reward: Mlp,
         /// Embedding to logits of the actions.
         policy: Mlp,
         /// Embedding to logits of the value's bins.
         value: Mlp,
-        /// Networks from states to afterstates; `None` of a deterministic model.
+        /// Networks from states to afterstates; `None` for a deterministic model.
         chance: Option<ChanceNetwork>,
     },
     /// Convolutions, [`ModelKind::Planes`]. The embedding of a state is planes, f32 `[H, W, P]`.
@@ -69,7 +70,8 @@ pub enum MuZeroNetwork {
     },
 }
 
-/// New layers from inputs, through hidden ones, to outputs. `last` initialises the weights of the last one.
+/// New layers from inputs, through hidden layers, to outputs. `last` initialises the weights of the
+/// last layer.
 #[track_caller]
 pub(super) fn mlp(
     key: Key,
@@ -83,8 +85,8 @@ pub(super) fn mlp(
 }
 
 impl MuZeroNetwork {
-    /// New networks. Weights begin LeCun normal, but 0 in the last layers of reward, policy and value: the first searches see a
-    /// uniform policy, no rewards and values of 0.
+    /// New networks. Weights are drawn LeCun normal, but the last layers of reward, policy and
+    /// value are 0: the first searches see a uniform policy, no rewards and values of 0.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -120,7 +122,7 @@ impl MuZeroNetwork {
         }
     }
 
-    /// Networks from states to afterstates; `None` of a deterministic model.
+    /// Networks from states to afterstates; `None` for a deterministic model.
     pub fn chance(&self) -> Option<&ChanceNetwork> {
         match self {
             MuZeroNetwork::Dense { chance, .. } => chance.as_ref(),
@@ -139,8 +141,9 @@ impl MuZeroNetwork {
         }
     }
 
-    /// The embedding behind an edge, of the embedding's type, and the logits of the reward's bins. `edge` is one-hot: an action, f32 `[A]`, from a
-    /// state; or an outcome of chance, f32 `[C]`, from an afterstate.
+    /// The embedding after an edge, of the same type as `embedding`, and the logits of the reward's
+    /// bins. `edge` is one-hot: an action, f32 `[A]`, from a state, or a chance outcome, f32 `[C]`,
+    /// from an afterstate.
     #[track_caller]
     pub fn step(&self, embedding: Tensor, edge: Tensor) -> (Tensor, Tensor) {
         match self {
@@ -164,7 +167,8 @@ impl MuZeroNetwork {
     }
 }
 
-/// The vector moved and scaled to [0, 1] by its least and greatest element (Schrittwieser et al. 2020, appendix G).
+/// The vector shifted and scaled to [0, 1] by its least and greatest element (Schrittwieser et al.
+/// 2020, appendix G).
 #[track_caller]
 pub(super) fn unit_range(x: Tensor) -> Tensor {
     let low = x.min_axis(keepdims(-1));
@@ -172,7 +176,7 @@ pub(super) fn unit_range(x: Tensor) -> Tensor {
     (x - low) / range.maximum(1e-5)
 }
 
-/// Planes moved and scaled to [0, 1] by the least and greatest of all their elements.
+/// Planes shifted and scaled to [0, 1] by their least and greatest element.
 #[track_caller]
 pub(super) fn unit_range_of(planes: Tensor) -> Tensor {
     unit_range(planes.flatten()).reshape(planes.shape())

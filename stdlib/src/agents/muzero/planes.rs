@@ -1,8 +1,8 @@
-//! MuZero's networks whose state is planes: convolutions and residual blocks in place of dense layers (Schrittwieser et al. 2020,
-//! appendix F).
+//! MuZero's networks with planes as states: convolutions and residual blocks in place of dense
+//! layers (Schrittwieser et al. 2020, appendix F).
 //!
-//! A state is f32 `[H, W, P]`, of the resolution of the torso's last layer, with elements in [0, 1]. An action is one or more planes
-//! beside those of the state.
+//! A state is f32 `[H, W, P]`, at the resolution of the torso's last layer, with elements in [0,
+//! 1]. An action is one or more planes that are concatenated with the planes of the state.
 
 use super::MuZeroSettings;
 use super::network::{mlp, unit_range_of};
@@ -11,23 +11,25 @@ use crate::nn::{Conv2d, ConvNet, Initializer, Mlp, ResidualBlock, ResidualNet, R
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// Planes to which a head reduces those of a state, before its dense layers.
+/// Number of planes after a head's convolution, before its dense layers.
 const HEAD_PLANES: usize = 2;
 
-/// The form of an action beside a state.
+/// The form of an action's planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionPlanes {
-    /// One plane, 1 in the action's cell: there is an action for each cell, and at most one more, which passes and has a plane of zeros.
+    /// One plane, 1 in the action's cell. There is one action per cell, and at most one more, which
+    /// passes and has a plane of zeros.
     Cells,
-    /// One plane, 1 in the action's column: there is an action for each column.
+    /// One plane, 1 in the action's column. There is one action per column.
     Columns,
-    /// A plane for each action, all 1 for the one that is taken and 0 for the others, as for Atari in the paper.
+    /// One plane per action: all 1 for the action taken, and all 0 for the others, as for Atari in
+    /// the paper.
     Tiled,
 }
 
 impl ActionPlanes {
-    /// The form for so many actions. `image` and `state` are height and width of observation and state: cells and columns mean
-    /// something only where these are equal.
+    /// The form for `actions` actions. `image` and `state` are height and width of observation and
+    /// state. Cells and columns are meaningful only if the two are equal.
     #[must_use]
     pub fn of(actions: usize, image: [usize; 2], state: [usize; 2]) -> ActionPlanes {
         let [height, width] = state;
@@ -41,7 +43,7 @@ impl ActionPlanes {
         }
     }
 
-    /// Number of planes for so many actions.
+    /// Number of planes for `actions` actions.
     #[must_use]
     pub fn count(self, actions: usize) -> usize {
         match self {
@@ -50,7 +52,8 @@ impl ActionPlanes {
         }
     }
 
-    /// The planes of an action, one-hot, f32 `[A]`, beside a state of this height and width. f32 `[H, W, count]`
+    /// The planes of an action, one-hot, f32 `[A]`, for a state of this height and width. f32 `[H,
+    /// W, count]`
     #[track_caller]
     pub fn planes(self, action: Tensor, [height, width]: [usize; 2]) -> Tensor {
         match self {
@@ -66,23 +69,24 @@ impl ActionPlanes {
     }
 }
 
-/// Convolutions of a torso, without the dense layer that ends it.
+/// Convolutions of a torso, without its final dense layer.
 #[derive(Tree, Clone)]
 pub enum PlanesTorso {
     /// Layers of convolutions, the torso [`Torso::Conv`].
     Conv {
-        /// Convolutions, in the order in which they act.
+        /// Convolutions, in the order of application.
         convs: Vec<Conv2d>,
     },
     /// Sections of residual blocks, the torso [`Torso::Residual`].
     Residual {
-        /// Sections, in the order in which they act.
+        /// Sections, in the order of application.
         sections: Vec<ResidualSection>,
     },
 }
 
 impl PlanesTorso {
-    /// New convolutions for images `[height, width, channels]`, and the form `[H, W, C]` of their planes.
+    /// New convolutions for images `[height, width, channels]`, and the shape `[H, W, C]` of their
+    /// planes.
     #[track_caller]
     fn init(key: Key, image: [usize; 3], networks: &Networks) -> (PlanesTorso, [usize; 3]) {
         let weights = Initializer::lecun_normal();
@@ -101,7 +105,8 @@ impl PlanesTorso {
         }
     }
 
-    /// Planes of an image, none negative: f32 `[height, width, channels]` to `[H, W, C]`. A u8 image is scaled to at most 1.
+    /// Non-negative planes of an image: f32 `[height, width, channels]` to `[H, W, C]`. A u8 image
+    /// is scaled to at most 1.
     #[track_caller]
     fn apply(&self, image: Tensor) -> Tensor {
         let image = scaled(image);
@@ -114,7 +119,7 @@ impl PlanesTorso {
     }
 }
 
-/// A convolution to few planes, and dense layers behind it.
+/// A convolution to few planes, followed by dense layers.
 #[derive(Tree, Clone)]
 pub struct PlanesHead {
     /// Convolution with windows of one cell.
@@ -136,21 +141,21 @@ impl PlanesHead {
 pub struct PlanesNetwork {
     /// Observation to planes.
     pub torso: PlanesTorso,
-    /// Planes of the torso to those of the state.
+    /// The torso's planes to the state's planes.
     pub representation: Conv2d,
-    /// Residual blocks behind `representation`.
+    /// Residual blocks after `representation`.
     pub representation_blocks: Vec<ResidualBlock>,
-    /// State and planes of the action to what is added to the state.
+    /// State and planes of the action to the difference that is added to the state.
     pub dynamics: Conv2d,
-    /// Residual blocks behind `dynamics`.
+    /// Residual blocks after `dynamics`.
     pub dynamics_blocks: Vec<ResidualBlock>,
-    /// Planes behind the dynamics to logits of the reward's bins.
+    /// Planes after the dynamics to logits of the reward's bins.
     pub reward: PlanesHead,
     /// State to logits of the actions.
     pub policy: PlanesHead,
     /// State to logits of the value's bins.
     pub value: PlanesHead,
-    /// The form of an action beside a state.
+    /// The form of an action's planes.
     #[tree(fixed)]
     pub action_planes: ActionPlanes,
 }
@@ -163,7 +168,8 @@ fn same(key: Key, inputs: usize, outputs: usize, side: usize) -> Conv2d {
 }
 
 impl PlanesNetwork {
-    /// New networks, for observations that the torso can see. Weights begin LeCun normal, but 0 in the last layers of the heads.
+    /// New networks, for observations that the torso supports. Weights are drawn LeCun normal, but
+    /// the last layers of the heads are 0.
     #[track_caller]
     pub fn init(key: Key, observation: &Space, actions: usize, settings: &MuZeroSettings) -> Self {
         let MuZeroSettings { networks, planes, blocks, head_hidden, .. } = settings;
@@ -207,7 +213,8 @@ impl PlanesNetwork {
         unit_range_of(self.representation_blocks.iter().fold(x, |x, block| block.apply(x)))
     }
 
-    /// The state behind an action, f32 `[H, W, P]`, and the logits of the reward's bins. `action` is one-hot, f32 `[A]`.
+    /// The state after an action, f32 `[H, W, P]`, and the logits of the reward's bins. `action` is
+    /// one-hot, f32 `[A]`.
     #[track_caller]
     pub fn step(&self, state: Tensor, action: Tensor) -> (Tensor, Tensor) {
         let resolution = [state.dim(0), state.dim(1)];

@@ -1,4 +1,4 @@
-//! The settings of [`MuZero`], and the agent that they make.
+//! The settings of [`MuZero`], and the agent made from them.
 
 use super::MuZero;
 use super::network::Support;
@@ -21,40 +21,43 @@ pub enum ModelKind {
     /// Dense networks after the torso: a state is a vector.
     #[default]
     Dense,
-    /// Residual blocks of convolutions: a state is planes, of the torso's resolution.
+    /// Residual blocks of convolutions: a state is planes, at the torso's resolution.
     Planes,
 }
 
-/// MuZero (Schrittwieser et al. 2020), without Reanalyse: search with a learned model. Unroll, returns, supports, costs and replay are
-/// those of the paper for Atari, with Adam in place of momentum, dense networks after the torso unless `model` says otherwise, and without the past actions beside
-/// the stacked frames. It learns once from each rollout, as in Podracer's paper, or from a replay.
+/// MuZero (Schrittwieser et al. 2020), without Reanalyse: search with a learned model. Unroll,
+/// returns, supports, costs and replay are the paper's for Atari. The optimizer is Adam in place of
+/// momentum, the networks after the torso are dense unless `model` is `planes`, and past actions
+/// are not stacked with the frames. It learns once from each rollout, as in the Podracer paper, or
+/// from a replay.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct MuZeroSettings {
-    /// Discount of future rewards, in searches and in returns. In games of two players it is negated, as the next value is the other
-    /// player's.
+    /// Discount of future rewards, in searches and in returns. In games of two players it is
+    /// negated, because the next value is the other player's.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Rewards of a return, before the search's value of what follows.
+    /// Number of rewards in a return, before the search's value of the state that follows them.
     #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
-    /// Steps that the model is unrolled for in learning.
+    /// Number of steps of the model in an unroll.
     #[schemars(range(min = 1, max = 100))]
     pub model_unroll: usize,
     /// Weight of the value's loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Outcomes of chance that the model tells apart: Stochastic MuZero (Antonoglou et al. 2022), whose search is `muzero`. None: the model
-    /// is deterministic.
+    /// Number of chance outcomes in the model: Stochastic MuZero (Antonoglou et al. 2022), with the
+    /// search `muzero`. None: the model is deterministic.
     #[schemars(range(min = 1, max = 10_000))]
     pub chance_outcomes: Option<usize>,
-    /// Weight of the squared distance between the encoder's probabilities and the outcome that it names, with `chance_outcomes`. With a
-    /// large one the encoder soon names the same outcome, whatever it sees.
+    /// Weight of the squared distance between the encoder's probabilities and the outcome that it
+    /// assigns, with `chance_outcomes`. With a large weight the encoder soon assigns the same
+    /// outcome to every observation.
     #[schemars(range(min = 0.0))]
     pub commitment_cost: Number,
-    /// Clipping of rewards in learning: `none` or `abs_one`, which is to [-1, 1].
+    /// Clipping of rewards in learning: `none`, or `abs_one` to clip to [-1, 1].
     pub reward_clipping: RewardClipping,
-    /// The greatest value after rescaling; there are bins for the integers from its negative to it.
+    /// The greatest value after rescaling; the bins are the integers from its negative to it.
     #[schemars(range(min = 1, max = 10_000))]
     pub value_support: usize,
     /// The greatest reward after rescaling, with bins as for values.
@@ -62,12 +65,14 @@ pub struct MuZeroSettings {
     pub reward_support: usize,
     /// Rescaling of values and rewards before the bins: `signed_hyperbolic`, `signed_logp1` or `identity`.
     pub rescaling: TxPair,
-    /// Observations that are stacked into what the network sees, the latest last; 1 for none. The first `frames - 1` steps of a
-    /// rollout, or of a window of the replay, are only seen.
+    /// Number of observations that are stacked into the network's input, the latest last; 1 for no
+    /// stacking. The first `frames - 1` steps of a rollout, or of a window of the replay, serve
+    /// only as frames.
     #[schemars(range(min = 1, max = 100))]
     pub frames: usize,
-    /// The networks after the torso: `dense`, with a vector as the embedding of a state, or `planes`, with planes `[H, W, planes]` as
-    /// in the paper, for which the torso is `conv` or `residual`; its dense layer (`features`) is left out, and so are `hidden` layers.
+    /// The networks after the torso. With `dense` the embedding of a state is a vector. With
+    /// `planes` it is planes `[H, W, planes]`, as in the paper; the torso is then `conv` or
+    /// `residual`, without its dense layer (`features`) and without `hidden` layers.
     pub model: ModelKind,
     /// Planes of a state, with `model = "planes"`.
     #[schemars(range(min = 1, max = 65_536))]
@@ -82,7 +87,7 @@ pub struct MuZeroSettings {
     #[schemars(length(max = 64), inner(range(min = 1, max = 65_536)))]
     #[schemars(extend("x-must" = "name at most 64 layers of 1 to 65536 units each"))]
     pub head_hidden: Vec<usize>,
-    /// Optimizer, search, and what is learnt from.
+    /// Optimizer, search, and source of learning.
     #[serde(flatten)]
     pub planning: PlanningSettings,
     /// The torso, and the hidden layers of representation and dynamics.
@@ -148,7 +153,7 @@ impl MuZeroSettings {
     /// Checks that torso and model fit the observations that the network sees, and each other.
     ///
     /// # Errors
-    /// Settings that do not fit, as a sentence that names them.
+    /// Returns a sentence that names the settings that do not fit.
     pub fn check_model(&self, observation: &Space) -> Result<(), String> {
         self.networks.check(observation)?;
         if self.model == ModelKind::Dense {
@@ -175,8 +180,8 @@ impl MuZeroSettings {
         Ok(())
     }
 
-    /// The windows of the replay: frames that come before, the step to learn from, the states of the model's unroll, and the steps
-    /// of the last one's return.
+    /// The windows of the replay: the frames before the step to learn from, that step, the states
+    /// of the model's unroll, and the steps of the last state's return.
     #[must_use]
     pub fn window(&self) -> Window {
         let length = self.frames - 1 + self.model_unroll + self.n_step + 1;

@@ -14,7 +14,7 @@ use crate::optim::{Optimizer, global_norm};
 use crate::ravel::ravel;
 use podracer_dsl::prelude::*;
 
-/// Data of a step that `Ppo` leaves for learning.
+/// Data of a step of acting that `Ppo` learns from.
 #[derive(Tree, Clone)]
 pub struct PpoExtras {
     /// The logarithm of the action's probability when it was drawn. f32 `[]`
@@ -25,8 +25,9 @@ pub struct PpoExtras {
     pub memory: Memory,
 }
 
-/// A rollout as minibatches draw from it; `B = T N` steps in the order of the rollout, `U` gradient steps of `M` steps each.
-/// With a core the unit that is drawn is not a step of `B` but a lane of `N`, with its `T` steps.
+/// A rollout that minibatches are drawn from. It has `B = T N` steps in the order of the rollout,
+/// for `U` gradient steps with `M` steps each. With a core, whole lanes of `T` steps are drawn from
+/// the `N` lanes instead of steps.
 #[derive(Tree, Clone)]
 pub struct PpoBatch {
     /// The inputs. `[B, ..]`, or `[N, T, ..]`
@@ -45,7 +46,7 @@ pub struct PpoBatch {
     pub advantage_mean: Tensor,
     /// Standard deviation of each minibatch's advantages, over all devices. f32 `[U]`
     pub advantage_std: Tensor,
-    /// The weight of each step of a minibatch, f32 `[U, M]`; `None` where all count alike.
+    /// The weight of each step of a minibatch, f32 `[U, M]`; `None` if all steps count equally.
     pub weights: Option<Tensor>,
     /// [`PpoMetrics::explained_variance`]. f32 `[]`
     pub explained_variance: Tensor,
@@ -62,13 +63,13 @@ pub struct PpoTerms {
     pub value_loss: Tensor,
     /// The policy's entropy, in nats.
     pub entropy: Tensor,
-    /// An estimate of the divergence from the policy that acted: mean of (ratio - 1) - log ratio.
+    /// An estimate of the divergence from the acting policy: the mean of (ratio - 1) - log ratio.
     pub approximate_kl: Tensor,
-    /// The share of steps whose probability ratio is clipped.
+    /// The share of steps with a clipped probability ratio.
     pub clip_fraction: Tensor,
 }
 
-/// Metrics of an iteration, f32 `[]`: means over its minibatches where nothing else is said.
+/// Metrics of an iteration, f32 `[]`: means over its minibatches unless noted otherwise.
 #[derive(Tree, Clone, Copy)]
 pub struct PpoMetrics {
     /// [`PpoTerms::loss`].
@@ -85,14 +86,14 @@ pub struct PpoMetrics {
     pub clip_fraction: Tensor,
     /// The gradient's global norm before it is clipped.
     pub gradient_norm: Tensor,
-    /// The part of the returns' variance that the values explained when the steps were acted: 1 - Var(return - value) / Var(return),
-    /// and 0 where returns do not vary.
+    /// The share of the returns' variance that the values explained during acting: 1 - Var(return -
+    /// value) / Var(return). It is 0 if the returns do not vary.
     pub explained_variance: Tensor,
-    /// The learning rate that the settings give to the iteration's last gradient step.
+    /// The learning rate of the iteration's last gradient step, according to the settings.
     pub learning_rate: Tensor,
 }
 
-/// The means of each step's terms, f32 `[B]`: one reduction, and not one for each.
+/// The means of each step's terms, f32 `[B]`, in a single reduction.
 fn means(steps: &PpoTerms) -> PpoTerms {
     let means = stop_gradient(stack(&steps.leaves(), 0)).mean_axis(1);
     steps.with_leaves(&means.unstack())
@@ -132,7 +133,7 @@ impl<L: Surrogate> PpoSettingsOf<L> {
         let advantage = rollout.advantages(value, memory, value_after, discount, lambda);
         let explained_variance = explained_variance(value, advantage, rollout.skipped, axes);
 
-        // What minibatches are drawn from: steps, or lanes with all of theirs.
+        // Minibatches are drawn from steps, or from whole lanes.
         let whole_lanes = core.lstm.is_some();
         let units = |x: Tensor| match whole_lanes {
             true => x.swap_axes(0, 1),
@@ -151,13 +152,13 @@ impl<L: Surrogate> PpoSettingsOf<L> {
             let skipped = steps_of(units(skipped).take(minibatch, 0));
             vmap(!skipped, |counts| step_weights(counts, axes))
         });
-        // Each statistic of all minibatches passes one collective.
+        // One collective averages each statistic for all minibatches.
         let mean = |numbers| axes.mean(weighted(numbers, weights).mean_axis(1));
         let advantage = drawn.index_axis(2, 2);
         let advantage_mean = mean(advantage);
         let variance = (advantage - advantage_mean.expand_dims(1)).square();
         let advantage_std = mean(variance).sqrt();
-        // Acting has begun the memory anew already where the first step begins an episode.
+        // If the first step begins an episode, acting has already reset the memory.
         let begins = whole_lanes.then(|| {
             let ended = rollout.done();
             let first = zeros(BOOL, [1, ended.dim(1)]);
@@ -216,7 +217,8 @@ impl<L: Surrogate> PpoSettingsOf<L> {
             ((features, legal), (action, log_prob), (advantage, value_tm1, target), weights),
             |((features, legal), (action, log_prob), (advantage, value_tm1, target), weight)| {
                 let policy = params.policy(features, legal);
-                // Of a step that does not count the ratio may be infinite, and its slope times 0 no number.
+                // For a step that does not count the ratio may be infinite, and its slope times 0
+                // is NaN.
                 let log_ratio = policy.log_prob(action) - log_prob;
                 let log_ratio = match weight {
                     Some(weight) => select(weight.eq(0.0), 0.0, log_ratio),
@@ -265,7 +267,8 @@ impl<L: Surrogate> LearnActorCritic for PpoSettingsOf<L> {
         let updates = settings.gradient_steps();
         let (state, (terms, gradient_norm)) = scan_mean(state, updates, |state, update| {
             let (grads, terms) = state.gradient(cx, |params| settings.loss(params, &batch, update));
-            // Of the vectors that a flattened optimizer takes: it is computed once.
+            // The norm of the vectors that a flattened optimizer takes, so that it is computed
+            // once.
             let norm = global_norm(&ravel(&grads));
             (state.step(&agent.optimizer, grads), (terms, norm))
         });

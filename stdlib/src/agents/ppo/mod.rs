@@ -1,8 +1,9 @@
 //! Proximal policy optimization (Schulman et al. 2017, equations 7 and 9), with the clipped value loss and the
 //! normalised advantages of its reference implementation.
 //!
-//! With a recurrent core a minibatch is of whole trajectories, each gone through from the memory that acting had at its
-//! start, as in CleanRL's `ppo_atari_lstm` and PureJaxRL's `ppo_rnn`: which environments it takes is drawn, not which steps.
+//! With a recurrent core a minibatch contains whole trajectories, as in CleanRL's `ppo_atari_lstm`
+//! and PureJaxRL's `ppo_rnn`. Each trajectory is evaluated from the memory that acting had at its
+//! start. Minibatches draw environments instead of steps.
 
 mod loss;
 
@@ -30,7 +31,8 @@ pub type PpoSettings = PpoSettingsOf<ClippedSurrogate>;
 /// The agent of [`PpoSettings`].
 pub type Ppo<O = ActorCriticOptimizer> = ActorCriticAgent<PpoSettings, O>;
 
-/// Proximal policy optimization (Schulman et al. 2017). The defaults are those of CleanRL's and PureJaxRL's CartPole.
+/// Proximal policy optimization (Schulman et al. 2017). The defaults equal those in CleanRL and
+/// PureJaxRL for CartPole.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 #[schemars(bound = "L: Surrogate")]
@@ -41,7 +43,8 @@ pub struct PpoSettingsOf<L> {
     /// Passes over each rollout.
     #[schemars(range(min = 1, max = 10_000))]
     pub epochs: usize,
-    /// Minibatches per pass: of steps, or with an LSTM of lanes with all of their steps.
+    /// Minibatches per pass. They consist of steps, or, with an LSTM, of lanes with all their
+    /// steps.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub minibatches: usize,
     /// Discount of future rewards.
@@ -50,37 +53,38 @@ pub struct PpoSettingsOf<L> {
     /// Lambda of generalized advantage estimation.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
-    /// Greatest distance of the probability ratio from 1, and of the value from the old one.
+    /// Greatest distance of the probability ratio from 1, and of the value from the old value.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip: Number,
-    /// The clip at the end of the run, to which it goes in a straight line from `clip`; absent for a clip that stays.
+    /// The clip at the end of the run, reached linearly from `clip`; absent for a constant clip.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip_end: Option<Number>,
     /// Weight of the entropy bonus.
     #[schemars(range(min = 0.0))]
     pub entropy_cost: Number,
-    /// Weight of the entropy bonus at the end of the run, to which it goes in a straight line from `entropy_cost`; absent for a weight that
-    /// stays.
+    /// Weight of the entropy bonus at the end of the run, reached linearly from `entropy_cost`;
+    /// absent for a constant weight.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy_cost_end: Option<Number>,
     /// Weight of the value loss.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// The memory of the networks, and the agents that share them.
+    /// The memory of the networks, and the sharing of networks by several agents.
     #[serde(flatten)]
     pub core: Core,
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
-    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
+    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, instead of a
+    /// Feistel bijection.
     pub exact_shuffle: bool,
     /// If true, observations are normalised by their running mean and variance.
     pub normalize_observations: bool,
     /// If true, rewards are divided by the running standard deviation of the discounted return.
     pub normalize_rewards: bool,
-    /// The objective of the policy, with settings of its own.
+    /// The objective of the policy, with its own settings.
     #[serde(flatten)]
     pub surrogate: L,
 }
@@ -108,8 +112,9 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
     }
 }
 
-/// The objective of the policy that makes a PPO: [`ClippedSurrogate`], or that of a variant. Its fields are settings of the variant, beside those
-/// of PPO. With them [`PpoSettingsOf`] is a whole agent, that anneals and normalises as PPO does.
+/// The objective of the policy in a PPO: [`ClippedSurrogate`], or the objective of a variant. Its
+/// fields are settings of the variant, next to the settings of PPO. With them [`PpoSettingsOf`] is
+/// a complete agent that anneals and normalises as PPO does.
 ///
 /// ```
 /// use podracer_dsl::prelude::*;
@@ -134,8 +139,9 @@ impl<L: Surrogate> Default for PpoSettingsOf<L> {
 /// settings::<PpoSettingsOf<Quadratic>>();
 /// ```
 pub trait Surrogate: Clone + Default + DeserializeOwned + JsonSchema + Serialize + 'static {
-    /// The loss of a step, f32 `[]`, from the ratio of the action's probabilities by the learning and the acting policy, and the normalised
-    /// advantage, both f32 `[]`. `clip` is [`PpoSettingsOf::clip`] in this iteration.
+    /// The loss of a step, f32 `[]`. `ratio` is the ratio of the action's probabilities under the
+    /// learning and the acting policy, and `advantage` is normalised, both f32 `[]`. `clip` is
+    /// [`PpoSettingsOf::clip`] in this iteration.
     fn policy_loss(&self, ratio: Tensor, advantage: Tensor, clip: Number) -> Tensor;
 }
 
@@ -177,7 +183,7 @@ impl<L: Surrogate> AgentSettings for PpoSettingsOf<L> {
 }
 
 impl<L> PpoSettingsOf<L> {
-    /// An agent with the normalisation of observations and rewards that the settings ask for.
+    /// An agent with normalised observations and rewards, as the settings request.
     pub fn normalized<A: Learn<Observation = Tensor>>(&self, agent: A, task: &Task) -> AnyAgent {
         if !(self.normalize_observations || self.normalize_rewards) {
             return AnyAgent::new(agent);
@@ -189,8 +195,9 @@ impl<L> PpoSettingsOf<L> {
         })
     }
 
-    /// The settings in an iteration (i32 `[]`) of a run of so many: `clip` and `entropy_cost` where their lines are by then. Without a line, or
-    /// without a number of iterations, they are constants.
+    /// The settings in an iteration (i32 `[]`) of a run of `iterations` iterations, with `clip` and
+    /// `entropy_cost` on their lines. Without an end value, or without a number of iterations, they
+    /// are constants.
     #[track_caller]
     pub fn at(&self, iteration: Tensor, iterations: Option<usize>) -> Self
     where

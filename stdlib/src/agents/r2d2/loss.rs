@@ -1,4 +1,4 @@
-//! R2D2's loss and priorities of one window.
+//! R2D2's loss and priorities for one window.
 
 use super::R2d2Settings;
 use super::network::RecurrentQ;
@@ -7,7 +7,7 @@ use crate::losses::transformed_n_step_q_learning;
 use crate::nn::LstmState;
 use podracer_dsl::prelude::*;
 
-/// One step of one lane, as the replay keeps it.
+/// One step of one lane in the replay.
 #[derive(Tree, Clone)]
 pub struct R2d2Step {
     /// The input that the agent acted on, with a single frame.
@@ -20,7 +20,7 @@ pub struct R2d2Step {
     pub terminated: Tensor,
     /// True if the step's episode was cut off. bool `[]`
     pub truncated: Tensor,
-    /// True for a reset-only step. bool `[]`; `None` where the environment has none.
+    /// True for a reset-only step. bool `[]`; `None` if the environment has no such steps.
     pub skipped: Option<Tensor>,
 }
 
@@ -29,7 +29,7 @@ pub struct R2d2Step {
 pub struct R2d2Start {
     /// State of the LSTM before the window's first step.
     pub core: LstmState,
-    /// Frames before the window's first one.
+    /// Frames before the window's first frame.
     pub frames: FrameMemory,
 }
 
@@ -40,19 +40,21 @@ pub struct R2d2Terms {
     pub loss: Tensor,
     /// The window's priority. f32 `[]`
     pub priority: Tensor,
-    /// Temporal-difference errors of the trained steps, 0 where a step does not count. f32 `[trained]`
+    /// Temporal-difference errors of the trained steps, 0 if a step does not count. f32 `[trained]`
     pub errors: Tensor,
-    /// Action values of the trained steps' actions, as the network gives them, f32 `[trained]`
+    /// Action values of the trained steps' actions, as the network outputs them, f32 `[trained]`
     pub values: Tensor,
 }
 
 impl R2d2Settings {
-    /// Loss and priority of one window of one lane, `[burn_in + trained + 1, ..]`, whose first `burn_in` steps only bring
-    /// the cores of both networks up to date, and whose last one only has values to bootstrap from.
+    /// Loss and priority of one window of one lane, `[burn_in + trained + 1, ..]`. The first
+    /// `burn_in` steps only update the cores of both networks, and the last step only provides
+    /// values to bootstrap from.
     ///
-    /// The targets are those of double Q-learning over up to `n_step` steps: the target network's value of the action that
-    /// the online network finds best. Where fewer steps are left in the window, they are of so many. A step does not count
-    /// if it is reset-only, or if its target would go on beyond a cut, whose own last observation is not kept.
+    /// The targets are double Q-learning returns over up to `n_step` steps: they use the target
+    /// network's value of the action that the online network prefers. A return has fewer steps if
+    /// the window ends before. A step does not count if it is reset-only, or if its return would
+    /// extend beyond a cut, because the observation at the cut is not kept.
     #[track_caller]
     pub fn terms(
         &self,
@@ -102,8 +104,8 @@ impl R2d2Settings {
         }
     }
 
-    /// Action values of the trained steps and of the one behind them, f32 `[trained + 1, A]`, after a burn-in through which
-    /// no gradient flows.
+    /// Action values of the trained steps and of the step after them, f32 `[trained + 1, A]`. No
+    /// gradient flows through the burn-in.
     #[track_caller]
     fn values(&self, net: &RecurrentQ, core: LstmState, inputs: &Input) -> Tensor {
         let part = |from: usize, to: usize| tree_map(inputs, |leaf| leaf.slice_axis(0, from..to));
@@ -120,7 +122,8 @@ impl R2d2Settings {
     }
 }
 
-/// True for the steps from which `n` steps, or fewer to the end, lead over a cut. bool `[T]`
+/// True for steps with a cut within the next `n` steps, unless the episode ends in a terminal state
+/// before. bool `[T]`
 #[track_caller]
 fn goes_beyond_a_cut(terminated: Tensor, truncated: Tensor, n: usize) -> Tensor {
     let none = zeros(BOOL, [1]);

@@ -1,13 +1,15 @@
 //! R2D2, recurrent Q-learning from a prioritized replay: Kapturowski et al., "Recurrent Experience Replay in Distributed
 //! Reinforcement Learning", 2019, with the hyper-parameters of Table 8 of SEED RL (Espeholt et al. 2020).
 //!
-//! A window is [`R2d2Settings::sequence_length`] transitions of one lane and the step behind them, with the LSTM's state that
-//! acting had at its start. The loss is half of the sum of squared errors over the window's trained steps, times the window's
-//! importance weight, averaged over the batch, as in SEED RL's code, so that the learning rate and the norm that gradients are
-//! clipped to are those of the paper.
+//! A window is [`R2d2Settings::sequence_length`] transitions of one lane and the step after them,
+//! with the LSTM's state that acting had at the window's start. The loss is half of the sum of
+//! squared errors over the window's trained steps, times the window's importance weight, averaged
+//! over the batch. The same scale as in SEED RL's code makes the paper's learning rate and gradient
+//! clipping norm apply.
 //!
-//! Differences from SEED RL: new windows get the greatest priority so far, where SEED computes one while acting; frames before
-//! an episode's first one are copies of it, where SEED has zeros; the last layer of the advantages has a bias.
+//! Differences from SEED RL: new windows get the greatest priority so far, where SEED RL computes a
+//! priority while acting. Frames before an episode's first frame are copies of it, where SEED RL
+//! uses zeros. The last layer of the advantages has a bias.
 
 mod loss;
 mod network;
@@ -33,64 +35,71 @@ use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Recurrent Q-learning from a prioritized replay, R2D2 (Kapturowski et al. 2019). The defaults are those of SEED RL's Table 8;
-/// the sizes of the networks are those for Atari, with `torso = "conv"` and `frames = 4`.
+/// Recurrent Q-learning from a prioritized replay, R2D2 (Kapturowski et al. 2019). The defaults are
+/// in SEED RL's Table 8; the sizes of the networks are for Atari, with `torso = "conv"` and `frames
+/// = 4`.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct R2d2Settings {
     /// Adam's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Adam's epsilon, outside of the root.
+    /// Adam's epsilon, outside the square root.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub adam_epsilon: Number,
-    /// Gradients of a greater global norm are scaled down to it.
+    /// Greatest global norm of the gradients; greater gradients are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
     /// Discount of future rewards.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Steps of the returns that values are learnt from.
+    /// Number of steps of the returns that values learn from.
     #[schemars(range(min = 1, max = 1_000))]
     pub n_step: usize,
-    /// Transform of values that the network learns: `signed_hyperbolic` (R2D2's rescaling), `signed_logp1` or `identity`.
+    /// Transform of the values that the network learns: `signed_hyperbolic` (R2D2's rescaling),
+    /// `signed_logp1` or `identity`.
     pub value_rescaling: TxPair,
-    /// Transitions of a sequence, those of the burn-in included.
+    /// Number of transitions in a sequence, including the burn-in.
     #[schemars(range(min = 2, max = 100_000))]
     pub sequence_length: usize,
-    /// Transitions at the start of a sequence that only bring the LSTM's state up to date; less than `sequence_length`.
+    /// Number of transitions at the start of a sequence that only update the LSTM's state; less
+    /// than `sequence_length`.
     #[schemars(range(max = 100_000))]
     pub burn_in: usize,
-    /// Steps between the starts of two sequences of an environment: `sequence_length - burn_in` trains each step in one
-    /// sequence, as SEED RL does. A multiple of the steps of an iteration (`unroll`).
+    /// Steps between the starts of two sequences of an environment. `sequence_length - burn_in`
+    /// trains each step in one sequence, as SEED RL does. It is a multiple of the steps of an
+    /// iteration (`unroll`).
     #[schemars(range(min = 1, max = 100_000))]
     pub period: usize,
     /// Gradient steps between two copies of the network into the target network.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub target_period: usize,
-    /// Share of the greatest absolute error of a sequence in its priority; the rest is that of the mean.
+    /// Share of the greatest absolute error of a sequence in its priority; the rest is the mean
+    /// absolute error.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub priority_of_greatest: Number,
-    /// Probability of a random action in the first environment; the i-th of N has it to the power of
-    /// `1 + ladder_power i / (N - 1)`.
+    /// Probability of a random action in the first environment. In the i-th of N environments it is
+    /// raised to the power `1 + ladder_power i / (N - 1)`.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub ladder_base: f64,
-    /// Rise of that power from the first environment to the last.
+    /// Increase of that power from the first environment to the last.
     #[schemars(range(min = 0.0))]
     pub ladder_power: f64,
     /// Probability of a random action in evaluations.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub evaluation_epsilon: f64,
-    /// Observations that are stacked into what the network sees, the latest last; 1 for none. The replay keeps single ones.
+    /// Number of observations that are stacked into the network's input, the latest last; 1 for no
+    /// stacking. The replay keeps single observations.
     #[schemars(range(min = 1, max = 100))]
     pub frames: usize,
     /// Units of the LSTM.
     #[schemars(range(min = 1, max = 65_536))]
     pub lstm: usize,
-    /// The replay. Sequences share steps, which count once: Table 8's 100,000 sequences of 80 new steps each are 8,000,000.
+    /// The replay. Sequences share steps, which count once: the 100,000 sequences of 80 new steps
+    /// in Table 8 are 8,000,000 steps.
     #[serde(flatten)]
     pub replay: ReplaySettings,
-    /// The torso, and the hidden layers of either dueling stream.
+    /// The torso, and the hidden layers of each dueling stream.
     #[serde(flatten)]
     pub networks: Networks,
 }
@@ -136,13 +145,13 @@ impl Default for R2d2Settings {
 }
 
 impl R2d2Settings {
-    /// Steps of a sequence that are learnt from: those after the burn-in.
+    /// Number of steps of a sequence that are learnt from: the steps after the burn-in.
     #[must_use]
     pub fn trained(&self) -> usize {
         self.sequence_length.saturating_sub(self.burn_in)
     }
 
-    /// The windows of the replay: a sequence, and the step behind it, whose values are bootstrapped from.
+    /// The windows of the replay: a sequence, and the step after it to bootstrap from.
     #[must_use]
     pub fn window(&self) -> Window {
         Window { length: self.sequence_length + 1, period: self.period, learnt: self.trained() }
@@ -194,7 +203,7 @@ pub struct R2d2<O = R2d2Optimizer> {
     pub action: Space,
     /// Optimizer of all parameters.
     pub optimizer: O,
-    /// Settings of the agent. Those of the optimizer and of the replay are not read here.
+    /// Settings of the agent. The settings of the optimizer and of the replay are not read here.
     pub settings: R2d2Settings,
 }
 
@@ -242,7 +251,7 @@ impl<O: Optimizer> Agent for R2d2<O> {
             Mode::Explore => memory.epsilon,
             Mode::Greedy => scalar(self.settings.evaluation_epsilon),
         };
-        // Evaluations explore a little, too.
+        // Evaluations also explore with a small probability.
         let legal = input.legal_actions;
         let action = epsilon_greedy(values, legal, epsilon, Mode::Explore, key);
         Act { action, memory: R2d2Memory { core, frames, ..memory }, extras: () }
@@ -261,9 +270,9 @@ impl<O: Optimizer> Agent for R2d2<O> {
 pub struct R2d2State<S: Tree> {
     /// The network that acts and learns, with its optimizer.
     pub online: Optimized<RecurrentQ, S>,
-    /// The network that targets are made with.
+    /// The target network.
     pub target: RecurrentQ,
-    /// Gradient steps done. i32 `[]`
+    /// Number of gradient steps taken. i32 `[]`
     pub steps: Tensor,
 }
 
@@ -272,9 +281,9 @@ pub struct R2d2State<S: Tree> {
 pub struct R2d2Metrics {
     /// Half of the sum of squared errors of a window, times its importance weight.
     pub loss: Tensor,
-    /// Absolute error of a step, of the values as the network gives them.
+    /// Absolute error of a step, in the network's scale of values.
     pub error: Tensor,
-    /// Value of an action that was taken, as the network gives it.
+    /// Value of an action that was taken, in the network's scale.
     pub value: Tensor,
 }
 

@@ -6,8 +6,8 @@ use crate::nn::{DuelingHead, Initializer, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// The network of Kapturowski et al. 2019: a torso, an LSTM that sees the torso's features, the last reward and the last
-/// action (one-hot), and dueling streams of action values.
+/// The network of Kapturowski et al. 2019: a torso, an LSTM, and dueling streams of action values.
+/// The LSTM sees the torso's features, the last reward and the last action (one-hot).
 #[derive(Tree, Clone)]
 pub struct RecurrentQ {
     /// Observation to features.
@@ -22,9 +22,10 @@ pub struct RecurrentQ {
 }
 
 impl RecurrentQ {
-    /// A new network, with an LSTM of `units` and hidden layers of `networks.hidden` in either dueling stream. Weights begin
-    /// as in SEED RL's code: Glorot uniform, but orthogonal from the LSTM's own state; biases 0, but 1 at the LSTM's forget
-    /// gates. A torso that cannot see such observations is an error.
+    /// A new network, with an LSTM of `units` and the hidden layers `networks.hidden` in each
+    /// dueling stream. Weights are drawn as in SEED RL's code: Glorot uniform, but orthogonal for
+    /// the LSTM's recurrent weights. Biases are 0, but 1 at the LSTM's forget gates. A torso that
+    /// does not support the observations is an error.
     #[track_caller]
     pub fn init(
         key: Key,
@@ -69,8 +70,8 @@ impl RecurrentQ {
         (state, self.head.apply(state.h))
     }
 
-    /// Steps along one lane: the core's state after each, `[T, ..]`. `inputs` are `[T, ..]`. The state is zeros again before
-    /// a step that begins an episode.
+    /// Steps along one lane: the core's state after each step, `[T, ..]`. `inputs` are `[T, ..]`.
+    /// The state is reset to zeros before a step that begins an episode.
     #[track_caller]
     pub fn remember(&self, state: LstmState, inputs: Input) -> LstmState {
         let features = vmap(inputs.clone(), |input| self.features(&input));

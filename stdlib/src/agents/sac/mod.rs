@@ -1,8 +1,10 @@
-//! Soft actor-critic: Haarnoja et al., "Soft Actor-Critic Algorithms and Applications", 2018; with discrete actions
-//! Christodoulou, "Soft Actor-Critic for Discrete Action Settings", 2019. The action space decides which.
+//! Soft actor-critic: Haarnoja et al., "Soft Actor-Critic Algorithms and Applications", 2018. For
+//! discrete actions: Christodoulou, "Soft Actor-Critic for Discrete Action Settings", 2019. The
+//! action space selects between them.
 //!
-//! A gradient step changes the critics by equation 5, then the actor by equation 9 with the new critics, the temperature by
-//! equation 18, and moves the target critics. All of it is about actions scaled to [-1, 1] ([`UnitBox`]), as in the paper.
+//! A gradient step updates the critics by equation 5, then the actor by equation 9 with the new
+//! critics, then the temperature by equation 18, and moves the target critics. All equations apply
+//! to actions scaled to [-1, 1] ([`UnitBox`]), as in the paper.
 
 mod settings;
 
@@ -26,9 +28,10 @@ use crate::optim::{Adam, Flatten, Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// Bounds of the logarithm of the standard deviation before squashing: those of the authors' implementation.
+/// Bounds of the logarithm of the standard deviation before squashing, as in the authors'
+/// implementation.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
-/// Critics; targets and the actor take the least of their values.
+/// Number of critics; targets and the actor use the least of their values.
 const CRITICS: usize = 2;
 
 /// Adam, with all parameters of a network as one vector.
@@ -39,11 +42,12 @@ pub type SacOptimizer = Flatten<Adam>;
 pub struct Sac<O = SacOptimizer> {
     /// Space of the observations.
     pub observation: Space,
-    /// Actions of a bounded box, or a choice of one.
+    /// Actions of a bounded box, or discrete actions.
     pub actions: SacActions,
     /// Optimizers of actor, critics and temperature.
     pub optimizers: SacOptimizers<O>,
-    /// Settings of the agent. Learning rates are not read here, but by [`SacSettings::optimizers`].
+    /// Settings of the agent. [`SacSettings::optimizers`] reads the learning rates, not this
+    /// struct.
     pub settings: SacSettings,
 }
 
@@ -52,7 +56,7 @@ pub struct Sac<O = SacOptimizer> {
 pub enum SacActions {
     /// Actions of a box.
     Continuous(UnitBox),
-    /// One of so many actions.
+    /// A number of discrete actions.
     Discrete(usize),
 }
 
@@ -72,7 +76,7 @@ pub struct SacOptimizers<O> {
 pub struct SacParams {
     /// The policy: a mean and the logarithm of a standard deviation for each element of a continuous action, or logits.
     pub actor: TorsoMlp,
-    /// Gradient steps done. Before the first, actions are drawn uniformly. i32 `[]`
+    /// Number of gradient steps taken. Before the first, actions are drawn uniformly. i32 `[]`
     pub steps: Tensor,
 }
 
@@ -81,13 +85,13 @@ pub struct SacParams {
 pub struct SacState<A: Tree, C: Tree, T: Tree> {
     /// The policy's network and its optimizer.
     pub actor: Optimized<TorsoMlp, A>,
-    /// Soft values of actions: of one continuous action, or of each discrete one.
+    /// Soft action values: of one continuous action, or of every discrete action.
     pub critics: Optimized<Ensemble<TorsoMlp>, C>,
-    /// The critics that targets are computed with.
+    /// The target critics.
     pub targets: Ensemble<TorsoMlp>,
     /// The logarithm of the temperature, f32 `[]`.
     pub temperature: Optimized<Tensor, T>,
-    /// Gradient steps done. i32 `[]`
+    /// Number of gradient steps taken. i32 `[]`
     pub steps: Tensor,
 }
 
@@ -98,19 +102,19 @@ pub struct SacMetrics {
     pub critic_loss: Tensor,
     /// The actor's loss.
     pub actor_loss: Tensor,
-    /// The entropy of the policy, in nats: of actions in [-1, 1], if they are continuous.
+    /// The entropy of the policy, in nats; for continuous actions, of actions in [-1, 1].
     pub entropy: Tensor,
     /// The temperature.
     pub temperature: Tensor,
-    /// The value of the actions taken, mean of the critics.
+    /// The value of the actions taken, averaged over the critics.
     pub value: Tensor,
 }
 
-/// The actor's losses of a batch, with what the temperature's are made of. f32 `[B]` each
+/// The actor's losses of a batch, with the terms of the temperature's loss. f32 `[B]` each
 #[derive(Tree, Clone, Copy)]
 struct PolicyLosses {
     loss: Tensor,
-    /// Entropies of the policy, negated: estimates from one draw, if actions are continuous.
+    /// Negated entropies of the policy; for continuous actions, estimates from one draw.
     log_prob: Tensor,
     target_entropy: Tensor,
 }
@@ -119,7 +123,7 @@ impl SacActions {
     /// Actions of a space.
     ///
     /// # Errors
-    /// Actions that are neither of a bounded box nor a choice of one, as a sentence.
+    /// Returns a sentence if the actions are neither discrete nor a bounded box.
     pub fn new(space: &Space) -> Result<SacActions, String> {
         Ok(match space {
             Space::Discrete { n } => SacActions::Discrete(*n),
@@ -139,7 +143,8 @@ fn gaussian(actor: &TorsoMlp, observation: Tensor) -> TanhNormal {
     TanhNormal::new(loc, log_std.clamp(LOG_STD[0], LOG_STD[1]).exp())
 }
 
-/// The draw in [-1, 1], f32 `[A]`, that standard normal numbers make, and its log-density, f32 `[]`.
+/// The draw in [-1, 1], f32 `[A]`, made from standard normal numbers, and its log-density, f32
+/// `[]`.
 #[track_caller]
 fn draw(actor: &TorsoMlp, observation: Tensor, noise: Tensor) -> (Tensor, Tensor) {
     let (unit, log_prob) = gaussian(actor, observation).draw_of(noise);
@@ -147,18 +152,20 @@ fn draw(actor: &TorsoMlp, observation: Tensor, noise: Tensor) -> (Tensor, Tensor
 }
 
 impl<O: Optimizer> Sac<O> {
-    /// Standard normal numbers for so many draws of the actions of a batch, f32 `[draws, B, A]`. Discrete actions read none.
+    /// Standard normal numbers for `draws` draws of the actions of a batch, f32 `[draws, B, A]`.
+    /// Discrete actions read none.
     #[track_caller]
     fn noise(&self, key: Key, draws: usize, batch: usize) -> Tensor {
         let elements = match &self.actions {
             SacActions::Continuous(scaled) => scaled.elements(),
             SacActions::Discrete(_) => 1,
         };
-        // A loop, or XLA would draw each number again for all units of the layers that read it, and compile that for a minute.
+        // A loop. Otherwise XLA would draw each number again for all units of the layers that read
+        // it, and compile that for a minute.
         map(0..draws, |draw| key.fold_in(draw).normal([batch, elements]))
     }
 
-    /// Errors of the critics, f32 `[B, 2]`, and their mean values of the actions taken, f32 `[B]`.
+    /// Errors of the critics, f32 `[B, 2]`, and the mean values of the actions taken, f32 `[B]`.
     #[track_caller]
     fn errors(
         &self,
@@ -230,7 +237,8 @@ impl<O: Optimizer> Sac<O> {
         })
     }
 
-    /// A step of the actor and one of the temperature, and metrics: the actor's loss and the entropy.
+    /// A gradient step of the actor and of the temperature, and metrics: the actor's loss and the
+    /// entropy.
     #[track_caller]
     fn policy_step(
         &self,
@@ -286,7 +294,8 @@ impl<O: Optimizer> Agent for Sac<O> {
 
     fn begin_episode(&self, (): ()) {}
 
-    /// Draws an action, uniformly before the first gradient step; or takes the mean before squashing or the most probable action.
+    /// Draws an action, uniformly before the first gradient step. A greedy action is the mean
+    /// before squashing, or the most probable action.
     fn act(&self, params: &SacParams, (): (), input: Input, mode: Mode, key: Key) -> Act<(), ()> {
         let SacParams { actor, steps } = params;
         let (observation, begun) = (input.observation, steps.gt(0));
@@ -386,7 +395,8 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
         let (policy, [actor_loss, entropy]) = if policy_period <= 1 {
             self.policy_step(policy, &critics.params, batch, noise.index(1), axes)
         } else {
-            // Times the period, so that the means over the gradient steps are those over the steps that the policy took.
+            // Times the period, so that means over gradient steps equal means over the policy's
+            // gradient steps.
             let times = policy_period as f64;
             let stays = policy.clone();
             cond(

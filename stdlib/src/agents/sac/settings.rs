@@ -8,29 +8,31 @@ use crate::optim::{adam, flatten};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"; defaults of its table 1), for bounded
-/// continuous actions, and for discrete ones (Christodoulou 2019).
+/// Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications";
+/// defaults of its table 1) for bounded continuous actions, and for discrete actions (Christodoulou
+/// 2019).
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct SacSettings {
-    /// Settings that TD3 has as well. The target critics are updated in each gradient step.
+    /// Settings that SAC shares with TD3. The target critics are updated in each gradient step.
     #[serde(flatten)]
     pub off_policy: OffPolicySettings,
     /// Adam's step size for the temperature.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub temperature_learning_rate: Number,
-    /// Gradient steps of the critics for one turn of actor and temperature, which then take as many steps; 1 in the paper, 2 in
-    /// CleanRL.
+    /// Period of the actor's and the temperature's gradient steps, in gradient steps of the
+    /// critics. They then take as many steps at once; 1 in the paper, 2 in CleanRL.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub policy_period: usize,
-    /// Temperature at the start of a run.
+    /// Initial temperature.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub temperature: Number,
-    /// If true, the temperature is learnt, so that the policy's entropy comes to the target.
+    /// If true, the temperature is learnt, so that the policy's entropy approaches the target.
     pub learn_temperature: bool,
-    /// Target entropy of a continuous action, in nats for each of its elements.
+    /// Target entropy of a continuous action, in nats per element.
     pub target_entropy: Number,
-    /// Target entropy of a discrete action, as a part of the greatest entropy, `log n` for `n` actions.
+    /// Target entropy of a discrete action, as a share of the greatest entropy, `log n` for `n`
+    /// actions.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discrete_target_entropy: Number,
 }
