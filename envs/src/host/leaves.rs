@@ -89,7 +89,7 @@ step_leaves! {
     success: F, "the successes", |spec| if spec.succeeds { spec.environments } else { 0 };
 }
 
-/// One environment's step: what its episode's statistics are made of.
+/// The step of one environment, for the statistics of its episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepResult {
     /// Reward of the step.
