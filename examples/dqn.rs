@@ -145,7 +145,7 @@ impl Learn for Dqn {
 
 impl Dqn {
     /// The loss of one transition, f32 `[]`; the action that the target network is asked about is the online network's
-    /// (van Hasselt et al. 2016). Squared errors: the few steps that end an episode have large ones, and must count.
+    /// (van Hasselt et al. 2016). Squared errors: the few steps that end an episode have large errors, and must count.
     fn loss(&self, net: &Mlp, target: &Mlp, step: Transition) -> Tensor {
         let best = net.apply(step.next_observation).argmax(0);
         let bootstrap = target.apply(step.next_observation).at(best);

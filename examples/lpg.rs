@@ -1,5 +1,5 @@
 //! Trains an update rule on grid worlds, LPG of Oh et al. 2020, then agents by it in worlds that it has not seen:
-//! `cargo run --release --example lpg -- [UPDATES [SEED]]`. It leaves `lpg-rule.safetensors`, by which other agents learn:
+//! `cargo run --release --example lpg -- [UPDATES [SEED]]`. It writes the rule to `lpg-rule.safetensors`, for other agents:
 //! `podracer train catch-ppo --set agent.kind=learned --set agent.rule=lpg-rule.safetensors`.
 #![allow(clippy::print_stdout)]
 
