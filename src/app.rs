@@ -12,8 +12,8 @@ use crate::registry::{AgentEntry, Configuration, EnvironmentEntry, Registry};
 /// A program with the command line of podracer: `train`, `resume`, `eval`, `export`, `emit`, `check`, `tune`, `describe`,
 /// `list` and the others.
 ///
-/// The built-in agents and environments are there, too: an experiment names them like the user's own. `examples/own_app` is
-/// such a program, as a crate.
+/// The built-in agents and environments are included: an experiment names them like the user's own.
+/// `examples/own_app` is such a program, as a crate.
 ///
 /// ```no_run
 /// use podracer::envs::Catch;
@@ -52,9 +52,10 @@ impl App {
         App { registry: Registry::built_in() }
     }
 
-    /// Adds an environment of the DSL. Experiments choose it by `[environment] name`, and the other keys of that table are
-    /// the struct's fields, with the defaults of its `Default`. Observations that are trees of several leaves are
-    /// flattened: [`flatten_observation`](Environment::flatten_observation).
+    /// Adds an environment of the DSL. Experiments choose it by `[environment] name`. The other
+    /// keys of that table are the struct's fields, with the defaults from its `Default`. Trees of
+    /// several leaves as observations are flattened:
+    /// [`flatten_observation`](Environment::flatten_observation).
     ///
     /// A struct without defaults is a compile error:
     /// ```compile_fail,E0277
@@ -76,22 +77,23 @@ impl App {
         self
     }
 
-    /// Adds an environment of the DSL that is a distribution of tasks, as [`App::environment`] adds one. With `[meta]` each life of an
-    /// agent is in a task of its own; the other loops train in the environment itself.
+    /// Adds an environment of the DSL that is a distribution of tasks, like [`App::environment`].
+    /// With `[meta]` each life of an agent has its own task; the other loops train in the
+    /// environment itself.
     pub fn tasks<E: Tasks + Configuration>(mut self, name: &str) -> Self {
         self.registry.add_environment(EnvironmentEntry::tasks::<E>(name));
         self
     }
 
-    /// Adds an environment in plain Rust, for experiments with `[sebulba]`. Its fields are settings, as those of
-    /// [`App::environment`].
+    /// Adds an environment in plain Rust, for experiments with `[sebulba]`. Its fields are
+    /// settings, as in [`App::environment`].
     pub fn native_environment<E: NativeEnvironment + Configuration>(mut self, name: &str) -> Self {
         self.registry.add_environment(EnvironmentEntry::native::<E>(name));
         self
     }
 
-    /// Adds an agent. Experiments choose it by `[agent] kind`, and the other keys of that table are the struct's fields, with
-    /// the defaults of its `Default`.
+    /// Adds an agent. Experiments choose it by `[agent] kind`. The other keys of that table are the
+    /// struct's fields, with the defaults from its `Default`.
     pub fn agent<A: AgentSettings>(mut self, name: &str) -> Self {
         self.registry.add_agent(AgentEntry::new::<A>(name));
         self
@@ -103,8 +105,9 @@ impl App {
         self
     }
 
-    /// Runs the command of the process's arguments. Mistakes of registration, such as two environments of one name or an
-    /// experiment of an unknown agent, are reported before anything runs.
+    /// Runs the command in the process's arguments. Mistakes of registration, such as two
+    /// environments with the same name or an experiment with an unknown agent, are reported before
+    /// anything runs.
     #[must_use]
     pub fn run(self) -> ExitCode {
         let registry = &self.registry;

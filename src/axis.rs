@@ -1,10 +1,11 @@
-//! Points of a learning curve, and the ends of a vertical axis: of charts, and of the curve in the terminal.
+//! Points of a learning curve, and the ends of a vertical axis, for charts and for the terminal.
 
-/// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
+/// A point of the learning curve: environment steps, and the mean return of at least the last 100
+/// episodes.
 pub type Point = (u64, f64);
 
-/// The lowest and the highest of the values, with 0 in the place of one of them where the values fill at least half of what there
-/// is then. `None` without values.
+/// The least and the greatest of the values. 0 replaces one of them if the values fill at least
+/// half of the resulting range. `None` without values.
 pub(crate) fn ends(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
     let low = values.clone().fold(f64::INFINITY, f64::min);
     let high = values.fold(f64::NEG_INFINITY, f64::max);
@@ -30,7 +31,7 @@ mod tests {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[20.0, 500.0]), Some((0.0, 500.0)));
         assert_eq!(of(&[-1200.0, -150.0]), Some((-1200.0, 0.0)));
-        // Half of the axis would be empty.
+        // With 0 as an end, more than half of the axis would be empty.
         assert_eq!(of(&[490.0, 500.0]), Some((490.0, 500.0)));
         assert_eq!(of(&[-1.0, 1.0]), Some((-1.0, 1.0)));
     }

@@ -14,9 +14,10 @@ use podracer_runtime::{
 
 use crate::UsageError;
 
-/// An agent, and the settings `S` of a loop with environments on the host: [`Sebulba`](crate::sebulba::Sebulba) or
-/// [`CentralInference`](crate::central::CentralInference). The methods of [`ConfigureHostLoop`] and of [`ConfigureSebulba`] or
-/// [`ConfigureCentral`] set what a table of an experiment sets.
+/// An agent, and the settings `S` of a loop with environments on the host:
+/// [`Sebulba`](crate::sebulba::Sebulba) or [`CentralInference`](crate::central::CentralInference).
+/// The methods of [`ConfigureHostLoop`] and of [`ConfigureSebulba`] or [`ConfigureCentral`] change
+/// the settings in an experiment's table.
 #[derive(Clone)]
 pub struct HostTraining<A, S> {
     pub(crate) agent: A,
@@ -34,7 +35,8 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
         Self::with(agent, S::default())
     }
 
-    /// The settings of an experiment's table. Where they name no devices, device 0 acts and device 1 learns.
+    /// The settings of an experiment's table. If they name no devices, device 0 acts and device 1
+    /// learns.
     pub fn with(agent: A, settings: S) -> Self {
         HostTraining {
             agent,
@@ -47,21 +49,21 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
         }
     }
 
-    /// XLA's options, in place of those of podracer's rule.
+    /// XLA's options, in place of the options by podracer's rule.
     #[must_use]
     pub fn xla(mut self, xla: Vec<(String, OptionValue)>) -> Self {
         self.xla = Some(xla);
         self
     }
 
-    /// Cache of compiled programs, in place of the user's.
+    /// Cache of compiled programs, in place of the user's cache.
     #[must_use]
     pub fn cache(mut self, cache: ExecutableCache) -> Self {
         self.cache = Some(cache);
         self
     }
 
-    /// The groups of simplifications before XLA; none without it.
+    /// The groups of simplifications before XLA; without this call there are none.
     #[must_use]
     pub fn simplify(mut self, simplify: Simplify) -> Self {
         self.simplify = simplify;
@@ -96,7 +98,7 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
         &self.simplify
     }
 
-    /// The folder whose disk has a replay on the host, unless the settings name one.
+    /// The folder for a replay on the host, unless the settings name a folder.
     pub(crate) fn replay_in(mut self, folder: &Path) -> Self
     where
         S: ConfigureHostLoop,
@@ -105,12 +107,13 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
         self
     }
 
-    /// The programs' name where none was given, and the simplifications before XLA.
+    /// The programs' name, or `otherwise` if no name was given, and the simplifications before XLA.
     pub(crate) fn tracing<'a>(&'a self, otherwise: &'a str) -> (&'a str, &'a Simplify) {
         (self.name.as_deref().unwrap_or(otherwise), &self.simplify)
     }
 
-    /// The loop of one of the processes of a client's world, each of which has the threads and devices of the settings.
+    /// The loop of one process of a client's world. Every process has the threads and devices of
+    /// the settings.
     pub(crate) fn in_world_of(self, client: &Client) -> Self {
         HostTraining { processes: client.processes(), ..self }
     }
@@ -123,14 +126,15 @@ impl<A: Learn<Observation = Tensor>, S: AsRef<HostLoopSettings> + Default> HostT
         start(Compiler { client, xla: &xla, cache: &cache })
     }
 
-    /// The sizes of the run, with so many threads that act.
+    /// The sizes of the run with `threads` actor threads.
     pub(crate) fn shape(&self, threads: usize) -> SebulbaShape {
         let host = self.settings.as_ref();
         let (learners, processes) = (host.learning().len(), self.processes);
         SebulbaShape { threads, learners, processes, unroll: host.unroll }
     }
 
-    /// Checks that there are steps, devices and lanes, and that the lanes divide over the devices that learn.
+    /// Checks that there are steps, devices and lanes, and that the lanes divide over the learner
+    /// devices.
     pub(crate) fn check_lanes(&self, lanes: usize) -> Result<(), UsageError> {
         let host = self.settings.as_ref();
         at_least_one(&[("unroll", host.unroll), ("the number of environments", lanes)])?;
@@ -169,12 +173,13 @@ pub(crate) fn xla_options(platform: &str, simplify: &Simplify) -> Vec<(String, O
     if simplify.whole_loops { rule.searching() } else { rule }.pairs()
 }
 
-/// The name of a module: `name` with `_` for all but letters and digits of ASCII.
+/// The name of a module: `name` with `_` in place of all characters except ASCII letters and
+/// digits.
 pub(crate) fn module_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-/// Checks that each of some counts is at least 1.
+/// Checks that each count is at least 1.
 pub(crate) fn at_least_one(counts: &[(&str, usize)]) -> Result<(), UsageError> {
     match counts.iter().find(|(_, count)| *count == 0) {
         Some((what, _)) => Err(UsageError::new(format!("{what} must be at least 1 and is 0"))),

@@ -1,7 +1,8 @@
 //! Central inference, as in SEED RL, for workers that step environments elsewhere and know no model.
 //!
-//! [`CentralInference`] says what is trained and how. [`CentralInference::start`] makes it a run, whose threads infer and learn. What schedules them
-//! knows no agents: it is the runtime's [`CentralRun`]. An agent is the same here, in [`Sebulba`](crate::sebulba::Sebulba) and in
+//! [`CentralInference`] describes a training: what is trained, and how. [`CentralInference::start`]
+//! starts a run, with threads that infer and learn. The runtime's [`CentralRun`] schedules them and
+//! knows no agents. The same agents train here, in [`Sebulba`](crate::sebulba::Sebulba) and in
 //! [`Anakin`](crate::anakin::Anakin).
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::builder;
 pub use crate::builder::HostTraining;
 use crate::functions::Functions;
 
-/// An agent, and the shape of the run in which it infers for workers and learns.
+/// An agent, and the shape of the run that infers for workers and learns.
 ///
 /// ```no_run
 /// use podracer::envs::host::{HostEnvironment, NativeCartPole, Pool};
@@ -47,10 +48,11 @@ use crate::functions::Functions;
 pub type CentralInference<A> = HostTraining<A, CentralSettings>;
 
 impl<A: Learn<Observation = Tensor>> CentralInference<A> {
-    /// Traces the programs. `lanes` has the number of lanes of each inference device, and their spaces.
+    /// Traces the programs. `lanes` has the number of lanes per inference device, and their spaces.
     ///
     /// # Errors
-    /// [`UsageError`] for a shape that makes no run; the mistakes of the agent, with the user's lines.
+    /// [`UsageError`] for a shape that makes no run; the mistakes of the agent, with the user's
+    /// lines.
     #[track_caller]
     pub fn trace(&self, lanes: &HostSpec) -> Result<CentralLoop> {
         self.check(lanes)?;

@@ -26,27 +26,28 @@ use crate::{UsageError, parameters};
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DiscoSettings {
-    /// File of the rule: `disco_103.npz` as its authors published it, or one with arrays of the same names.
+    /// File of the rule: `disco_103.npz` as its authors published it, or a file with arrays of the
+    /// same names.
     pub rule: Option<PathBuf>,
     /// Adam's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Greatest step of a parameter, in units of the learning rate.
+    /// Greatest change of a parameter per step, in units of the learning rate.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_update: Number,
-    /// Discount of the values that the rule sees.
+    /// Discount of the values that the rule reads.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: Number,
-    /// Lambda of the returns that the rule sees.
+    /// Lambda of the returns that the rule reads.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
     /// Weight of the loss of the action values.
     #[schemars(range(min = 0.0))]
     pub value_cost: Number,
-    /// Share of the network that its target network takes over in an update.
+    /// Step size of an update of the target network towards the network.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub target_step: Number,
-    /// Units of the network's model of actions, and of the hidden layer of each head behind it.
+    /// Units of the network's model of actions, and of the hidden layer of each head after it.
     #[schemars(range(min = 1, max = 65_536))]
     pub model_units: usize,
     /// Torso, and hidden layers after it.
@@ -87,7 +88,8 @@ impl AgentSettings for DiscoSettings {
         };
         self.networks.check(&task.observation)?;
         let rule = read_rule(path).map_err(|error| format!("agent.rule: {error}"))?;
-        // Adam's step, upwards, no parameter's greater than some times the learning rate, and then down.
+        // Adam's step with a positive sign, clipped to a multiple of the learning rate, and then
+        // with a negative sign.
         let bounded = chain(adam(-1.0), clip(self.max_update));
         Ok(AnyAgent::new(DiscoAgent {
             observation: task.observation.clone(),
@@ -107,10 +109,10 @@ impl AgentSettings for DiscoSettings {
 /// Greatest length of a rule's file in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Reads a rule with the names of the file that the authors of DiscoRL published.
+/// Reads a rule with the array names of the authors' published file.
 ///
 /// # Errors
-/// [`UsageError`] where the file cannot be read, is cut off, or has no such rule.
+/// [`UsageError`] if the file cannot be read, is truncated, or has no such rule.
 pub fn read_rule(path: &Path) -> anyhow::Result<KeptRule<DiscoRule>> {
     let problem = |problem: String| {
         UsageError::new(format!("`{}` is no rule of DiscoRL: {problem}", path.display()))

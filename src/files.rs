@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Atomic writing of files.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Writes a file that is whole or as it was before: [`podracer_plugins::write_whole`].
+/// Writes a file atomically: [`podracer_plugins::write_whole`].
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     podracer_plugins::write_whole(path, bytes).with_context(|| cannot_write(path))
 }
@@ -15,11 +15,12 @@ pub(crate) fn cannot_write(path: &Path) -> String {
     format!("cannot write `{}`", path.display())
 }
 
-/// Guard of a file that is written piece by piece. The file gets its name once it is whole: until then, an older file of that name stays as
-/// it is. Dropping the guard before that removes the unfinished file.
+/// Guard of a file that is written in pieces. The file gets its name when it is complete; until
+/// then, an older file of that name stays as it is. Dropping the guard before that removes the
+/// unfinished file.
 pub(crate) struct Unfinished<'a> {
     path: &'a Path,
-    /// Path of the file so far; `None` for a device or a pipe, which is written as it is.
+    /// Path of the unfinished file; `None` for a device or a pipe, which is written directly.
     so_far: Option<PathBuf>,
 }
 
@@ -27,7 +28,7 @@ impl<'a> Unfinished<'a> {
     /// Creates a file that will be at `path`.
     ///
     /// # Errors
-    /// Where it cannot be created.
+    /// An error if it cannot be created.
     pub(crate) fn create(path: &'a Path) -> io::Result<(File, Self)> {
         let there = fs::metadata(path).ok();
         if there.as_ref().is_some_and(fs::Metadata::is_dir) {
@@ -42,7 +43,7 @@ impl<'a> Unfinished<'a> {
     /// Gives the finished file its name.
     ///
     /// # Errors
-    /// Where it cannot be renamed.
+    /// An error if it cannot be renamed.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.so_far.take().map_or(Ok(()), |so_far| fs::rename(so_far, self.path))
     }
@@ -51,7 +52,7 @@ impl<'a> Unfinished<'a> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if let Some(so_far) = &self.so_far {
-            // Best effort: what went wrong before is the error that matters.
+            // Best effort: the earlier error is the one that matters.
             let _ = fs::remove_file(so_far);
         }
     }

@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers in readable form.
 
 use podracer_envs::host::printable;
 
@@ -40,7 +40,8 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
     format!("{number} {what}{s}")
 }
 
-/// The episodes of a mean return, as axes and tables name them: of whole iterations, 100 or more as soon as there are as many.
+/// The episodes of a mean return, as axes and tables name them: whole iterations with at least 100
+/// episodes, if there are as many.
 pub(crate) fn last_episodes(episodes: u64) -> String {
     match episodes {
         100.. => "last 100 episodes or more".to_owned(),

@@ -55,14 +55,14 @@ impl Functions<AnyAgent, FromHostReplay> {
     /// Traces the agent and its replay for these environments, and checks both.
     ///
     /// # Errors
-    /// [`UsageError`] for an agent that has no replay; mistakes of the agent, with the user's lines.
+    /// [`UsageError`] for an agent without a replay; mistakes of the agent, with the user's lines.
     #[track_caller]
     pub(crate) fn with_host_replay<A: Learn<Observation = Tensor>>(
         agent: &A,
         shape: SebulbaShape,
         environments: &HostSpec,
     ) -> Result<Self> {
-        // Its mistakes are those of the agent itself, not of the erased one.
+        // Its errors are those of the agent itself, not of the erased agent.
         Functions::new(agent, shape, environments)?;
         let agent = &AnyAgent::new(agent.clone());
         let Functions { acting, .. } = Functions::new(agent, shape, environments)?;

@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{UsageError, parameters};
 
-/// An agent that learns by a rule that was itself learned: LPG (Oh et al. 2020).
+/// An agent that learns by a learned rule: LPG (Oh et al. 2020).
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct LearnedSettings {
     /// File of the rule, safetensors.
     pub rule: Option<PathBuf>,
-    /// The optimizer of policy and predictions, of each by itself.
+    /// The optimizer of policy and predictions, with separate states.
     #[serde(flatten)]
     pub optimizer: OptimizerSettings<LearnedSettings>,
     /// Learning rate of the predictions. None: `learning_rate`.
@@ -33,7 +33,7 @@ pub struct LearnedSettings {
     /// Weight of the loss of the predictions.
     #[schemars(range(min = 0.0))]
     pub prediction_cost: Number,
-    /// The networks of policy and predictions; tables where observations are numbers.
+    /// The networks of policy and predictions; tables if observations are integers.
     #[serde(flatten)]
     pub networks: Networks,
 }
@@ -67,15 +67,15 @@ impl OptimizerDefaults for LearnedSettings {
     }
 }
 
-/// An agent that settings describe.
+/// An agent described by settings.
 pub(crate) type Learner =
     LearnedAgent<<OptimizerSettings<LearnedSettings> as DescribesOptimizer>::Optimizer>;
 
 impl LearnedSettings {
-    /// The agent for a task, which learns by this rule; `factor` is of its learning rates.
+    /// The agent for a task that learns by this rule; `factor` multiplies its learning rates.
     ///
     /// # Errors
-    /// Settings that do not fit the task.
+    /// Returns settings that do not fit the task.
     pub(crate) fn learner(
         &self,
         task: &Task,
@@ -116,13 +116,14 @@ impl AgentSettings for LearnedSettings {
     }
 }
 
-/// The place of a rule's arrays in the state of its training ([`MetaState`](podracer_rl::meta::MetaState)).
+/// The prefix of a rule's arrays in the state of its training
+/// ([`MetaState`](podracer_rl::meta::MetaState)).
 const TRAINED: &str = "rule.params.";
 
-/// Writes the rule among the arrays of a training's state as safetensors: the whole file, or none.
+/// Writes the rule among the arrays of a training's state as safetensors, atomically.
 ///
 /// # Errors
-/// Where there is no rule, and where the file cannot be written.
+/// An error if there is no rule, or if the file cannot be written.
 pub fn save_rule(state: &[(String, Array)], path: &Path) -> anyhow::Result<()> {
     let of_rule = state.iter().filter_map(|(name, array)| {
         let (_, name) = name.split_once(TRAINED)?;
@@ -133,10 +134,10 @@ pub fn save_rule(state: &[(String, Array)], path: &Path) -> anyhow::Result<()> {
     parameters::save(&arrays, path)
 }
 
-/// Reads what [`save_rule`] wrote.
+/// Reads a rule that [`save_rule`] wrote.
 ///
 /// # Errors
-/// [`UsageError`] where the file cannot be read, is cut off, or has no rule of LPG.
+/// [`UsageError`] if the file cannot be read, is truncated, or has no LPG rule.
 pub fn read_rule(path: &Path) -> anyhow::Result<KeptRule<LpgRule>> {
     let arrays = parameters::read(path)?;
     let not_finite = parameters::not_finite(&arrays);
@@ -146,7 +147,7 @@ pub fn read_rule(path: &Path) -> anyhow::Result<KeptRule<LpgRule>> {
     Ok(rule.map_err(problem)?)
 }
 
-/// The rule of these arrays, by their names.
+/// The rule from these arrays, by name.
 fn rule_of(arrays: Vec<(String, Array)>) -> Result<KeptRule<LpgRule>, String> {
     let extent = |name: &str, axis: usize| {
         let array = arrays.iter().find(|(known, _)| known == name);

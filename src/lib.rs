@@ -3,17 +3,18 @@
 //! # What lives here
 //! - The facade: [`prelude`], and the workspace's crates under short names ([`compiler`], [`dsl`], [`rl`], [`envs`],
 //!   [`runtime`]).
-//! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets the agents.
+//! - [`anakin`]: an agent in an environment as one program that trains; it connects the runtime's
+//!   loop with the agents.
 //! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
 //! - [`central`]: the same with central inference: workers step environments elsewhere.
-//! - [`evaluation`]: episodes played by a trained agent; `play`: the same to look at.
+//! - [`evaluation`]: episodes played by a trained agent; `play`: episodes to watch.
 //! - The command line of `podracer` and of users' own programs ([`App`]): agents, environments and experiments by name
 //!   ([`registry`]), settings ([`settings`], [`loading`]) that become a training loop ([`training`]), run directories.
 //! - [`testing`]: the programs of environments and losses as text and numbers, for the tests of users' crates.
 //! - [`export`]: the programs of an experiment as StableHLO with names, to run without podracer.
 //!
 //! # What must never live here
-//! Tracing, ops, agents, environments and device code: this crate connects what the others do.
+//! Tracing, ops, agents, environments and device code: this crate only connects the other crates.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 #![deny(clippy::unwrap_used)]

@@ -5,27 +5,28 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::thread;
 
-/// The machine's name in its network.
+/// The machine's network name.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The processor's name and the number of its cores, such as `AMD EPYC (family 26, model 2), 2 cores`. Where the system does not tell
-/// the name, it is the kind of processor, such as `aarch64`.
+/// The processor's name and its number of cores, such as `AMD EPYC (family 26, model 2), 2 cores`.
+/// If the system does not report the name, it is the processor's architecture, such as `aarch64`.
 pub fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = thread::available_parallelism().map_or(0, usize::from);
     format!("{}, {cores} cores", name(&text).unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
 }
 
-/// A name of 32 hexadecimal digits that nobody can guess: it is hashed with keys that the system has drawn.
+/// A name of 32 hexadecimal digits that cannot be guessed: it is hashed with keys that the system
+/// has drawn.
 #[cfg(any(feature = "central", feature = "plots", test))]
 pub fn random_name() -> String {
     let drawn = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", drawn(), drawn())
 }
 
-/// Bytes of memory of the process that has the lock of a file, where one of this machine has.
+/// Memory in bytes of the process that holds the lock of a file, if a process of this machine does.
 #[cfg(feature = "plots")]
 pub fn memory_of_holder(path: &std::path::Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
@@ -42,7 +43,7 @@ pub fn memory_of_holder(path: &std::path::Path) -> Option<u64> {
     Some(resident * rustix::param::page_size() as u64)
 }
 
-/// The name in what Linux says of its processors.
+/// The name in Linux's description of its processors.
 fn name(text: &str) -> Option<String> {
     let field = |key: &str| {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -50,7 +51,7 @@ fn name(text: &str) -> Option<String> {
         found.map(|(_, value)| value.trim().to_owned())
     };
     let name = field("model name")?;
-    // The model's name alone does not tell generations of a maker's server processors apart.
+    // The model's name alone does not distinguish generations of server processors.
     Some(match (field("cpu family"), field("model")) {
         (Some(family), Some(model)) => format!("{name} (family {family}, model {model})"),
         _ => name,

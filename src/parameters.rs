@@ -1,4 +1,4 @@
-//! Parameters in files, and the hash by which runs are compared.
+//! Parameters in files, and the hash with which runs are compared.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -14,15 +14,15 @@ use sha2::{Digest, Sha256};
 use crate::UsageError;
 use crate::files::write_whole;
 
-/// The name of such a file in a run directory, and in an export.
+/// The name of the file in a run directory, and in an export.
 pub const FILE: &str = "parameters.safetensors";
-/// Greatest length of such a file in bytes.
+/// Greatest length of the file in bytes.
 pub(crate) const LARGEST: u64 = 64 << 30;
 
-/// Writes arrays as safetensors, with key paths as names: the whole file, or none.
+/// Writes arrays as safetensors, atomically, with key paths as names.
 ///
 /// # Errors
-/// Where the file cannot be written, or two arrays share a name.
+/// An error if the file cannot be written, or if two arrays share a name.
 pub fn save(parameters: &[(String, Array)], path: &Path) -> Result<()> {
     write_whole(path, &to_bytes(parameters)?)
 }
@@ -40,7 +40,7 @@ pub(crate) fn to_bytes(parameters: &[(String, Array)]) -> Result<Vec<u8>> {
     bytes.context("the parameters cannot be written")
 }
 
-/// The parameters among the leaves of an agent's `state`: position and path of each.
+/// The parameters among the leaves of an agent's `state`: index and path of each.
 ///
 /// # Errors
 /// The mistakes of the agent, with the user's lines; parameters that are no part of the state.
@@ -49,10 +49,10 @@ pub fn positions<A: Learn>(agent: &A, state: &Spec<A::State>) -> Result<Vec<(usi
     Ok(projection("params", state, |state| agent.params(&state))?)
 }
 
-/// Reads what [`save`] wrote: arrays by key path, in the order of their names.
+/// Reads a file that [`save`] wrote: arrays by key path, in the order of their names.
 ///
 /// # Errors
-/// [`UsageError`] where the file cannot be read, or is not what it should be.
+/// [`UsageError`] if the file cannot be read or is malformed.
 pub fn read(path: &Path) -> Result<Vec<(String, Array)>> {
     let bytes = read_regular(path, LARGEST).map_err(|error| unreadable(path, &error))?;
     from_bytes(path, &bytes)
@@ -77,22 +77,20 @@ pub fn not_finite(parameters: &[(String, Array)]) -> Option<String> {
     (wrong > 0).then(|| format!("{wrong} of {numbers} parameters are not finite"))
 }
 
-/// Refuses parameters of which some are not finite.
+/// Rejects parameters that are not all finite.
 ///
 /// # Errors
-/// [`UsageError`] says how many, and how they are taken nevertheless.
+/// [`UsageError`] with their number, and the way to use them nevertheless.
 pub fn check_finite(parameters: &[(String, Array)]) -> Result<(), UsageError> {
     not_finite(parameters).map_or(Ok(()), |problem| {
         Err(UsageError::new(format!("{problem}; --allow-nan takes them as they are")))
     })
 }
 
-/// Reads a tree of parameters from what [`save`] or `save_parameters` of a loop wrote, by key path. The agent's
-/// parameters have the types that `eval_shape` of its `init` gives.
+/// Reads a tree of parameters, by key path, from a file that [`save`] or a loop's `save_parameters`
+/// wrote. The agent's parameters have the types from `eval_shape` of its `init`.
 ///
-/// # Errors
-/// [`UsageError`] where the file cannot be read, and with all of what does not fit: parameters that are missing, of another
-/// type, or unknown to the spec.
+/// # Errors [`UsageError`] if the file cannot be read, and with everything that does not fit: parameters that are missing, have another type, or are unknown to the spec.
 pub fn load_parameters<T: Tree>(spec: &Spec<T>, path: impl AsRef<Path>) -> Result<Host<T>> {
     let path = path.as_ref();
     Host::from_named(spec, read(path)?).map_err(|problem| {
@@ -101,8 +99,8 @@ pub fn load_parameters<T: Tree>(spec: &Spec<T>, path: impl AsRef<Path>) -> Resul
     })
 }
 
-/// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,
-/// and the elements' bytes. In lower-case hexadecimal.
+/// The sha256 over the parameters in the order of their key paths: for each the path, a zero byte,
+/// the type (`f32[64,4]`), a zero byte, and the elements' bytes. In lower-case hexadecimal.
 #[must_use]
 pub fn sha256(parameters: &[(String, Array)]) -> String {
     let sorted: BTreeMap<&str, &Array> =

@@ -1,5 +1,5 @@
-//! Populations: many trainings of an agent in an environment as one program. Its members differ in their seeds, and in numbers that
-//! are given to the program as data: learning rates, costs, discounts.
+//! Populations: many trainings of an agent in an environment as one program. Members differ in
+//! their seeds, and in numbers that the program takes as data: learning rates, costs, discounts.
 
 use anyhow::{Context, Result};
 
@@ -19,7 +19,8 @@ use podracer_runtime::{
 use crate::anakin::{Anakin, STATE, TrainingMetrics};
 use crate::{UsageError, builder};
 
-/// The members of a population, traced; the start of a run is the keys of its members, u32 `[P, 2]`, and their data.
+/// The members of a population, traced; a run starts from the keys of its members, u32 `[P, 2]`,
+/// and their data.
 pub type TracedPopulation<M, E, A> = AnakinLoop<
     Option<Rounds>,
     LoopMember<M, E, A>,
@@ -40,9 +41,9 @@ pub type PopulationState<M, E, A> = AnakinState<Option<Rounds>, LoopMember<M, E,
 
 /// Many trainings as one program: `vmap` over the loop of [`Anakin`].
 ///
-/// Each member is a run of its own. It has the state and draws the random numbers of a run with its seed, and ends with the same
-/// parameters as that run, but for the rounding of kernels that work on all members at once; nothing of it reaches another member.
-/// Devices share out the members.
+/// Each member is an independent run: it has the state and the random numbers of a run with its
+/// seed, and ends with the same parameters as that run, except for the rounding of kernels that
+/// work on all members at once. No data passes between members. The devices divide the members.
 ///
 /// ```no_run
 /// use podracer::population::Population;
@@ -81,9 +82,10 @@ pub struct Population<M: Tree, F> {
 }
 
 impl<M: Tree, F> Population<M, F> {
-    /// A population with a member for each seed. `data` has one row for each member, `[P, ..]`, and `make` makes a member's loop from
-    /// its row. The loops may differ in [`Number`](podracer_rl::Number)s, such as a learning rate, and not in what decides the
-    /// program: sizes of networks, lanes, steps.
+    /// A population with a member for each seed. `data` has one row per member, `[P, ..]`, and
+    /// `make` makes a member's loop from its row. The loops may differ in
+    /// [`Number`](podracer_rl::Number)s, such as a learning rate, but not in values that determine
+    /// the program, such as sizes of networks, lanes and steps.
     pub fn new<E, A>(
         seeds: impl IntoIterator<Item = u64>,
         data: impl Into<Host<M>>,
@@ -103,8 +105,9 @@ impl<M: Tree, F> Population<M, F> {
         Population { devices, ..self }
     }
 
-    /// The population whose worst members take over, now and then, what the best ones have learned: population-based training. Its
-    /// members are then no runs of their own, and the numbers of their data change ([`CompiledPopulation::data`]).
+    /// The population with population-based training: now and then, the worst members take over the
+    /// agents of the best. The members are then not independent runs, and the numbers in their data
+    /// change ([`CompiledPopulation::data`]).
     #[must_use]
     pub fn exploit(self, exploit: Exploit) -> Self {
         Population { exploit: Some(exploit), ..self }
@@ -122,7 +125,7 @@ impl<M: Tree, F> Population<M, F> {
         self.seeds.len()
     }
 
-    /// Checks the rows of the data, and gives their spec.
+    /// Checks the rows of the data, and returns their spec.
     fn rows(&self) -> Result<Spec<M>> {
         let members = self.members();
         check_shares(members, self.devices)?;
@@ -152,7 +155,7 @@ where
     /// Traces the population.
     ///
     /// # Errors
-    /// [`UsageError`] for data without a row for each member, and as [`Anakin::trace`].
+    /// [`UsageError`] for data without a row for each member; errors of [`Anakin::trace`].
     #[track_caller]
     pub fn trace(&self) -> Result<TracedPopulation<M, E, A>> {
         Ok(self.traced(Loc::caller())?.0)
@@ -203,7 +206,8 @@ where
         self.compile_with(client, &ProgramOptions::default())
     }
 
-    /// [`Population::compile`] with other devices, options or cache. Without XLA's options they are podracer's for this loop.
+    /// Does the same as [`Population::compile`] with other devices, options or cache. XLA's options
+    /// default to podracer's for this loop.
     ///
     /// # Errors
     /// As [`Population::compile`].
@@ -260,14 +264,14 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
     /// Runs the iterations of one call in each member: one dispatch on all devices.
     ///
     /// # Errors
-    /// Errors of the runtime. [`RunError`](podracer_runtime::RunError) by downcast: it gives the state back if nothing
-    /// was launched.
+    /// Errors of the runtime. [`RunError`](podracer_runtime::RunError) by downcast: it returns the
+    /// state if nothing was launched.
     pub fn run(&self, state: PopulationState<M, E, A>) -> Result<CalledPopulation<M, E, A>> {
         let (state, metrics) = self.program.run(state)?;
         let iterations = self.settings.iterations_per_call;
         let each = self.seeds.len() / self.devices;
         let members = (0..self.seeds.len()).map(|member| {
-            // The parts of the devices stand one after another, each `[iterations, members of the device, ..]`.
+            // The devices' parts are concatenated, each `[iterations, members of the device, ..]`.
             let (device, place) = (member / each, member % each);
             let rows = |all: &Array| {
                 let first = device * iterations * each + place;
@@ -291,8 +295,8 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
         Ok((state, members.collect::<Result<_, _>>()?))
     }
 
-    /// A checkpoint of each member after so many iterations: that of a run of its own, from which
-    /// [`CompiledAnakin`](crate::anakin::CompiledAnakin) goes on.
+    /// A checkpoint of each member after `iterations` iterations: the checkpoint of an independent
+    /// run, which [`CompiledAnakin`](crate::anakin::CompiledAnakin) can resume.
     ///
     /// # Errors
     /// Errors of the runtime.
@@ -327,7 +331,7 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
         Ok((0..self.seeds.len()).map(agent).collect())
     }
 
-    /// The data of all members, which changes where members are exploited.
+    /// The data of all members, which changes if members are exploited.
     ///
     /// # Errors
     /// Errors of the runtime.
@@ -335,7 +339,7 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
         state.sharded.data.to_host()
     }
 
-    /// A checkpoint of the whole population after so many iterations.
+    /// A checkpoint of the whole population after `iterations` iterations.
     ///
     /// # Errors
     /// Errors of the runtime.
@@ -380,7 +384,7 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
     }
 }
 
-/// Checks that devices can share out so many members.
+/// Checks that the devices can divide this number of members.
 pub(crate) fn check_shares(members: usize, devices: usize) -> Result<(), UsageError> {
     builder::at_least_one(&[("seeds", members), ("devices", devices)])?;
     if members.is_multiple_of(devices) {
@@ -391,7 +395,7 @@ pub(crate) fn check_shares(members: usize, devices: usize) -> Result<(), UsageEr
     )))
 }
 
-/// Checks that worst members of a population can take over from the best ones.
+/// Checks that the worst members of a population can take over from the best.
 pub(crate) fn check_exploit(exploit: &Exploit, members: usize) -> Result<(), UsageError> {
     builder::at_least_one(&[("every", exploit.every)])?;
     let wrong = |problem: String| Err(UsageError::new(problem));
@@ -410,7 +414,7 @@ pub(crate) fn check_exploit(exploit: &Exploit, members: usize) -> Result<(), Usa
     Ok(())
 }
 
-/// Some rows of an array whose first axes, so many, are taken for one; they get a `shape` of their own.
+/// Some rows of an array with its first `axes` axes merged; the result has the given `shape`.
 fn picked(all: &Array, axes: usize, rows: impl Iterator<Item = usize>, shape: &[usize]) -> Array {
     let row = TensorType::new(all.ty().dtype, &all.ty().shape[axes..]);
     let size = row.bytes();

@@ -1,8 +1,8 @@
-//! The name of the program in messages: `podracer`, or that of a user's own program.
+//! The name of the program in messages: `podracer`, or the name of a user's own program.
 
 use std::sync::OnceLock;
 
-/// The file name by which the process was started.
+/// The file name with which the process was started.
 static NAME: OnceLock<String> = OnceLock::new();
 
 /// The name of the program in messages.

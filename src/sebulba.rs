@@ -1,8 +1,8 @@
 //! Sebulba: an agent that acts and learns on different devices, in environments on the host.
 //!
-//! [`Sebulba`] says what is trained and how. [`Sebulba::start`] makes it a run, whose threads act and learn. What
-//! schedules them knows no agents: it is the runtime's [`SebulbaRun`]. An agent is the same here and in
-//! [`Anakin`](crate::anakin::Anakin).
+//! [`Sebulba`] describes a training: what is trained, and how. [`Sebulba::start`] starts a run,
+//! with threads that act and learn. The runtime's [`SebulbaRun`] schedules them and knows no
+//! agents. The same agents train here and in [`Anakin`](crate::anakin::Anakin).
 
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::Tensor;
@@ -23,7 +23,7 @@ use crate::functions::Functions;
 /// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
 pub const STORE: &str = "state.sharded";
 
-/// An agent, and the shape of the run in which it acts and learns.
+/// An agent, and the shape of its run.
 ///
 /// ```no_run
 /// use podracer::envs::host::{NativeCartPole, Pool};
@@ -51,7 +51,8 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     /// Traces the programs, for threads with these environments each.
     ///
     /// # Errors
-    /// [`UsageError`] for a shape that makes no run; the mistakes of the agent, with the user's lines.
+    /// [`UsageError`] for a shape that makes no run; the mistakes of the agent, with the user's
+    /// lines.
     #[track_caller]
     pub fn trace(&self, environments: &HostSpec) -> Result<SebulbaLoop> {
         self.check(environments)?;
@@ -65,7 +66,8 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         Ok(SebulbaLoop::trace(name, shape, environments, &functions, simplify)?)
     }
 
-    /// Compiles the programs and starts the threads, each with the batch of environments that `make` gives for its number.
+    /// Compiles the programs and starts the threads, each with the batch of environments from
+    /// `make` for its number.
     ///
     /// # Errors
     /// Errors of [`Sebulba::trace`], of `make`, of the runtime and of XLA.
@@ -80,9 +82,10 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         self.begin(client, environments, Origin::Seed(seed), make)
     }
 
-    /// Goes on where [`SebulbaRun::checkpoint`] was called; the rest is as in [`Sebulba::start`]. On as many devices, with the
-    /// same agent, sizes and schedule, what follows is what would have followed: to the bit, if the schedule is deterministic
-    /// and the environments can be put back.
+    /// Resumes from the state of [`SebulbaRun::checkpoint`]; the rest is as in [`Sebulba::start`].
+    /// With equally many devices, the same agent, sizes and schedule, the run continues as the
+    /// uninterrupted run would. It is bit-identical if the schedule is deterministic and the
+    /// environments can be restored.
     ///
     /// ```no_run
     /// use podracer::envs::host::{HostEnvironment, NativeCartPole, Pool};

@@ -5,12 +5,12 @@ use std::fs;
 
 use podracer_runtime::SourceLine;
 
-/// Texts of source files that were read.
+/// Texts of source files read so far.
 #[derive(Default)]
 pub(crate) struct Sources(BTreeMap<String, Option<String>>);
 
 impl Sources {
-    /// The beginning of a line of the source; empty where the file is not here.
+    /// The beginning of a source line; empty if the file does not exist here.
     pub(crate) fn line(&mut self, line: &SourceLine) -> String {
         const WIDTH: usize = 60;
         let read = || fs::read_to_string(&line.file).ok();

@@ -5,10 +5,11 @@ use std::fmt;
 use podracer_envs::host::Random;
 use serde::Serialize;
 
-/// Times that the numbers of a bootstrap are drawn anew.
+/// Number of resamplings of a bootstrap.
 const DRAWS: usize = 2_000;
 
-/// A statistic of some numbers, with the ends of its 95% interval if there are two numbers or more.
+/// A statistic of some numbers, with the ends of its 95% interval if there are at least two
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Estimate {
     pub(crate) value: f64,
@@ -28,16 +29,16 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// A number that sums others up; `None` of no numbers.
+/// A summary of several numbers; `None` without numbers.
 pub(crate) type Statistic = fn(&[f64]) -> Option<f64>;
 
-/// The mean; `None` of no numbers.
+/// The mean; `None` without numbers.
 pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// The interquartile mean, without a quarter of the numbers at either end, rounded down (Agarwal et al. 2021, as in rliable); `None` of no
-/// numbers.
+/// The interquartile mean, without the lowest and the highest quarter of the numbers, rounded down
+/// (Agarwal et al. 2021, as in rliable); `None` without numbers.
 pub(crate) fn interquartile_mean(numbers: &[f64]) -> Option<f64> {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -45,13 +46,15 @@ pub(crate) fn interquartile_mean(numbers: &[f64]) -> Option<f64> {
     mean(&sorted[cut..sorted.len() - cut])
 }
 
-/// A statistic with the 95% interval of the percentile bootstrap: as many numbers are drawn with replacement, 2,000 times, the same for the
-/// same numbers. `None` of no numbers, and no interval of one number.
+/// A statistic with the 95% interval of the percentile bootstrap, which resamples the numbers with
+/// replacement 2,000 times. Equal numbers give equal intervals. `None` without numbers, and no
+/// interval for a single number.
 pub(crate) fn estimate(numbers: &[f64], statistic: Statistic) -> Option<Estimate> {
     estimate_of(numbers, statistic, draws(numbers.len()))
 }
 
-/// [`estimate`] of several samples of one size, such as the points of a curve: all have the same draws, which are made once.
+/// [`estimate`] for several samples of one size, such as the points of a curve: they share the
+/// draws, which are made once.
 #[cfg(feature = "plots")]
 pub(crate) struct Bootstrap(Vec<u32>);
 
@@ -66,13 +69,13 @@ impl Bootstrap {
         })
     }
 
-    /// [`estimate`], of as many numbers as the draws are for.
+    /// [`estimate`] for a sample of the size of the draws.
     pub(crate) fn estimate(&self, numbers: &[f64], statistic: Statistic) -> Option<Estimate> {
         estimate_of(numbers, statistic, self.0.iter().map(|drawn| *drawn as usize))
     }
 }
 
-/// The places of the numbers that are drawn from `size` numbers, one draw after another.
+/// The indices of the numbers that are drawn from `size` numbers, one draw after another.
 fn draws(size: usize) -> impl Iterator<Item = usize> {
     let mut random = Random::from_state(0);
     (0..DRAWS * size).map(move |_| random.below(size))
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!([mean(&[]), mean(&[3.0]), mean(&[1.0, 3.0])], [None, Some(3.0), Some(2.0)]);
     }
 
-    /// It was `437.93 (437.93 to 437.93)`.
+    /// A single run has no interval.
     #[test]
     fn one_run_has_an_interval() {
         let one = estimate(&[437.93], mean).expect("there is a run");
@@ -130,7 +133,8 @@ mod tests {
         assert_eq!(interquartile_mean(&sixteen), Some(61.5));
     }
 
-    /// Values and intervals of `get_interval_estimates` of rliable 1.2.0 with 50,000 draws, of 16 runs of one task.
+    /// Values and intervals from `get_interval_estimates` of rliable 1.2.0 with 50,000 draws, for
+    /// 16 runs of one task.
     #[test]
     fn estimates_are_those_of_rliable() {
         let runs = [
@@ -142,7 +146,7 @@ mod tests {
         for (statistic, (value, low, high)) in statistics.into_iter().zip(expected) {
             let found = estimate(&runs, statistic).expect("there are runs");
             assert!((found.value - value).abs() < 1e-9, "{found:?}");
-            // Ours are of 2,000 draws.
+            // These intervals come from 2,000 draws.
             let near =
                 |end: Option<f64>, theirs: f64| end.is_some_and(|end| (end - theirs).abs() < 4.0);
             assert!(near(found.low, low) && near(found.high, high), "{found:?}");
@@ -154,7 +158,8 @@ mod tests {
         let runs: Vec<f64> = (0..100).map(|i| f64::from(i % 10)).collect();
         let found = estimate(&runs, mean).expect("there are runs");
         let Estimate { value, low: Some(low), high: Some(high) } = found else { panic!("{found}") };
-        // The deviation of the mean of 100 draws from 0 to 9 is 0.287, and 1.96 of it are 0.563.
+        // The standard deviation of the mean of 100 draws from 0 to 9 is 0.287; 1.96 times that is
+        // 0.563.
         assert_eq!(value, 4.5);
         assert!((low - 3.937).abs() < 0.06 && (high - 5.063).abs() < 0.06, "{low} {high}");
         assert_eq!(estimate(&runs, mean), estimate(&runs, mean), "no interval is drawn twice");

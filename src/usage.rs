@@ -1,12 +1,13 @@
 //! Mistakes of users.
 
-/// A mistake of the user that a correction of the command, a file or the code repairs. The command line exits with code 2.
+/// A user's mistake that a correction of the command, a file or the code repairs. The command line
+/// exits with code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(String);
 
 impl UsageError {
-    /// An error that says what is wrong, and what would be right.
+    /// An error with the mistake and its correction.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())

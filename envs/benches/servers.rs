@@ -1,8 +1,8 @@
-//! Frames of an Atari game through environment servers, by the second and by the second of a processor's time, beside those
-//! of ale-py's own vector environment alone; both take random actions, by turns in one run. Where other programs have the
-//! processors too, only the second says something.
-//! `cargo bench -p podracer-envs --bench servers -- PYTHON [GAME] [SECONDS]`, where
-//! PYTHON is the interpreter that `podracer envs list` shows beside `atari`.
+//! Frames of an Atari game through environment servers, per second and per second of processor
+//! time, compared with ale-py's own vector environment alone. Both take random actions, alternating
+//! in one run. If other programs use the processors too, only processor time is meaningful. `cargo
+//! bench -p podracer-envs --bench servers -- PYTHON [GAME] [SECONDS]`, where PYTHON is the
+//! interpreter that `podracer envs list` shows next to `atari`.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -87,7 +87,7 @@ impl std::fmt::Display for Rates {
     }
 }
 
-/// Seconds that processors have spent on processes. Linux counts hundredths.
+/// Processor seconds of some processes. Linux counts hundredths.
 fn spent(processes: &[String]) -> Result<f64, Failure> {
     let mut hundredths = 0.0;
     for process in processes {
@@ -106,7 +106,7 @@ struct Shape {
     actors: usize,
 }
 
-/// All have the same environments and threads of ale-py in all.
+/// All have the same total number of environments and of ale-py's threads.
 const SHAPES: [Shape; 2] = [Shape { actors: 1 }, Shape { actors: 2 }];
 
 impl std::fmt::Display for Shape {
@@ -152,7 +152,7 @@ fn served(python: &str, game: &str, seconds: f64, shape: Shape) -> Result<Rates,
         .into_iter()
         .map(|(batch, memory)| thread::spawn(move || act(batch, memory, limit)))
         .collect();
-    // The batches come back, so that the servers are there to be asked what they spent.
+    // The batches are returned, so that the servers still exist when their processor time is read.
     let acted = threads
         .into_iter()
         .map(|thread| thread.join().map_err(|_| "an actor panicked")?)

@@ -1,8 +1,8 @@
 //! Acrobot: swing up two links by the torque of the joint between them.
 //!
-//! Sutton, "Generalization in Reinforcement Learning: Successful Examples Using Sparse Coarse Coding", 1996. Dynamics and
-//! constants are those of `Acrobot-v1` in Gymnasium and gymnax: the equations of Sutton and Barto's book, one Runge-Kutta step of
-//! fourth order for 0.2 s.
+//! Sutton, "Generalization in Reinforcement Learning: Successful Examples Using Sparse Coarse
+//! Coding", 1996. Dynamics and constants equal those in `Acrobot-v1` of Gymnasium and gymnax: the
+//! equations of Sutton and Barto's book, with one Runge-Kutta step of fourth order per 0.2 s.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -53,7 +53,7 @@ pub struct State {
     pub time: Tensor,
 }
 
-/// Angles and speeds, or their derivatives by time.
+/// Angles and speeds, or their time derivatives.
 type Motion = [Tensor; 4];
 
 /// The derivatives of the motion under a torque.

@@ -1,8 +1,8 @@
-//! A bandit: each arm always pays the same.
+//! A bandit with deterministic rewards.
 //!
-//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "bandit". The arms of a seed are those that gymnax's
-//! `SimpleBandit-bsuite` draws from its key; there they are drawn anew for each episode, and here all episodes share them, as in
-//! bsuite.
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "bandit". For a seed,
+//! the arms equal those that gymnax's `SimpleBandit-bsuite` draws from its key. gymnax draws them
+//! anew for each episode; here all episodes share them, as in bsuite.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -11,7 +11,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Arms that pay `0, 1 / (arms - 1), .., 1`, in an order that is drawn once. Each step is an episode, and terminates.
+/// Arms that pay `0, 1 / (arms - 1), .., 1`, in an order that is drawn once. Each step is an
+/// episode, and terminates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimpleBandit {
@@ -23,7 +24,7 @@ pub struct SimpleBandit {
     pub mapping_seed: u32,
 }
 
-/// Eleven arms, of seed 0.
+/// Eleven arms, with seed 0.
 impl Default for SimpleBandit {
     fn default() -> Self {
         SimpleBandit { arms: 11, mapping_seed: 0 }
@@ -60,7 +61,7 @@ impl Environment for SimpleBandit {
         (state, TimeStep::new(self.observe(state), reward, constant(true)))
     }
 
-    /// There is nothing to see: 1. `f32[1, 1]`
+    /// A constant 1, because there is nothing to observe. `f32[1, 1]`
     fn observe(&self, _state: State) -> Tensor {
         ones(F32, [1, 1])
     }
@@ -78,7 +79,7 @@ impl Environment for SimpleBandit {
         false
     }
 
-    /// A bar for each arm, as high as it pays; that of the pulled one is red.
+    /// A bar for each arm with its reward as height; the bar of the pulled arm is red.
     fn render(&self, state: &State) -> Option<Tensor> {
         let height = 12;
         let canvas = Canvas::board(height, self.arms);

@@ -2,9 +2,11 @@
 
 /// Calls a macro with all built-in environments that are written in the DSL.
 ///
-/// `builtin_environments!(callback)` expands to `callback! { .. }` with one line per environment: `Type, "name" "package" "licence";`.
-/// `name` is the value of `environment.name`, `package` is the Python package with the same rules, and `licence` is the licence of
-/// that package. An identifier after `callback` comes before the first line, with a colon. The registry, the tests of every environment, the gallery and the benches read this list.
+/// `builtin_environments!(callback)` expands to `callback! { .. }` with one line per environment:
+/// `Type, "name" "package" "licence";`. `name` is the value of `environment.name`, `package` is the
+/// Python package with the same rules, and `licence` is that package's licence. An identifier after
+/// `callback` comes before the first line, with a colon. The registry, the tests of every
+/// environment, the gallery and the benches read this list.
 ///
 /// ```
 /// macro_rules! names {

@@ -1,8 +1,9 @@
 //! CartPole: push a cart left or right so that the pole on it stays up.
 //!
-//! Barto, Sutton and Anderson, "Neuronlike Adaptive Elements That Can Solve Difficult Learning Control Problems", 1983.
-//! Dynamics and constants are those of `CartPole-v1` in Gymnasium and gymnax: semi-explicit Euler steps of 0.02 s
-//! (position from the old velocity, velocity from the old acceleration).
+//! Barto, Sutton and Anderson, "Neuronlike Adaptive Elements That Can Solve Difficult Learning
+//! Control Problems", 1983. Dynamics and constants equal those in `CartPole-v1` of Gymnasium and
+//! gymnax: semi-explicit Euler steps of 0.02 s (position from the old velocity, velocity from the
+//! old acceleration).
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -55,11 +56,12 @@ impl Default for CartPole {
 /// Ways to compute sine and cosine of the pole's angle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trigonometry {
-    /// Taylor polynomials of degree 7 and 6. A step begins within 12 degrees, and there their error is below 1e-10, less
-    /// than f32 resolves; within 0.5 rad it is below 1e-7. On a CPU steps are twice as fast as with `Library`.
+    /// Taylor polynomials of degree 7 and 6. A step begins within 12 degrees, where their error is
+    /// below 1e-10, less than f32 resolves; within 0.5 rad it is below 1e-7. On a CPU steps are
+    /// twice as fast as with `Library`.
     #[default]
     Polynomial,
-    /// The device's sine and cosine, accurate at every angle: for states that are set by hand.
+    /// The device's sine and cosine, accurate at every angle, for states that are set by hand.
     Library,
 }
 
@@ -111,7 +113,7 @@ impl Environment for CartPole {
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let force = select(action.eq(1), FORCE, -FORCE);
         let (sin, cos) = self.sin_cos(state.theta);
-        // Multiplying by reciprocals leaves one division in a step.
+        // Multiplying by reciprocals leaves only one division in a step.
         let push = (force + POLE_MASS_LENGTH * state.theta_dot.square() * sin) * (1.0 / TOTAL_MASS);
         let inertia = LENGTH * 4.0 / 3.0 - (LENGTH * MASS_POLE / TOTAL_MASS) * cos.square();
         let theta_acceleration = (GRAVITY * sin - cos * push) / inertia;
@@ -134,7 +136,8 @@ impl Environment for CartPole {
         stack(&[state.x, state.x_dot, state.theta, state.theta_dot], 0)
     }
 
-    /// Bounds of the observation: positions reach twice their limits at most, velocities have none.
+    /// Bounds of the observation: positions reach at most twice their limits, velocities are
+    /// unbounded.
     fn observation_space(&self) -> Space {
         let high = [2.0 * X_LIMIT, f64::INFINITY, 2.0 * THETA_LIMIT, f64::INFINITY];
         Space::bounded([4], high.map(|bound| -bound), high)
@@ -147,7 +150,7 @@ impl Environment for CartPole {
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {
-        // A pixel is 0.08 m wide; the pole is drawn half as long again as it is, as far as it fits.
+        // A pixel is 0.08 m wide; the pole is drawn 1.5 times its length, as far as it fits.
         let (x, y) = (30.0 + state.x * (1.0 / 0.08), scalar(24.0));
         let corner = |dx: f64, dy: f64| (x + dx, y + dy);
         let tip = (x + 18.0 * state.theta.sin(), y - 18.0 * state.theta.cos());

@@ -1,7 +1,7 @@
-//! Catch: a ball falls one row a step; be under it when it lands.
+//! Catch: a ball falls one row per step; be under it when it lands.
 //!
-//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, after Mnih et al., "Recurrent Models of Visual
-//! Attention", 2014. Values equal those of gymnax's `Catch-bsuite`.
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, after Mnih et al.,
+//! "Recurrent Models of Visual Attention", 2014. Values equal those in gymnax's `Catch-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};

@@ -13,19 +13,19 @@ pub enum EnvironmentError {
     /// A malformed space.
     #[error("`{space}` of the environment: {error}")]
     Space {
-        /// The method that gives the space, `observation_space` or `action_space`, with the leaf's key path in a tree:
-        /// `observation_space.position`.
+        /// The method with the space, `observation_space` or `action_space`, with the leaf's key
+        /// path in a tree: `observation_space.position`.
         space: String,
         /// The mistake in the space.
         error: SpaceError,
     },
-    /// Mistakes of the other methods: results of wrong types, and those that tracing found.
+    /// Mistakes in the other methods: results with wrong types, and mistakes found by tracing.
     #[error("the environment has mistakes:\n{0}")]
     Trace(TraceErrors),
 }
 
-/// Checks that an environment's spaces are well formed, that its methods trace, and that their results have the types that
-/// its spaces and its first state promise. Nothing runs.
+/// Checks that an environment's spaces are well formed, that its methods trace, and that their
+/// results have the types of its spaces and its initial state. Nothing runs.
 ///
 /// # Errors
 /// [`EnvironmentError::Space`] for the first malformed space, [`EnvironmentError::Trace`] with all other mistakes.

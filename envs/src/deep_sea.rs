@@ -1,8 +1,9 @@
 //! Deep sea: dive to the right at every step, against a small cost, to reach the treasure.
 //!
-//! Osband et al., "Deep Exploration via Randomized Value Functions", JMLR 2019; bsuite's `deep_sea` and `deep_sea_stochastic`.
-//! gymnax's `DeepSea-bsuite` has the same moves and keys; bsuite's rewards are taken where it differs: its rewards have noise, and
-//! a dive to the right costs something also where the current holds it up.
+//! Osband et al., "Deep Exploration via Randomized Value Functions", JMLR 2019; bsuite's `deep_sea`
+//! and `deep_sea_stochastic`. gymnax's `DeepSea-bsuite` has the same moves and keys. The rewards
+//! are bsuite's, which differ from gymnax's: they have noise, and a dive to the right also has a
+//! cost if the current stops it.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -21,10 +22,12 @@ pub struct DeepSea {
     /// Rows and columns of the grid.
     #[schemars(range(min = 2, max = 1_000))]
     pub size: usize,
-    /// True if steps to the right always succeed and rewards have no noise. Otherwise a step to the right fails with
-    /// probability `1 / size`, and the reward in the last row's first and last column has normal noise of standard deviation 1.
+    /// True if steps to the right always succeed and rewards have no noise. Otherwise a step to the
+    /// right fails with probability `1 / size`, and rewards in the last row's first and last column
+    /// have normal noise with standard deviation 1.
     pub deterministic: bool,
-    /// True if it is drawn for each cell which of the two actions leads to the right. Otherwise it is always action 1.
+    /// True if each cell draws which of the two actions leads to the right. Otherwise it is always
+    /// action 1.
     pub randomize_actions: bool,
     /// Seed of that draw, which all episodes share.
     #[schemars(range(max = u32::MAX))]
@@ -116,7 +119,7 @@ impl Environment for DeepSea {
         Space::bounded([self.size, self.size], 0.0, 1.0).described("1 at the diver")
     }
 
-    /// Actions 0 and 1: left and right, or right and left, as the cell's draw says.
+    /// Actions 0 and 1: left and right, or right and left, according to the cell's draw.
     fn action_space(&self) -> Space {
         Space::discrete(2)
     }

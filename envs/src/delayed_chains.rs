@@ -1,7 +1,9 @@
-//! Delayed chains as data: the first action decides on a reward at the end of the episode, and how far off that is differs from task to task.
+//! Delayed chains as data: the first action determines a reward at the end of the episode, after a
+//! delay that differs between tasks.
 //!
-//! Oh et al., "Discovering Reinforcement Learning Algorithms", 2020, trains a learned update rule on such chains, with and without noise and distractors.
-//! The paper says what they are; which numbers it draws is not published, and those here are ours.
+//! Oh et al., "Discovering Reinforcement Learning Algorithms", 2020, trains a learned update rule
+//! on such chains, with and without noise and distractors. The paper describes them but does not
+//! publish the numbers that it draws; the numbers here are podracer's.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -28,9 +30,9 @@ pub struct DelayedChains {
     /// Greatest length of a chain.
     #[schemars(range(min = 2, max = 1_000))]
     pub longest: usize,
-    /// True for a reward of 1 or -1 by chance in each step but the last.
+    /// True for a random reward of 1 or -1 in each step except the last.
     pub noisy: bool,
-    /// Bits of the observation that mean nothing.
+    /// Number of meaningless bits in the observation.
     #[schemars(range(max = 8))]
     pub distractors: usize,
     /// Seed of the task, which all episodes share. Equal seeds are equal tasks.
@@ -38,23 +40,23 @@ pub struct DelayedChains {
     pub task_seed: u32,
 }
 
-/// Chains of 5 to 30 steps, without noise and distractors, of task 0.
+/// Chains of 5 to 30 steps, without noise and distractors, with task 0.
 impl Default for DelayedChains {
     fn default() -> Self {
         DelayedChains { shortest: 5, longest: 30, noisy: false, distractors: 0, task_seed: 0 }
     }
 }
 
-/// A task: the numbers in which chains differ.
+/// A task: the numbers that differ between chains.
 #[derive(Tree, Clone, Copy)]
 pub struct ChainTask {
     /// Steps of an episode. `i32[]`
     pub length: Tensor,
-    /// The first action that is rewarded in the end. `i32[]`
+    /// The first action that is rewarded at the end. `i32[]`
     pub better: Tensor,
 }
 
-/// A chain of one task. The task is data: it may differ in each element of a batch.
+/// A chain with one task. The task is data: it may differ in each element of a batch.
 #[derive(Clone, Copy)]
 pub struct Chain {
     task: ChainTask,
@@ -66,9 +68,9 @@ pub struct Chain {
 pub struct State {
     /// Steps since the episode began. `i32[]`
     pub position: Tensor,
-    /// The first action, and 2 before it. `i32[]`
+    /// The first action, or 2 before it. `i32[]`
     pub choice: Tensor,
-    /// Bits that mean nothing, as a number. `i32[]`
+    /// Meaningless bits, as a number. `i32[]`
     pub bits: Tensor,
 }
 
@@ -100,7 +102,7 @@ impl DelayedChains {
     }
 }
 
-/// The chain of [`DelayedChains::task_seed`], whose task is a constant of the program.
+/// The chain of [`DelayedChains::task_seed`], with the task as a constant of the program.
 impl Environment for DelayedChains {
     type State = State;
     type Observation = Tensor;
@@ -173,7 +175,7 @@ impl Environment for Chain {
         self.chains.observation_space()
     }
 
-    /// As of [`DelayedChains`].
+    /// As in [`DelayedChains`].
     fn action_space(&self) -> Space {
         self.chains.action_space()
     }
@@ -182,7 +184,8 @@ impl Environment for Chain {
         false
     }
 
-    /// A lane for each choice, of which the better one ends in yellow, and the walker in the chosen one; both before the choice.
+    /// A lane for each choice; the better lane ends in yellow. The walker is in the chosen lane, or
+    /// in both lanes before the choice.
     fn render(&self, state: &State) -> Option<Tensor> {
         let canvas = Canvas::board(ACTIONS, self.chains.longest + 1);
         let (row, column) = (canvas.rows().floor(), canvas.columns().floor());

@@ -1,7 +1,7 @@
-//! The discounting chain: the first action chooses how long to wait for a reward.
+//! The discounting chain: the first action chooses the delay of a reward.
 //!
-//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "discounting chain". Values are those of gymnax's
-//! `DiscountingChain-bsuite`.
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "discounting chain".
+//! Values equal those in gymnax's `DiscountingChain-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -10,7 +10,7 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The step that each of the first action's choices waits for.
+/// The step of the reward for each choice of the first action.
 const DELAYS: [usize; 5] = [1, 3, 10, 30, 100];
 /// Steps of an episode.
 const LENGTH: usize = 100;
@@ -53,7 +53,7 @@ impl Environment for DiscountingChain {
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }
 
-    /// The choice (-1 before it), and the fraction of time that is gone. `f32[2]`
+    /// The choice (-1 before it), and the elapsed fraction of time. `f32[2]`
     fn observe(&self, state: State) -> Tensor {
         stack(&[state.choice.astype(F32), state.time.astype(F32) / LENGTH as f64], 0)
     }
@@ -71,7 +71,8 @@ impl Environment for DiscountingChain {
         false
     }
 
-    /// A lane for each choice, with its reward at its step (a pixel is two steps), and the walker in the chosen one.
+    /// A lane for each choice, with its reward at its step (a pixel is two steps), and the walker
+    /// in the chosen lane.
     fn render(&self, state: &State) -> Option<Tensor> {
         let canvas = Canvas::board(DELAYS.len(), LENGTH / 2 + 1);
         let canvas = DELAYS.iter().enumerate().fold(canvas, |canvas, (row, &delay)| {

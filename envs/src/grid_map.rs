@@ -55,7 +55,7 @@ pub enum MapError {
     /// A map without a free cell.
     #[error("the map has no free cell to start from: mark some with '.'")]
     NoStart,
-    /// A free cell from which no path leads to a goal.
+    /// A free cell without a path to a goal.
     #[error("row {row}, column {column}: no path leads from here to a goal")]
     Unreachable {
         /// Row of the cell.
@@ -93,11 +93,10 @@ impl Cell {
 }
 
 impl GridMap {
-    /// Reads a map from text, one line for each row: `#` is a wall, `.` a free cell, `G` a goal. Spaces around lines and
-    /// empty lines do not count.
+    /// Reads a map from text, one line per row: `#` is a wall, `.` a free cell, `G` a goal. Spaces
+    /// around lines and empty lines are ignored.
     ///
-    /// # Errors
-    /// [`MapError`] says where the text is no map.
+    /// # Errors [`MapError`] with the position of the first mistake.
     pub fn parse(text: &str) -> Result<GridMap, MapError> {
         let read = |row, column, got| match got {
             '#' => Ok(Cell::Wall),
@@ -171,7 +170,7 @@ impl GridMap {
         self.cells.len()
     }
 
-    /// True for walls and cells outside of the map; `cell` is a row-major index.
+    /// True for walls and cells outside the map; `cell` is a row-major index.
     pub fn is_wall(&self, cell: usize) -> bool {
         self.cells.get(cell).is_none_or(|&cell| cell == Cell::Wall)
     }

@@ -12,9 +12,9 @@ use crate::training::Ended;
 pub struct TrainingMetrics<M: Tree> {
     /// The agent's metrics, each f32 `[iterations_per_call]`.
     pub agent: Host<M>,
-    /// The mean return of the episodes that ended in this call; NaN if none did.
+    /// The mean return of the episodes that ended in this call; NaN if no episode ended.
     pub episode_return: f64,
-    /// The mean length of these episodes, in steps; NaN if none ended.
+    /// The mean length of these episodes, in steps; NaN if no episode ended.
     pub episode_length: f64,
     /// The number of episodes that ended in this call.
     pub episodes: u64,
@@ -44,20 +44,21 @@ impl<M: Tree> TrainingMetrics<M> {
         })
     }
 
-    /// Named series with one value per iteration: the agent's metrics, and mean return and length of the episodes that ended
-    /// in each iteration (`episode_return`, `episode_length`; NaN where none did), and their mean success (`episode_success`) where the
-    /// environment has one.
+    /// Named series with one value per iteration: the agent's metrics, and mean return and length
+    /// of the episodes that ended in each iteration (`episode_return`, `episode_length`; NaN if no
+    /// episode ended). If the environment has a success, also their mean success
+    /// (`episode_success`).
     ///
     /// # Errors
-    /// [`ArrayError::Type`] where a metric of the agent is not f32.
+    /// [`ArrayError::Type`] if a metric of the agent is not f32.
     pub fn per_iteration(&self) -> Result<Vec<(String, Vec<f32>)>, ArrayError> {
         Ok([self.agent_metrics()?, self.series.per_iteration()].concat())
     }
 
-    /// The agent's metrics of all iterations, by name.
+    /// The agent's metrics of every iteration, by name.
     ///
     /// # Errors
-    /// [`ArrayError::Type`] where a metric is not f32.
+    /// [`ArrayError::Type`] if a metric is not f32.
     pub(crate) fn agent_metrics(&self) -> Result<Vec<(String, Vec<f32>)>, ArrayError> {
         let mut series = Vec::new();
         self.agent.visit(|path, leaf| {
@@ -78,12 +79,13 @@ struct EpisodeSeries {
     ended: Vec<Ended>,
     /// Sums of the episodes' lengths, in steps.
     lengths: Vec<f64>,
-    /// Sums of the episodes' successes; `None` of an environment without.
+    /// Sums of the episodes' successes; `None` for an environment without success.
     successes: Option<Vec<f64>>,
 }
 
 impl EpisodeSeries {
-    /// Reads the episodes of all devices, whose parts stand one after another, each with one entry per iteration.
+    /// Reads the episodes of all devices. The devices' parts are concatenated, each with one entry
+    /// per iteration.
     fn read(episodes: &Host<Episodes>, iterations: usize) -> Result<Self, RuntimeError> {
         let counts: Vec<i32> = episodes.count.to_vec()?;
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;

@@ -1,7 +1,8 @@
 //! Anakin: an agent in an environment, as one program that trains it.
 //!
-//! [`Anakin`] says what is trained and how. [`Anakin::compile`] makes it a [`CompiledAnakin`], whose states live on the
-//! devices. The loop below knows neither agents nor environments: it is the runtime's [`AnakinLoop`].
+//! [`Anakin`] describes a training: what is trained, and how. [`Anakin::compile`] makes it a
+//! [`CompiledAnakin`], with states that live on the devices. The loop knows neither agents nor
+//! environments: it is the runtime's [`AnakinLoop`].
 
 mod metrics;
 
@@ -77,7 +78,7 @@ pub struct Anakin<E, A> {
     settings: AnakinSettings,
     name: String,
     devices: usize,
-    /// True if mistakes name the line that called the loop.
+    /// True if errors name the line that called the loop.
     scope: bool,
 }
 
@@ -106,12 +107,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         self
     }
 
-    /// The loop for a caller that is no user: mistakes do not name its line.
+    /// The loop for a library as the caller: errors do not name its line.
     pub(crate) fn for_library(self) -> Self {
         Anakin { scope: false, ..self }
     }
 
-    /// The same loop with another agent of the kind.
+    /// The same loop with another agent of the same type.
     #[cfg(feature = "cli")]
     pub(crate) fn with_agent(self, agent: A) -> Self {
         Anakin { agent, ..self }
@@ -158,7 +159,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         Ok(())
     }
 
-    /// The loop of one of so many devices, which are these axes.
+    /// The loop on one of `devices` devices, with these axes.
     pub(crate) fn on_axes(&self, devices: usize, axes: Axes) -> AgentLoop<E, A> {
         let (environment, agent) = (self.environment.clone(), self.agent.clone());
         let lanes = self.settings.environments / devices;
@@ -173,8 +174,9 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     /// Traces the loop.
     ///
     /// # Errors
-    /// [`UsageError`] for a shape that makes no loop; [`TraceErrors`](podracer_dsl::prelude::TraceErrors), all the
-    /// mistakes of environment and agent with the user's lines.
+    /// [`UsageError`] for a shape that makes no loop;
+    /// [`TraceErrors`](podracer_dsl::prelude::TraceErrors) with all mistakes of environment and
+    /// agent, with the user's lines.
     #[track_caller]
     pub fn trace(&self) -> Result<TracedAnakin<E, A>> {
         let here = Loc::caller();
@@ -197,9 +199,10 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         )?)
     }
 
-    /// The programs to run elsewhere, on one device: `init` gives the state at the start of a run, `train` is one call of
-    /// the loop, `act` and `act_greedily` are the policy, for one observation or a batch of so many.
-    /// [`export::write`](crate::export::write) takes them.
+    /// The programs to run elsewhere, on one device. `init` returns the state at the start of a
+    /// run, `train` is one call of the loop, and `act` and `act_greedily` are the policy, for one
+    /// observation or a batch of `batch` observations. [`export::write`](crate::export::write)
+    /// writes them.
     ///
     /// # Errors
     /// As [`Anakin::trace`].
@@ -223,14 +226,15 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         Ok(vec![init, train, act, greedily])
     }
 
-    /// The parameters among the leaves of the agent's state: position and path of each.
+    /// The parameters among the leaves of the agent's state: index and path of each.
     #[track_caller]
     pub(crate) fn positions(&self, traced: &TracedAnakin<E, A>) -> Result<Vec<(usize, String)>> {
         parameters::positions(&self.agent, &traced.traced_init().results().replicated.agent)
     }
 
-    /// Traces the loop and compiles it for the client's first devices; those of all processes of its world are as many as
-    /// [`Anakin::devices`] says. Compiled programs are kept in the user's cache.
+    /// Traces the loop and compiles it for the client's first devices. [`Anakin::devices`] is the
+    /// number of devices over all processes of the client's world. Compiled programs are kept in
+    /// the user's cache.
     ///
     /// # Errors
     /// Errors of [`Anakin::trace`], and of the runtime and XLA.
@@ -246,7 +250,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         self.compile_with(client, &ProgramOptions { compile, ..ProgramOptions::default() })
     }
 
-    /// [`Anakin::compile`] with other devices, options or cache.
+    /// Does the same as [`Anakin::compile`] with other devices, options or cache.
     ///
     /// # Errors
     /// As [`Anakin::compile`].
@@ -271,8 +275,8 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     }
 }
 
-/// The beginning of a loop and one call of it, to run elsewhere. `parameters` are those among the leaves of the state, `about` says what a call
-/// does.
+/// The start of a loop and one call of it, to run elsewhere. `parameters` names the parameters
+/// among the leaves of the state; `about` describes the effect of a call.
 pub(crate) fn portable<R: Tree, S: Tree, M: Tree, L: Tree>(
     name: &str,
     traced: &AnakinLoop<R, S, M, L>,
@@ -306,14 +310,14 @@ impl<E, A> ConfigureAnakin for Anakin<E, A> {
 /// A training loop for its devices.
 pub struct CompiledAnakin<E: Environment, A: Learn<Observation = E::Observation>> {
     program: Program<E, A>,
-    /// The parameters among the leaves of the agent's state: position and path.
+    /// The parameters among the leaves of the agent's state: index and path.
     parameters: Vec<(usize, String)>,
     steps_per_call: u64,
     iterations_per_call: usize,
 }
 
 impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A> {
-    /// The state at the start of a run: the same for the same seed, devices and options.
+    /// The state at the start of a run: equal for equal seed, devices and options.
     ///
     /// # Errors
     /// Errors of the runtime.
@@ -321,12 +325,10 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
         self.program.init(seed)
     }
 
-    /// Runs the iterations of one call: one dispatch on all devices. The state is moved, and so given to the devices for the
-    /// next one.
+    /// Runs the iterations of one call: one dispatch on all devices. The state is moved, so that
+    /// the devices reuse its memory for the next state.
     ///
-    /// # Errors
-    /// Errors of the runtime. [`RunError`](podracer_runtime::RunError) by downcast: it gives the state back if nothing
-    /// was launched.
+    /// # Errors Errors of the runtime. [`RunError`](podracer_runtime::RunError) by downcast: it returns the state if nothing was launched.
     pub fn run(&self, state: TrainingState<E, A>) -> Result<Called<E, A>> {
         let (state, metrics) = self.program.run(state)?;
         let (agent, episodes) = (metrics.replicated.clone(), metrics.sharded.clone());
@@ -347,13 +349,14 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
         self.iterations_per_call
     }
 
-    /// The runtime's compiled loop, which counts what crosses between host and devices.
+    /// The runtime's compiled loop, which counts transfers between host and devices.
     #[must_use]
     pub fn program(&self) -> &Program<E, A> {
         &self.program
     }
 
-    /// A checkpoint of the whole state after so many iterations, for [`Checkpoints`](podracer_runtime::Checkpoints) to keep.
+    /// A checkpoint of the whole state after `iterations` iterations, for
+    /// [`Checkpoints`](podracer_runtime::Checkpoints) to keep.
     ///
     /// ```no_run
     /// # use podracer::prelude::*;
@@ -389,9 +392,10 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
         Ok(checkpoint)
     }
 
-    /// Restores the state of a checkpoint on the devices. As many devices of the same kind, with the same options, go on from
-    /// it as they would have without the pause, to the bit. Others share the same environments: what follows is as good, and
-    /// not the same.
+    /// Restores the state of a checkpoint on the devices. With equally many devices of the same
+    /// kind and the same options, the resumed run is bit-identical to the uninterrupted run. With
+    /// other devices the environments are divided differently: the training is equally valid, but
+    /// not equal.
     ///
     /// # Errors
     /// [`CheckpointError::Misfit`] for a checkpoint of another agent or environment, or of a store that does not divide
@@ -408,7 +412,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// # Errors
     /// Errors of the runtime.
     pub fn parameters(&self, state: &TrainingState<E, A>) -> Result<Vec<(String, Array)>> {
-        // Only these leaves come to the host: the optimizer's are twice as much.
+        // Copies only these leaves to the host: the optimizer's leaves are twice as large.
         let leaves = state.replicated.agent.named_sources();
         let picked = self.parameters.iter();
         picked.map(|(leaf, path)| Ok((path.clone(), leaves[*leaf].1.to_host()?))).collect()

@@ -2,7 +2,7 @@
 
 use plotters::prelude::{Color, RGBColor, ShapeStyle};
 
-/// Most of them are of Okabe and Ito's palette: they differ for the colour-blind as well.
+/// Colours, mostly from Okabe and Ito's palette: they are distinguishable with colour blindness.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -13,8 +13,8 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(34, 34, 34),
 ];
 
-/// The lines after as many as there are colours have the same colours again, in dashes: pixels that are drawn, and pixels
-/// between them.
+/// Dashes as pixels drawn and pixels left out. When all colours are in use, they repeat with the
+/// next dashes.
 const DASHES: [Option<(i32, i32)>; 6] =
     [None, Some((7, 4)), Some((2, 3)), Some((16, 4)), Some((2, 8)), Some((8, 10))];
 
@@ -30,7 +30,8 @@ mod tests {
 
     use super::*;
 
-    /// Linear red, green and blue as people without one kind of cone see them (Machado et al. 2009, whole severity), and as others do.
+    /// Linear red, green and blue with normal sight, and as seen without one kind of cone (Machado
+    /// et al. 2009, full severity).
     const SIGHTS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
@@ -54,7 +55,7 @@ mod tests {
         matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
     }
 
-    /// A colour in Oklab, in which distances are as large as differences are to the eye.
+    /// A colour in Oklab, where distances equal visible differences.
     fn seen(colour: RGBColor, sight: &[[f64; 3]; 3]) -> [f64; 3] {
         let linear = [colour.0, colour.1, colour.2].map(|part| {
             let part = f64::from(part) / 255.0;
@@ -74,7 +75,7 @@ mod tests {
         product(&lab, product(&cones, seen).map(f64::cbrt))
     }
 
-    /// Red and green were 0.014 apart.
+    /// All colours, such as red and green, differ with every kind of sight.
     #[test]
     fn colours_differ_for_the_colour_blind() {
         for sight in &SIGHTS {

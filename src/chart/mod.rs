@@ -1,4 +1,5 @@
-//! Charts as SVG or PNG: lines over environment steps or seconds, with bands around them. Only horizontal lines help the eye.
+//! Charts as SVG or PNG: lines over environment steps or seconds, with bands around them. Gridlines
+//! are horizontal only.
 
 mod look;
 
@@ -25,7 +26,7 @@ use crate::format::{count, last_episodes};
 const SIZE: (u32, u32) = (720, 440);
 /// Pixels around a panel.
 const MARGIN: u32 = 14;
-/// Pixels of a row of the legend, of the piece of line beside each name, and between two columns.
+/// Pixels of a row of the legend, of the line sample next to each name, and between two columns.
 const ROW: u32 = 22;
 const PIECE: u32 = 30;
 const BETWEEN: u32 = 24;
@@ -33,7 +34,7 @@ const BETWEEN: u32 = 24;
 /// Colour of the horizontal lines.
 const FAINT: RGBColor = RGBColor(225, 225, 225);
 
-/// The font: Ubuntu Light in PNG, and what the reader's program has by this name in SVG.
+/// The font: Ubuntu Light in PNG, and in SVG the reader's font of this name.
 const SANS: &str = "sans-serif";
 
 /// Font of labels, and its size.
@@ -44,7 +45,7 @@ const TEXT: (&str, u32) = (SANS, 16);
 pub(crate) struct Line {
     /// Name in the legend.
     pub(crate) name: String,
-    /// Places on the horizontal axis, in order, with the value of each.
+    /// Positions on the horizontal axis, in order, with the value of each.
     pub(crate) points: Vec<(f64, f64)>,
     /// Lower and upper end of the band at each point; empty for a line without a band.
     pub(crate) band: Vec<(f64, f64)>,
@@ -58,8 +59,8 @@ pub(crate) struct Panel {
     pub(crate) lines: Vec<Line>,
 }
 
-/// The learning curve of one run: its mean return over environment steps. The last point is the mean of so many `episodes`. Points
-/// that are not finite are left out.
+/// The learning curve of one run: its mean return over environment steps. The last point is the
+/// mean of `episodes` episodes. Points that are not finite are left out.
 pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> Result<String> {
     let finite = points.iter().filter(|(_, mean)| mean.is_finite());
     let points = finite.map(|&(steps, mean)| (steps as f64, mean)).collect();
@@ -68,7 +69,7 @@ pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> 
     svg(caption, "environment steps", &[Panel { metric, lines }])
 }
 
-/// Panels below each other, as text of SVG. A panel without points is an empty chart.
+/// Panels below each other, as SVG text. A panel without points is an empty chart.
 pub(crate) fn svg(caption: &str, along: &str, panels: &[Panel]) -> Result<String> {
     let mut text = String::new();
     let layout = ChartLayout::of(panels);
@@ -76,7 +77,7 @@ pub(crate) fn svg(caption: &str, along: &str, panels: &[Panel]) -> Result<String
     Ok(text)
 }
 
-/// The same as bytes of a PNG file.
+/// The panels as bytes of a PNG file.
 pub(crate) fn png(caption: &str, along: &str, panels: &[Panel]) -> Result<Vec<u8>> {
     let layout = ChartLayout::of(panels);
     let (width, height) = layout.size();
@@ -90,7 +91,8 @@ pub(crate) fn png(caption: &str, along: &str, panels: &[Panel]) -> Result<Vec<u8
     Ok(file)
 }
 
-/// The size of a chart. A legend is below its panel, where it covers no line, and makes the chart as large as it needs.
+/// The size of a chart. A legend is below its panel, where it covers no line, and increases the
+/// height of the chart.
 struct ChartLayout {
     /// Width of the chart in pixels.
     width: u32,
@@ -104,7 +106,7 @@ struct Legend {
     /// Columns and rows; 0 for a panel without a legend.
     columns: u32,
     rows: u32,
-    /// Pixels from a column to the next.
+    /// Pixels from one column to the next.
     step: u32,
 }
 
@@ -140,25 +142,25 @@ impl Legend {
 }
 
 impl Panel {
-    /// A single line without a band needs no name.
+    /// True unless the panel has a single line without a band, which needs no name.
     fn has_legend(&self) -> bool {
         self.lines.len() > 1 || self.lines.iter().any(|line| !line.band.is_empty())
     }
 }
 
-/// Greatest width of a text in pixels: a reader of the SVG may have a wider font.
+/// Greatest width of a text in pixels, because the SVG may be displayed with a wider font.
 fn text_width(text: &str) -> u32 {
     let measured = FontDesc::from(TEXT).box_size(text).map(|(width, _)| width);
     measured.unwrap_or(8 * text.chars().count() as u32) * 6 / 5
 }
 
-/// The charts' font in a size, for other pictures with text.
+/// The charts' font in this size, for other pictures with text.
 pub(crate) fn text_font(size: u32) -> FontDesc<'static> {
     register();
     FontDesc::from((SANS, size))
 }
 
-/// Makes the font known, once.
+/// Registers the font, once.
 fn register() {
     static FONT: Once = Once::new();
     FONT.call_once(|| {
@@ -191,11 +193,12 @@ where
         rest.present()?;
         Ok(())
     };
-    // Drawing into memory fails only by a mistake here; the library's error type is not `Sync`.
+    // Drawing into memory fails only by a mistake in this code; the library's error type is not
+    // `Sync`.
     draw().map_err(|error| anyhow!("cannot draw the chart: {error}"))
 }
 
-/// The names of a panel's lines, row by row, each beside a piece of its line.
+/// The names of a panel's lines, row by row, each next to a sample of its line.
 fn draw_legend<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     panel: &Panel,
@@ -224,9 +227,10 @@ where
     Ok(())
 }
 
-/// A label of the vertical axis, with as many decimals as tell it from its neighbours: `0.005` where the axis is 0.03 long.
+/// A label of the vertical axis, with enough decimals to differ from its neighbours: `0.005` if the
+/// axis has the length 0.03.
 fn label(value: f64, length: f64) -> String {
-    // Labels are multiples of a step, which leaves something like 1e-18 in the place of zero.
+    // Labels are multiples of a step, so a value such as 1e-18 stands for zero.
     let value = if value.abs() < length * 1e-9 { 0.0 } else { value };
     match 1.0 - length.log10().floor() {
         decimals if decimals > 6.0 && value != 0.0 => format!("{value:.1e}"),
@@ -269,7 +273,7 @@ where
         .label_style(TEXT)
         .axis_desc_style(TEXT)
         .draw()?;
-    // All lines are drawn over all bands, and the first of them over the others.
+    // Lines are drawn over all bands, and the first line over the others.
     for (number, line) in panel.lines.iter().enumerate() {
         let along = || line.points.iter().map(|point| point.0);
         let inside = |value: f64| value.clamp(height.start, height.end);
@@ -295,7 +299,7 @@ where
     Ok(())
 }
 
-/// The vertical range: the ends of the axis, with a margin at those that are not 0.
+/// The vertical range: the ends of the axis, with a margin at ends other than 0.
 fn range(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let low = values.clone().fold(f64::INFINITY, f64::min);
     let high = values.clone().fold(f64::NEG_INFINITY, f64::max);
@@ -320,7 +324,7 @@ mod tests {
         assert_eq!(of(&[]), 0.0..1.0);
         assert_eq!(of(&[20.0, 500.0]), 0.0..524.0);
         assert_eq!(of(&[-1200.0, -150.0]), -1252.5..0.0);
-        // Half of the chart would be empty.
+        // Otherwise half of the chart would be empty.
         assert_eq!(of(&[490.0, 500.0]), 489.5..500.5);
         assert_eq!(of(&[-1.0, 1.0]), -1.1..1.1);
         assert_eq!(of(&[7.0]), 6.993..7.007);
@@ -345,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Straight lines at the heights 1, 2, .., each with a name, as SVG.
+    /// Horizontal lines at the heights 1, 2, .., each with a name, as SVG.
     fn lines(number: usize) -> String {
         let line = |number: usize| Line {
             name: format!("setting {number}"),
@@ -385,11 +389,11 @@ mod tests {
         }
     }
 
-    /// Colours were the same again after eight lines.
+    /// More lines than colours still look different.
     #[test]
     fn twenty_four_lines_look_different() {
         let text = lines(24);
-        // Of each height in the chart: the colours, and the ends of the dashes.
+        // For each height in the chart: the colours, and the ends of the dashes.
         let mut looks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
         for (at, tag) in text.match_indices("<polyline") {
             let end = at + tag.len();
@@ -433,7 +437,8 @@ mod tests {
         let blue = |pixel: &&[u8; 3]| pixel[2] > pixel[0].saturating_add(60);
         let count = |pixels: &[[u8; 3]]| pixels.iter().filter(blue).count();
         assert!(count(&named) > 1000 && count(&empty) == 0, "{} pixels", count(&named));
-        // Above the chart are the dark letters of its caption and of its metric: without a caption fewer of them.
+        // The dark letters of the caption and of the metric's name are above the chart. Without a
+        // caption there are fewer of them.
         let dark = |pixels: &[[u8; 3]]| {
             let above = &pixels[..(SIZE.0 * 35) as usize];
             above.iter().filter(|pixel| pixel.iter().all(|part| *part < 96)).count()

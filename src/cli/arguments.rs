@@ -22,7 +22,8 @@ pub(super) struct ExperimentArguments {
 }
 
 impl ExperimentArguments {
-    /// The arguments of a command that trains several runs, of what they share (`common`), without what is about the folder.
+    /// The arguments of one run of a command that trains several runs: the shared arguments
+    /// (`common`), without those for the folder.
     pub(super) fn again(
         &self,
         command: &str,

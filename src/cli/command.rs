@@ -40,19 +40,19 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Write a crate with an environment, an experiment and tests, to begin with
+    /// Write a new crate with an environment, an experiment and tests
     New(NewArguments),
-    /// Train an agent, and leave a run directory behind
+    /// Train an agent, and write a run directory
     Train(TrainArguments),
-    /// Go on with a training that was stopped, from its last checkpoint, in the same run directory
+    /// Resume a stopped training from its last checkpoint, in the same run directory
     Resume(ResumeArguments),
     /// Play whole episodes with the parameters of a run's last checkpoint
     Eval(EvalArguments),
     /// Show episodes in the terminal, or write them as an animated GIF
     Play(PlayArguments),
-    /// Find the line of the source at which a run's numbers stopped being finite
+    /// Find the line of source where a run's numbers stopped being finite
     Explain(ExplainArguments),
-    /// Find the lines of the source that a training's time goes to, on a CPU, or its memory (--memory)
+    /// Find the lines of source that take a training's time, on a CPU, or its memory (--memory)
     Profile(ProfileArguments),
     /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
     Export(ExportArguments),
@@ -61,11 +61,12 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: IrCommand,
     },
-    /// Compile the training loop for a machine that is not there, and report on it
+    /// Compile the training loop for a machine that is not present, and report on it
     Check(CheckArguments),
-    /// Write the job that trains in several processes, on machines of a cluster or by mpirun, and submit it if asked to
+    /// Write the job that trains in several processes, on machines of a cluster or with mpirun, and
+    /// optionally submit it
     Launch(LaunchArguments),
-    /// Train with different settings for some seconds each, and say which are fastest
+    /// Train with different settings for some seconds each, and print the fastest
     Tune(TuneArguments),
     /// Train with several values of the settings that --set names (`1e-4,1e-3`, `lin:0..1:5` or `log:1e-4..1e-2:8`), and several seeds of
     /// each, as one program
@@ -81,7 +82,7 @@ pub(super) enum Command {
     /// Draw metrics of runs as SVG; seeds of the same settings become a mean with its interval
     #[cfg(feature = "plots")]
     Plot(PlotArguments),
-    /// Write a page of what runs are, reached and need, which opens without a network
+    /// Write a page with the runs' settings, results and resources, which opens without a network
     #[cfg(feature = "plots")]
     Report(ReportArguments),
     /// Show runs in a page that follows them, at an address of this machine
@@ -89,7 +90,8 @@ pub(super) enum Command {
     Watch(WatchArguments),
     /// List, compare, export or remove runs
     Runs(RunsArguments),
-    /// Print what frames cost, by the speed of a run or a given one, and by machines with prices
+    /// Print the cost of frames, from the speed of a run or a given speed, and the prices of
+    /// machines
     Cost(CostArguments),
     /// Print the completions of a shell, such as for `source <(podracer completions bash)`
     Completions {
@@ -98,24 +100,25 @@ pub(super) enum Command {
     },
     /// List the experiments, agents and environments
     List,
-    /// Train with central inference, and with workers that connect from elsewhere; goes on where it is given a run directory
+    /// Train with central inference, with workers that connect from elsewhere; resumes if it gets a
+    /// run directory
     #[cfg(feature = "central")]
     Serve(ServeArguments),
     /// Step environments for a learner elsewhere (podracer serve), until its run is complete
     #[cfg(feature = "central")]
     Work(WorkArguments),
-    /// Make the certificates by which a learner and its workers know each other
+    /// Make the certificates that identify a learner and its workers to each other
     #[cfg(feature = "central")]
     Certificates {
         #[command(subcommand)]
         command: CertificatesCommand,
     },
-    /// List or install the PJRT plugins through which XLA drives devices
+    /// List or install the PJRT plugins, XLA's device drivers
     Plugins {
         #[command(subcommand)]
         command: PluginsCommand,
     },
-    /// List or install the Python packages that environments in processes of their own need
+    /// List or install the Python packages for environments in separate processes
     Envs {
         #[command(subcommand)]
         command: EnvsCommand,

@@ -1,4 +1,4 @@
-//! Streams that the commands write to.
+//! Output streams of the commands.
 
 use std::io::{self, Write};
 use std::mem::replace;
@@ -8,27 +8,28 @@ use podracer_envs::host::printable;
 
 use crate::run_directory::{Folder, Message, MessageKind};
 
-/// Greatest number of messages that wait for a run directory.
+/// Greatest number of messages that are kept until the run directory exists.
 const WAITING: usize = 100;
 
-/// Streams that the commands write to.
+/// Output streams of a command.
 pub struct Console<'a> {
     /// Standard output.
     pub out: &'a mut dyn Write,
     /// Standard error.
     pub err: &'a mut dyn Write,
-    /// True if standard error is a terminal: progress bars and colours belong only there.
+    /// True if standard error is a terminal: progress bars and colours are printed only in
+    /// terminals.
     pub terminal: bool,
-    /// True in a process that follows another, which warns for both.
+    /// True in a process that follows another process, which prints the warnings.
     pub(super) follows: bool,
     recorded: Recorded,
 }
 
 /// The messages of a run.
 enum Recorded {
-    /// There is no run yet: they wait for one.
+    /// The messages wait for the run to begin.
     Waiting(Vec<Message>),
-    /// They are added to the file of this run directory.
+    /// The messages are added to the file of this run directory.
     In(Folder),
 }
 
@@ -38,7 +39,7 @@ enum Recorded {
 pub(super) struct OutputError(pub(super) io::Error);
 
 impl<'a> Console<'a> {
-    /// A console whose messages belong to no run yet.
+    /// A console with messages that belong to no run yet.
     pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, terminal: bool) -> Self {
         Console { out, err, terminal, follows: false, recorded: Recorded::Waiting(Vec::new()) }
     }
@@ -53,13 +54,13 @@ impl Console<'_> {
             .map_err(|error| OutputError(error).into())
     }
 
-    /// Prints a line to standard error. It is no error if standard error is closed.
+    /// Prints a line to standard error. A closed standard error is not an error.
     pub(super) fn say(&mut self, text: &str) {
-        // Names of workers, runs and files are others' words.
+        // Names of workers, runs and files are untrusted text.
         let _ = writeln!(self.err, "{}", printable(text));
     }
 
-    /// Prints a warning, which a run keeps.
+    /// Prints a warning, and records it in the run.
     pub(super) fn warn(&mut self, warning: &str) {
         if self.follows {
             return;
@@ -68,7 +69,8 @@ impl Console<'_> {
         self.keep(MessageKind::Warning, warning);
     }
 
-    /// Keeps a message for the run. What cannot be written does not stop it: the message was printed as well.
+    /// Records a message in the run. A failed write does not stop the run: the message was printed
+    /// as well.
     pub(super) fn keep(&mut self, kind: MessageKind, text: &str) {
         let message = Message::now(kind, text);
         match &mut self.recorded {
@@ -78,7 +80,7 @@ impl Console<'_> {
         }
     }
 
-    /// Writes the messages so far, and those that follow, into a run directory.
+    /// Writes the messages so far, and later messages, into a run directory.
     pub(super) fn keep_in(&mut self, run: &Folder) {
         let recorded = replace(&mut self.recorded, Recorded::In(run.clone()));
         if let Recorded::Waiting(messages) = recorded {
@@ -86,7 +88,7 @@ impl Console<'_> {
         }
     }
 
-    /// Writes the messages of `f` into a run directory: that of one of several runs.
+    /// Runs `f`, and writes its messages into the run directory of one of several runs.
     pub(super) fn of_run<R>(&mut self, run: &Folder, f: impl FnOnce(&mut Self) -> R) -> R {
         let before = replace(&mut self.recorded, Recorded::In(run.clone()));
         let result = f(self);

@@ -1,4 +1,5 @@
-//! `podracer cost`: the price of frames, by their speed, machines and prices, as SEED (Espeholt et al. 2020, section 4.4) compares systems.
+//! `podracer cost`: the price of frames, from their speed, machines and prices, as SEED (Espeholt
+//! et al. 2020, section 4.4) compares systems.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +13,22 @@ use crate::loading::Overrides;
 use crate::run_directory::{RunDirectory, RunOverview};
 use crate::settings::UsageError;
 
-/// Dollars of an hour of what SEED's experiments ran on, by Table 3 (September 2019).
+/// Dollars per hour for the machines in SEED's experiments, from Table 3 (September 2019).
 const PRICES: [(&str, f64); 3] = [("cpu", 0.0475), ("p100", 1.46), ("tpu-v3-core", 1.0)];
 
 #[derive(Args, Debug)]
 pub(super) struct CostArguments {
-    /// The run directory of a training that is done: the speed of all of its processes together is taken
+    /// The run directory of a completed training: the speed of all its processes together is used
     #[arg(required_unless_present = "fps", conflicts_with = "fps")]
     run: Option<PathBuf>,
-    /// Frames of the environments in a second, in place of the run's
+    /// Frames per second of the environments, instead of the run's
     #[arg(long, value_name = "NUMBER")]
     fps: Option<f64>,
-    /// Machines that are used all of the time, such as cpu=104 [repeatable]
+    /// Machines that are used the whole time, such as cpu=104 [repeatable]
     #[arg(long = "use", value_name = "NAME=COUNT", required = true)]
     used: Vec<String>,
-    /// Dollars of an hour of one of them [repeatable] [default: SEED RL's Table 3: cpu=0.0475, p100=1.46, tpu-v3-core=1.00]
+    /// Dollars per hour for a machine [repeatable] [default: SEED RL's Table 3: cpu=0.0475,
+    /// p100=1.46, tpu-v3-core=1.00]
     #[arg(long, value_name = "NAME=DOLLARS")]
     price: Vec<String>,
     /// Number of frames
@@ -47,12 +49,12 @@ struct Cost {
     dollars: f64,
 }
 
-/// Machines of one kind that are used all of the time.
+/// Machines of one kind that are used the whole time.
 #[derive(Serialize)]
 struct Used {
     name: String,
     count: f64,
-    /// Dollars of one of them for an hour.
+    /// Dollars per hour for one of them.
     #[serde(skip)]
     price: f64,
     dollars_per_hour: f64,
@@ -60,7 +62,8 @@ struct Used {
 }
 
 impl Cost {
-    /// The price of frames on machines, each with its name, its number and the dollars of one for an hour.
+    /// The price of frames on machines, each with its name, its number and the dollars per hour for
+    /// one of them.
     fn of(frames: f64, frames_per_second: f64, machines: &[(&str, f64, f64)]) -> Self {
         let hours = frames / frames_per_second / 3600.0;
         let used = |&(name, count, price): &(&str, f64, f64)| {
@@ -136,9 +139,9 @@ fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, f64)> {
     })?)
 }
 
-/// Frames per second of a run that is done.
+/// Frames per second of a completed run.
 fn speed(run: &Path, program: Program<'_>) -> Result<f64> {
-    // Nothing of it is run.
+    // Its programs are not run.
     let trust = Overrides { trust: true, ..Overrides::default() };
     let settings = RunDirectory::settings(run, &trust, program.registry)?;
     let overview = RunOverview::read(run)?;
@@ -171,7 +174,7 @@ mod tests {
         }
     }
 
-    /// A run that went on after a stop has the speed of both processes together.
+    /// A resumed run has the speed of both processes together.
     #[test]
     fn the_speed_of_a_run_is_that_of_all_its_processes() {
         let folder = tempfile::tempdir().unwrap();
@@ -205,8 +208,9 @@ mod tests {
         );
     }
 
-    /// Tables 4, 5 and 12 of SEED: whole dollars of a billion frames, by CPUs, accelerators and a speed that is rounded to a unit. Table
-    /// 4 has 25 dollars for one more entry, 104 CPUs and two cores at 74,000 frames a second, which its own speed does not give.
+    /// Tables 4, 5 and 12 of SEED: whole dollars per billion frames, by CPUs, accelerators and a
+    /// speed that is rounded to a unit. Table 4 has 25 dollars for one more entry, 104 CPUs and two
+    /// cores at 74,000 frames a second, which does not follow from its speed.
     #[test]
     fn a_billion_frames_cost_what_the_tables_of_seed_say() {
         let (p100, tpu) = (PRICES[1], PRICES[2]);

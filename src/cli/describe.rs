@@ -12,11 +12,11 @@ use crate::settings::{UsageError, suggestion};
 
 /// A table of settings to describe.
 struct SettingsTable<'a> {
-    /// The table's name in an experiment, and the agent or environment that is chosen in it.
+    /// The table's name in an experiment, and the agent or environment chosen in it.
     section: &'static str,
     name: &'a str,
     schema: &'a Schema,
-    /// The values of an experiment; the defaults otherwise.
+    /// The values of an experiment, or the defaults.
     values: &'a Table,
 }
 
@@ -41,7 +41,8 @@ pub(super) fn describe(
     Ok(0)
 }
 
-/// The tables, agents and environments of a name. An agent and an environment may share theirs.
+/// The tables, agents and environments with a name. An agent and an environment may have the same
+/// name.
 fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<SettingsTable<'a>> {
     let part = |section: &'static str, schema: &'a Schema| {
         let values = &schema.defaults;
@@ -56,7 +57,7 @@ fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<SettingsTable<'a>> {
 
 /// All tables of an experiment, with its values.
 fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
-    // Nothing of it is run.
+    // Its programs are not run.
     let trust = Overrides { trust: true, ..Overrides::default() };
     let settings = registry.load(name, &trust)?;
     let whole = Table::try_from(&settings)?;

@@ -1,4 +1,4 @@
-//! The devices of a training: which ones there are, and which of them act and learn.
+//! The devices of a training: which devices exist, and which of them act and learn.
 
 use std::num::NonZero;
 
@@ -19,9 +19,11 @@ fn store_of_all(_: World) -> Result<&'static dyn podracer_runtime::pjrt::KeyValu
     Err(UsageError::new("several processes train together on GPUs with the feature `central`, which this program is built without").into())
 }
 
-/// Opens the devices that the settings ask for; with `one_thread` one device of a CPU, whose kernels are each the work of one thread.
+/// Opens the devices in the settings. With `one_thread` it opens one CPU device with
+/// single-threaded kernels.
 pub(super) fn open(settings: &Settings, world: Option<World>, one_thread: bool) -> Result<Client> {
-    // Where actors and learners are on different devices, a CPU has as many as are named.
+    // If actors and learners are on different devices, a CPU is divided into as many devices as are
+    // named.
     let training_loop = &settings.training_loop;
     let named = match training_loop.host() {
         None => 0,
@@ -44,8 +46,8 @@ pub(super) fn open(settings: &Settings, world: Option<World>, one_thread: bool) 
     Ok(Client::new(plugin, options)?)
 }
 
-/// Picks the devices that act and learn, with warnings, and checks that the lanes divide over them. `devices` are those of
-/// the machine, and afterwards those of the run.
+/// Picks the devices that act and learn, with warnings, and checks that the lanes divide over them.
+/// `devices` has the devices of the machine, and afterwards the devices of the run.
 pub(super) fn decide(
     settings: &mut Settings,
     devices: &mut Vec<usize>,

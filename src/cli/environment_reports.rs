@@ -14,7 +14,7 @@ use super::program::Program;
 use super::run;
 use crate::registry::{EnvironmentEntry, Registry};
 
-/// A memory chain that breaks a promise in its third step.
+/// A memory chain with a check that fails in its third step.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Fragile {}
@@ -45,7 +45,7 @@ impl Environment for Fragile {
     }
 }
 
-/// The loops give the same reports, at places of their own.
+/// The loops give the same reports, each at its own place in the source.
 #[test]
 fn prints_are_printed_and_a_failed_check_ends_the_run_in_both_loops() {
     let folder = tempfile::tempdir().unwrap();

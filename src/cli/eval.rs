@@ -28,14 +28,15 @@ use crate::settings::UsageError;
 pub(super) struct EvalArguments {
     /// The run directory
     pub(super) run: PathBuf,
-    /// Play a game of two players against a fixed opponent, and move first in half of the games: `random`, another one of the
-    /// game's own, or `mcts:N`, plain tree search with N simulations (`mcts`: as many as the agent's)
+    /// Play a game of two players against a fixed opponent, moving first in half of the games:
+    /// `random`, another opponent of the game, or `mcts:N`, plain tree search with N simulations
+    /// (`mcts`: as many as the agent's)
     #[arg(long, value_name = "OPPONENT")]
     pub(super) against: Option<String>,
     /// Number of episodes
     #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
     pub(super) episodes: NonZero<usize>,
-    /// Seed of the episodes; no seed repeats episodes of the training
+    /// Seed of the episodes; episodes of the training are never repeated
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
     /// Draw actions from the policy, as in training, instead of taking the greedy ones
@@ -44,7 +45,7 @@ pub(super) struct EvalArguments {
     /// Use the programs and folders that the experiment's files name, such as environment.python
     #[arg(long)]
     pub(super) trust: bool,
-    /// Play with parameters that are NaN or infinite, too
+    /// Play even with parameters that are NaN or infinite
     #[arg(long)]
     pub(super) allow_nan: bool,
     /// Play with the parameters of the best evaluation during the training (train.eval_every)
@@ -69,7 +70,7 @@ struct EvalResult {
     episode_return: Spread,
     /// Steps, or the agent's moves against an opponent.
     episode_length: Spread,
-    /// Share of the task that was done, of environments that tell it.
+    /// Share of the task that was done, for environments that report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     episode_success: Option<Spread>,
     interrupted: bool,
@@ -135,7 +136,8 @@ impl fmt::Display for Against {
     }
 }
 
-/// Plays the games of `play` against the opponent of this name: half of them, or one more, moving first.
+/// Plays the games of `play` against the opponent with this name. The agent moves first in half of
+/// them, rounded up.
 fn matches(
     opponent: &str,
     play: &Play,
@@ -172,7 +174,7 @@ pub(super) fn eval(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    // Last bits that another machine computes differently are nothing to warn of here.
+    // The last bits that another machine computes differently deserve no warning here.
     let find = |settings: &_| match args.best {
         true => RunDirectory::find_best(&args.run),
         false => RunDirectory::find(&args.run, settings, Checkpoints::latest_parameters),

@@ -1,4 +1,4 @@
-//! A training that only pretends, for the tests of the commands.
+//! A fake training, for the tests of the commands.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use crate::training::{
     Training,
 };
 
-/// Returns grow by one with every call. What it computes is its seed.
+/// Returns grow by one with every call. Its result is its seed.
 #[derive(Clone)]
 struct Fake {
     settings: Settings,
@@ -115,7 +115,8 @@ impl Plays for Fake {
     }
 }
 
-/// Plays episodes whose return is the number of calls, or one more; after the fourth call it is 0.
+/// Plays episodes with a return that is the number of calls, or one more; after the fourth call it
+/// is 0.
 struct FakeEvaluator(Play);
 
 impl Evaluator for FakeEvaluator {

@@ -40,13 +40,13 @@ pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8>
     Ok(0)
 }
 
-/// Least length of the documentation in a line, unless there is no more of it.
+/// Least length of the documentation in a line, unless the documentation is shorter.
 const ABOUT: usize = 40;
 
-/// The name of each, and the first sentences of its documentation.
+/// Each name with the first sentences of its documentation.
 fn lines<'a>(parts: impl Iterator<Item = (&'a str, &'a Schema)>) -> Vec<Vec<String>> {
     let line = |(name, schema): (&str, &Schema)| {
-        // A sentence begins with a capital letter: "et al. 2017" is no end of one.
+        // A sentence begins with a capital letter: "et al. 2017" does not end a sentence.
         let begins = |at: usize| schema.doc[at..].starts_with(|c: char| c.is_ascii_uppercase());
         let ends = schema.doc.match_indices(". ").map(|(at, _)| at);
         let end = ends.filter(|&at| at >= ABOUT && begins(at + 2)).min();

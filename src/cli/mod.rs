@@ -1,15 +1,16 @@
 //! The command line: `podracer new|train|resume|eval|play|explain|profile|plot|report|watch|runs|cost|serve|ir|export|check|tune|describe|list|plugins|envs|
 //! completions`.
 //!
-//! Each command has a file with its arguments, and `command` lists them. Commands that belong together share a folder: `session` has a
-//! training from its first call to its end, `several` has trainings of several runs, `inspect` has what looks at runs and trainings, and
-//! `ir` has what handles programs. The test `tidy` lists the modules from the lowest: imports run one way.
+//! Each command has a file with its arguments, and `command` lists them. Related commands share a
+//! folder: `session` has a training from its first call to its end, `several` has trainings of
+//! several runs, `inspect` has commands that look at runs and trainings, and `ir` has commands for
+//! programs. The test `tidy` lists the modules from the lowest: imports go one way.
 //!
 //! # Invariants
-//! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
+//! - Standard output has only the requested result; progress, logs and errors go to standard error.
 //! - Exit codes: 0 success, 1 a failure, 2 a mistake in the command, a file or the settings, 130 stopped by a signal.
-//! - Commands write through [`Console`] and reach experiments through [`Program`], so that tests see all they print and need no
-//!   training.
+//! - Commands write through [`Console`] and reach experiments through [`Program`], so that tests
+//!   see all output and need no training.
 
 mod arguments;
 mod command;
@@ -73,7 +74,7 @@ use order::NotBegun;
 use plugins::PluginsCommand;
 use program::{FAILURE, USAGE};
 
-/// Runs the command of the process's arguments.
+/// Runs the command in the process's arguments.
 #[must_use]
 pub(crate) fn main(program: Program<'_>) -> ExitCode {
     static INTERRUPT: AtomicBool = AtomicBool::new(false);
@@ -94,8 +95,8 @@ pub(crate) fn main(program: Program<'_>) -> ExitCode {
     run(std::env::args_os(), &mut console, program, &INTERRUPT, started).into()
 }
 
-/// Runs the command `arguments` (the program's name first), which stops early when `interrupt` is set, and returns its exit code.
-/// `started` is when the process began.
+/// Runs the command `arguments` (the program's name first), which stops early when `interrupt` is
+/// set, and returns its exit code. `started` is the start time of the process.
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
     console: &mut Console<'_>,
@@ -171,7 +172,7 @@ fn completions(shell: clap_complete::Shell, console: &mut Console<'_>) -> Result
     Ok(0)
 }
 
-/// Prints an error with its causes, and says which exit code it deserves.
+/// Prints an error with its causes, and returns its exit code.
 fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
     let not_begun = error.downcast_ref::<NotBegun>();
     let mistake = error.is::<UsageError>() || not_begun.is_some_and(|error| error.mistake);
@@ -189,7 +190,7 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
     }
     let mut text = String::new();
     for cause in error.chain() {
-        // Each mistake of a trace is a line that begins with `error:` itself.
+        // Each mistake of a trace already begins its line with `error:`.
         text += match (text.is_empty(), cause.is::<TraceErrors>()) {
             (true, true) => "",
             (true, false) => "error: ",
@@ -204,7 +205,8 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
     code
 }
 
-/// The advice at the end of an error of a file that has grown as large as it may; empty for other errors.
+/// The advice at the end of an error about a file that has reached its size limit; empty for other
+/// errors.
 fn limit(error: &anyhow::Error) -> String {
     let too_large = |cause: &(dyn std::error::Error + 'static)| {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
@@ -218,7 +220,7 @@ fn limit(error: &anyhow::Error) -> String {
     }
 }
 
-/// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.
+/// Logs to standard error, at the level in `PODRACER_LOG` or else `RUST_LOG`; warnings by default.
 fn log(terminal: bool) -> Result<()> {
     let from = |variable: &str| {
         let value = std::env::var(variable).ok().filter(|value| !value.is_empty())?;
@@ -235,7 +237,7 @@ fn log(terminal: bool) -> Result<()> {
         .with_env_filter(filter)
         .with_ansi(terminal)
         .with_writer(io::stderr);
-    // Fails where a program that calls `main` has a subscriber already, which is then the one to use.
+    // Fails if a program that calls `main` already has a subscriber, which is then used.
     let _ = subscriber.try_init();
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The runs that a command names: folders of runs stand for their runs, and each run has the settings of its last metrics.
+//! The runs that a command names. A folder of runs stands for its runs, and each run has the
+//! settings in its last metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,20 +15,19 @@ use crate::run_directory::{
 };
 use crate::settings::UsageError;
 
-/// Levels of folders below a named folder that are searched for runs: `runs` may contain sweeps.
+/// Levels of subfolders that are searched for runs: `runs` may contain sweeps.
 pub(super) const DEPTH: usize = 2;
-/// Stands between the first and the present value of a setting.
+/// Text between the first and the present value of a setting.
 const CHANGED: &str = " -> ";
-/// Beginning of a changed setting in a line of the metrics.
+/// Prefix of a changed setting in a line of the metrics.
 const OF_AGENT: &str = "\"agent.";
-/// Bytes at either end of the metrics that are read for a changed setting.
+/// Bytes at the start and at the end of the metrics that are searched for a changed setting.
 const END: u64 = 1 << 16;
 
-/// The folders of the runs that `named` stands for, each once: a run itself, or the runs in a folder. Files are skipped with a note: a
-/// pattern such as `sweep/*` names them, too.
+/// The folders of the runs in `named`, each once: a run itself, or the runs in a folder. Files are
+/// skipped with a note, because a pattern such as `sweep/*` names them, too.
 ///
-/// # Errors
-/// [`UsageError`] if there are files alone.
+/// # Errors [`UsageError`] if there are only files.
 pub(super) fn folders_of(named: &[PathBuf], console: &mut Console<'_>) -> Result<Vec<PathBuf>> {
     let (mut folders, mut files, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
     for path in named {
@@ -35,7 +35,7 @@ pub(super) fn folders_of(named: &[PathBuf], console: &mut Console<'_>) -> Result
         find(path, DEPTH, &mut found);
         match found.is_empty() {
             true if path.is_file() => files.push(format!("`{}`", path.display())),
-            // The error of reading it names the missing file.
+            // Reading it later reports the missing file.
             true => folders.push(path.clone()),
             false => folders.extend(found),
         }
@@ -66,7 +66,8 @@ pub(super) fn find(path: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The overview of a run. A setting that population-based training has changed is `0.1 -> 0.0056`: its first and its present value.
+/// The overview of a run. A setting that population-based training has changed is `0.1 -> 0.0056`:
+/// its first and its present value.
 ///
 /// # Errors
 /// Errors of [`RunOverview::read`].
@@ -95,13 +96,13 @@ pub(super) fn has_changed(run: &RunOverview) -> bool {
     run.settings.iter().any(|(key, value)| key.starts_with("agent.") && changed(value))
 }
 
-/// The present value of a setting of a run, if it is another number than `first`.
+/// The present value of a setting of a run, if it differs from `first`.
 pub(super) fn present_value(run: &Path, key: &str, first: &str) -> Option<String> {
     let now = *present(run).get(key)?;
     first.parse().is_ok_and(|first| differs(first, now)).then(|| three_digits(now))
 }
 
-/// Three significant digits, without zeros at the end.
+/// Three significant digits, without trailing zeros.
 fn three_digits(number: f64) -> String {
     let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
     match rounded.abs() {
@@ -110,8 +111,8 @@ fn three_digits(number: f64) -> String {
     }
 }
 
-/// The settings of the agent in the last line of the metrics that has any. Population-based training records them. Empty for other runs, and
-/// if the metrics cannot be read.
+/// The agent's settings in the last line of the metrics that has any. Population-based training
+/// records them. Empty for other runs, and if the metrics cannot be read.
 fn present(run: &Path) -> BTreeMap<String, f64> {
     let last = || {
         let end = tail(run, METRICS, END).ok()?;
@@ -126,7 +127,7 @@ fn present(run: &Path) -> BTreeMap<String, f64> {
         if !String::from_utf8_lossy(&bytes).contains(OF_AGENT) {
             return None;
         }
-        // A run that was resumed by itself keeps the settings, and its own lines do not have them.
+        // A run that was resumed alone keeps these settings, and its own lines do not have them.
         file.rewind().ok()?;
         let (mut file, mut last) = (BufReader::new(file), None);
         while next_line(&mut file, &mut bytes).ok()? > 0 {
@@ -140,13 +141,13 @@ fn present(run: &Path) -> BTreeMap<String, f64> {
     numbers.filter(|(key, _)| key.starts_with("agent.")).collect()
 }
 
-/// The object that a line has.
+/// The JSON object in a line.
 fn object(line: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(line).ok()
 }
 
-/// Parts runs of the same settings into one run for each seed, the longest, and the others, each with the run that stands for its seed:
-/// runs with the same seed are no independent samples.
+/// Divides runs with the same settings into the longest run for each seed, and the other runs, each
+/// with the run that is kept for its seed: runs with the same seed are not independent samples.
 pub(super) fn by_seed<'a>(
     runs: impl IntoIterator<Item = (usize, &'a RunOverview)>,
 ) -> (Vec<usize>, Vec<(usize, usize)>) {
@@ -168,7 +169,7 @@ pub(super) fn by_seed<'a>(
     (kept.into_iter().map(|(place, _)| place).collect(), repeats)
 }
 
-/// The warning of a run that repeats the settings and the seed of the run `kept`.
+/// The warning about a run that repeats the settings and the seed of the run `kept`.
 pub(super) fn repeated(run: &RunOverview, kept: &RunOverview) -> String {
     format!(
         "`{}` has the settings and the seed ({}) of `{}`: it is no independent run, and is not counted",
@@ -178,9 +179,10 @@ pub(super) fn repeated(run: &RunOverview, kept: &RunOverview) -> String {
     )
 }
 
-/// The settings that differ between runs of the same experiment. Two experiments differ in so much that their names say more; so do two kinds
-/// of agents: `agent.kind` and `environment.name` decide which other settings their section has, and these are compared among runs of the
-/// same kind.
+/// The settings that differ between runs of the same experiment. Different experiments differ in so
+/// many settings that their names say more. The same is true of kinds of agents: `agent.kind` and
+/// `environment.name` determine the other settings in their section, and these are compared between
+/// runs of the same kind.
 pub(super) fn compared(runs: &[&RunOverview]) -> BTreeSet<String> {
     let mut by_experiment: BTreeMap<&str, Vec<&RunOverview>> = BTreeMap::new();
     for &run in runs {
@@ -189,7 +191,7 @@ pub(super) fn compared(runs: &[&RunOverview]) -> BTreeSet<String> {
     by_experiment.values().flat_map(|runs| differing(runs)).collect()
 }
 
-/// [`compared`], of runs of one experiment.
+/// [`compared`] for runs of one experiment.
 fn differing(runs: &[&RunOverview]) -> BTreeSet<String> {
     let mut keys: BTreeSet<String> = differences(runs).into_keys().collect();
     keys.retain(|key| {
@@ -203,7 +205,7 @@ fn differing(runs: &[&RunOverview]) -> BTreeSet<String> {
     keys
 }
 
-/// The setting that decides which other settings the section of `key` has.
+/// The setting that determines the other settings in the section of `key`.
 fn chooser(key: &str) -> Option<&'static str> {
     let choosers = [("agent.", "agent.kind"), ("environment.", "environment.name")];
     choosers

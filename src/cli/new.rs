@@ -1,7 +1,8 @@
 //! `podracer new`: writes a crate with an environment, an experiment, tests and podracer's command line.
 //!
-//! The template is `examples/own_app`, which is built and tested as a part of this workspace (`tests/own_app`). The new crate depends on podracer
-//! by the path of the sources, since podracer is in no registry.
+//! The template is `examples/own_app`, which is built and tested as a part of this workspace
+//! (`tests/own_app`). The new crate depends on podracer by the path of the sources, because
+//! podracer is in no registry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,10 @@ pub(super) struct NewArguments {
     podracer: Option<PathBuf>,
 }
 
-/// Name of the template's crate, which the new crate's name takes the place of.
+/// Name of the template's crate, which is replaced by the new crate's name.
 const TEMPLATE: &str = "own_app";
 
-/// The template's path of podracer's sources.
+/// The template's path to podracer's sources.
 const SOURCES: &str = "path = \"../..\"";
 
 /// The files of a new crate.
@@ -69,9 +70,9 @@ pub(super) fn new(args: &NewArguments, console: &mut Console<'_>) -> Result<u8> 
     Ok(0)
 }
 
-/// A file of the template for a crate of this name.
+/// A file of the template for a crate with this name.
 fn filled(text: &str, name: &str, sources: &Path) -> String {
-    // Debug's form of a string is TOML's, too.
+    // Debug's form of a string is also valid TOML.
     let path = format!("path = {:?}", sources.to_string_lossy());
     text.replace(SOURCES, &path).replace(TEMPLATE, name)
 }
@@ -144,7 +145,8 @@ mod tests {
         assert!(again.err.contains("is not empty: name another folder"), "{}", again.err);
     }
 
-    /// The template's crate that is tested has the dependencies of a new crate, and each file of the template is in one.
+    /// The tested crate has the dependencies of a new crate, and each file of the template is part
+    /// of a new crate.
     #[test]
     fn nothing_of_the_template_is_left_out() {
         let manifest = |text: &str| text.parse::<toml::Table>().unwrap();

@@ -1,4 +1,4 @@
-//! Numbers as arguments of the command line: counts of steps, and numbers of things of which there must be one.
+//! Numbers as arguments of the command line: counts of steps, and positive counts.
 
 use std::num::NonZero;
 
@@ -19,7 +19,7 @@ pub(super) fn steps(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parser of the number of some things, of which there must be at least one.
+/// Parser of a count that must be at least one.
 pub(super) fn at_least_one(
     thing: &'static str,
 ) -> impl Fn(&str) -> Result<NonZero<usize>, String> + Clone {
@@ -38,10 +38,10 @@ pub(super) fn number() -> RangedU64ValueParser<u64> {
     RangedU64ValueParser::new().range(..=i64::MAX as u64)
 }
 
-/// The whole number that a text writes, with or without a fraction, an exponent and a unit. `None` for other texts, and for numbers
-/// that are not whole or greater than 10^37.
+/// The integer in a text, with or without a fraction, an exponent and a unit. `None` for other
+/// texts, for numbers with a fractional part, and for numbers above 10^37.
 fn whole(text: &str) -> Option<u128> {
-    // Underscores stand between two digits.
+    // An underscore must be between two digits.
     let digit = |part: Option<&str>, end: fn(&str) -> Option<char>| {
         part.and_then(end).is_some_and(|c| c.is_ascii_digit())
     };

@@ -1,16 +1,17 @@
-//! The orders of the first process of a training to all others, and the error of a training that did not begin.
+//! The first process's orders to all other processes of a training, and the error of a training
+//! that did not begin.
 
 use anyhow::{Context, Result};
 use podracer_runtime::pjrt::World;
 
-/// The step in which all processes take part next.
+/// The next step of all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// A call of the compiled loop.
     Advance,
     /// A checkpoint, with or without the agent's store.
     Save { store: bool },
-    /// The end of the training: all is done, or it was interrupted.
+    /// The end of the training, when it is done or interrupted.
     End { done: bool },
 }
 
@@ -23,7 +24,7 @@ impl Order {
         Order::End { done: true },
     ];
 
-    /// Tells all other processes.
+    /// Sends the order to all other processes.
     pub(super) fn tell(self, world: Option<World>) -> Result<()> {
         if let Some(world) = world {
             let code = Order::ALL.iter().position(|&one| one == self).unwrap_or_default();
@@ -32,7 +33,7 @@ impl Order {
         Ok(())
     }
 
-    /// Waits for the first process's word.
+    /// Waits for the first process's order.
     pub(super) fn hear(world: World) -> Result<Self> {
         let code = world.hear_first(&[])?.first().copied();
         let order = code.and_then(|code| Order::ALL.get(usize::from(code)));
@@ -40,12 +41,13 @@ impl Order {
     }
 }
 
-/// The error of a training that did not begin in one of the processes. The first one has told it.
+/// The error of a training that did not begin in one of the processes. The first process reports
+/// it.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
 pub(super) struct NotBegun {
     pub(super) problem: String,
-    /// True in the process that tells it.
+    /// True in the process that reports it.
     pub(super) tells: bool,
     /// True if the user made a mistake.
     pub(super) mistake: bool,

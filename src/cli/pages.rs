@@ -1,4 +1,5 @@
-//! The pages of the documentation, as far as the command line can check them: commands are parsed, experiments are read.
+//! Checks of the documentation's pages by the command line: commands are parsed, experiments are
+//! read.
 
 use std::fs;
 use std::path::Path;
@@ -21,18 +22,19 @@ fn pages() -> Vec<(String, String)> {
     pages.iter().map(|page| (page.display().to_string(), text(page))).collect()
 }
 
-/// The command line that a line of a block shows, its words after the program's name; `None` for other lines.
+/// The command in a line of a block, as its words after the program's name; `None` for other lines.
 fn command(line: &str) -> Option<Vec<String>> {
     let line = line.trim_start();
     let line = line.strip_prefix("$ ").unwrap_or(line);
     let programs =
         ["podracer ", "target/release/podracer ", "cargo run -- ", "cargo run --release -- "];
     let rest = programs.iter().find_map(|program| line.strip_prefix(program))?;
-    // A comment follows after a wide gap or a `#`; what a pipe or a list of commands goes on with is another command's.
+    // A comment follows after a wide gap or a `#`. After a pipe or in a list of commands, another
+    // command follows.
     let end = ["   ", " #", " | ", " && ", "; ", " > ", " &"];
     let end = end.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
     let words = rest[..end].split_whitespace().map(|word| word.replace(['\'', '"'], ""));
-    // What the shell puts in place of a variable is a number.
+    // Variables of the shell are replaced by a number.
     let word = |word: String| match word.split_once('$') {
         Some((before, _)) => format!("{before}1"),
         None => word,
@@ -40,7 +42,8 @@ fn command(line: &str) -> Option<Vec<String>> {
     Some(words.map(word).collect())
 }
 
-/// The commands of a page's blocks, with the numbers of their lines. A line that ends in `\` goes on in the next one.
+/// The commands of a page's blocks, with their line numbers. A line that ends in `\` continues in
+/// the next line.
 fn commands(text: &str) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
     for block in parts::parts(text).0 {
@@ -54,7 +57,7 @@ fn commands(text: &str) -> Vec<(usize, Vec<String>)> {
                 let next = lines.next().map_or("", |(next, _)| next.trim_start());
                 line = format!("{begin}{next}");
             }
-            // A loop of the shell has its command behind the last `do`.
+            // A loop of the shell has its command after the last `do`.
             let line = line.rsplit_once("; do ").map_or(&*line, |(_, body)| body);
             found.extend(command(line).map(|words| (number, words)));
         }
@@ -62,7 +65,8 @@ fn commands(text: &str) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// The program of the pages: the built-in one, with what their own programs register. Other agents and environments stand for theirs.
+/// The program of the pages: the built-in program, plus registrations from the pages' own programs.
+/// Other agents and environments stand in for theirs.
 fn registry() -> Registry {
     let mut registry = Registry::built_in();
     for name in ["docking", "field"] {
@@ -76,14 +80,15 @@ fn registry() -> Registry {
     registry
 }
 
-/// The mistake of a command, as the command line says it; of a training that names an experiment, the mistake of its settings too.
+/// The error of a command, as the command line reports it. For a training that names an experiment,
+/// also the error of its settings.
 fn mistake(words: &[String], registry: &Registry) -> Option<String> {
     let name = "podracer".to_owned();
     match Arguments::try_parse_from([&name].into_iter().chain(words)) {
         Err(error) if error.use_stderr() => Some(error.to_string().lines().next()?.to_owned()),
         Ok(Arguments { command: Command::Train(train) }) => {
             let name = &train.experiment.experiment;
-            // Files are the reader's, and capitals stand for a name.
+            // Files belong to the reader, and capitals stand for a name.
             let is_name = !name.contains(['.', '/']) && *name == name.to_lowercase();
             let overrides = train.experiment.overrides();
             let error = is_name.then(|| registry.load(name, &overrides).err()).flatten()?;
@@ -132,7 +137,7 @@ fn a_command_that_is_none_is_found() {
     assert_eq!(mistake(&found[2].1, &registry), None);
 }
 
-/// Reads an experiment of a page, or a part of one, which is put on top of another.
+/// Reads an experiment of a page, or a part of an experiment, which is merged into another.
 fn experiment(text: &str) -> Result<(), String> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let mut registry = registry();

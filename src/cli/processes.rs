@@ -1,4 +1,4 @@
-//! Processes that a command starts, each a run of this program.
+//! Processes that a command starts; each runs this program.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,10 +10,10 @@ use podracer_plugins::{read_regular_text, unblocked};
 use super::console::Console;
 use super::signals;
 
-/// Most bytes that a process prints.
+/// Greatest number of bytes that a process prints.
 pub(super) const LARGEST: u64 = 64 << 20;
 
-/// Starts a process that reads nothing, prints into these files, and ends when this one does.
+/// Starts a process that reads nothing, prints into these files, and ends when this process does.
 pub(super) fn start(command: &mut Command, out: File, err: File) -> Result<Child> {
     command.env(signals::ENDS_WITH, std::process::id().to_string());
     command.stdin(Stdio::null()).stdout(out).stderr(err);
@@ -28,7 +28,7 @@ pub(super) fn last_words(printed: &Path) -> String {
     last.trim_start_matches("error: ").to_owned()
 }
 
-/// Submits a job's file by a command, or says how, and prints its path.
+/// Submits a job's file by a command, or prints that command, and prints the file's path.
 pub(super) fn submitted(
     path: &Path,
     by: &[&str],
@@ -50,12 +50,12 @@ pub(super) fn submitted(
     Ok(0)
 }
 
-/// A word as a shell reads it back, in quotes.
+/// A word in the shell's quotes.
 pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A word as a shell reads it back, in quotes where it needs them.
+/// A word as a shell reads it back, in quotes if it needs them.
 pub(super) fn word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

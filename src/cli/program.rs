@@ -1,4 +1,4 @@
-//! A program whose commands run, and the exit codes of its commands.
+//! A program with its commands, and the exit codes of the commands.
 
 use anyhow::Result;
 
@@ -6,12 +6,13 @@ use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::training::Training;
 
-/// A program's agents, environments and experiments, and the function that makes a training of settings.
+/// A program's agents, environments and experiments, and the function that makes a training from
+/// settings.
 #[derive(Clone, Copy)]
 pub struct Program<'a> {
     /// The agents, environments and experiments.
     pub registry: &'a Registry,
-    /// Makes the training loop of settings.
+    /// Makes the training loop from settings.
     pub build: &'a dyn Fn(&Settings) -> Result<Box<dyn Training>>,
 }
 

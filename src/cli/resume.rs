@@ -1,4 +1,4 @@
-//! `podracer resume`: goes on with a training from its last checkpoint.
+//! `podracer resume`: resumes a training from its last checkpoint.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -22,11 +22,12 @@ use crate::settings::{Devices, UsageError};
 pub(super) struct ResumeArguments {
     /// The run directory
     pub(super) run: PathBuf,
-    /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
-    /// goes on by the schedule of the new total
+    /// Environment steps in total, including those already done [default: as before]; an annealed
+    /// learning rate follows the schedule of the new total
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
-    /// The devices [default: as before; with another number of them what follows is another run than without the stop]
+    /// The devices [default: as before; with a different number the resumed run differs from an
+    /// uninterrupted run]
     #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
     pub(super) devices: Option<Devices>,
     /// With [sebulba] or [central]: the devices that act, with [sebulba] as many as before
@@ -38,7 +39,7 @@ pub(super) struct ResumeArguments {
     /// Use the programs and folders that the experiment's files name, such as environment.python
     #[arg(long)]
     pub(super) trust: bool,
-    /// Give the metrics to Prometheus at this address
+    /// Serve the metrics to Prometheus at this address
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) metrics: Option<String>,
     /// Print the result as one JSON object, the last line of standard output
@@ -62,7 +63,7 @@ pub(super) fn resume(
     session(args, reopened, started, console)?.run(console, interrupt)
 }
 
-/// The run that is to go on.
+/// The run to resume.
 pub(super) fn reopen(
     args: &ResumeArguments,
     console: &mut Console<'_>,
@@ -80,7 +81,7 @@ pub(super) fn reopen(
     Reopened::open(&args.run, find, &overrides, console, program)
 }
 
-/// The training that goes on.
+/// The resumed training.
 pub(super) fn session(
     args: &ResumeArguments,
     reopened: Reopened,
@@ -167,7 +168,7 @@ mod tests {
         for name in ["config.toml", "learning_curve.svg"] {
             assert_eq!(file(&run, name), file(&alone, name), "{name}");
         }
-        // Nothing is left to do, unless more steps are asked for.
+        // Nothing is left to do, unless more steps are requested.
         let again = podracer(&["resume", run.to_str().unwrap(), "--json"]);
         assert_eq!(again.json()["iterations"], 80);
         assert!(again.err.contains("--steps asks for more"), "{}", again.err);
@@ -177,7 +178,7 @@ mod tests {
         assert!(file(&run, "config.toml").contains("steps = 50000"));
     }
 
-    /// Iterations after the checkpoint are recorded again, and once.
+    /// Iterations after the checkpoint are recorded again, each once.
     #[test]
     fn what_comes_after_the_checkpoint_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
@@ -203,7 +204,8 @@ mod tests {
         assert_eq!(iterations, (1..=80).map(Value::from).collect::<Vec<_>>());
     }
 
-    /// A store that takes long to write is in every third checkpoint, and a run that was killed goes on from there.
+    /// If the store takes long to write, only every third checkpoint has it, and a run that was
+    /// killed resumes from such a checkpoint.
     #[test]
     fn a_run_goes_on_from_the_last_checkpoint_with_the_store() {
         let folder = tempfile::tempdir().unwrap();

@@ -27,7 +27,8 @@ pub(super) struct RunsArguments {
 enum RunsCommand {
     /// List the runs in a folder
     List(ListArguments),
-    /// Print the settings in which runs differ, and their results, best mean return first; seeds of the same settings are a row
+    /// Print the settings that differ between runs, and their results, best mean return first;
+    /// seeds of the same settings form one row
     Compare {
         /// The run directories; a folder of runs stands for its runs, and files are skipped
         #[arg(required = true, value_name = "RUN")]
@@ -43,7 +44,7 @@ enum RunsCommand {
         /// The run directories
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
-        /// Remove them; without it, only what would be removed is said
+        /// Remove them; without it, only print the runs that would be removed
         #[arg(long)]
         yes: bool,
     },
@@ -120,7 +121,7 @@ fn list(args: &ListArguments, console: &mut Console<'_>) -> Result<u8> {
 fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8> {
     let folders = folders_of(runs, console)?;
     let runs = folders.iter().map(|run| overview(run)).collect::<Result<Vec<_>>>()?;
-    // Runs that are a row, and the settings of the row: those of its first run.
+    // Runs that form a row, and the settings of the row, taken from its first run.
     let mut rows: Vec<Vec<&RunOverview>> = Vec::new();
     for run in &runs {
         let apart = each || has_changed(run);
@@ -134,7 +135,7 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
         repeats.iter().for_each(|(one, kept)| console.warn(&repeated(row[*one], row[*kept])));
         *row = kept.into_iter().map(|kept| row[kept]).collect();
     }
-    // Without a mean return last. Equal ones stay in the order in which they were named.
+    // Rows without a mean return come last. Equal rows stay in the order of the arguments.
     let best = |row: &[&RunOverview]| mean(&mean_returns(row)).unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|one, other| best(other).total_cmp(&best(one)));
 
@@ -146,7 +147,7 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
     head.push("experiment".to_owned());
     head.extend(keys.iter().cloned());
     head.push(if each { "seed" } else { "runs" }.to_owned());
-    // A run by itself has one mean, without an interval.
+    // A single run has one mean, without an interval.
     let heads = if each { &["mean return", "steps", "steps/s", "state"][..] } else { &RESULTS };
     head.extend(heads.iter().map(|&head| head.to_owned()));
     let mut table = vec![head];
@@ -167,11 +168,12 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
     Ok(0)
 }
 
-/// The heads of [`results`].
+/// The column heads of [`results`].
 pub(super) const RESULTS: [&str; 5] =
     ["mean return (95%)", "interquartile mean (95%)", "steps", "steps/s", "state"];
 
-/// The results of runs of a setting: their mean and interquartile mean returns with their intervals, steps, speed and state.
+/// The results of runs with the same settings: their mean and interquartile mean returns with their
+/// intervals, steps, speed and state.
 pub(super) fn results(row: &[&RunOverview]) -> [String; 5] {
     let returns = mean_returns(row);
     let mean_of = |number: fn(&RunOverview) -> Option<f64>| {
@@ -187,10 +189,10 @@ pub(super) fn results(row: &[&RunOverview]) -> [String; 5] {
     ]
 }
 
-/// Most letters of a setting in a table.
+/// Greatest number of letters of a setting in a table.
 const WIDEST: usize = 24;
 
-/// A setting as long as a table has room for.
+/// A setting, shortened for the table.
 fn shortened(text: &str) -> String {
     match text.chars().count() {
         0..=WIDEST => text.to_owned(),
@@ -198,12 +200,12 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The runs' mean returns, of those that have one.
+/// The mean returns of the runs that have one.
 pub(super) fn mean_returns(row: &[&RunOverview]) -> Vec<f64> {
     row.iter().filter_map(|run| run.mean_return).collect()
 }
 
-/// The state of runs: `finished`, or `2 finished, 1 running` where they differ.
+/// The state of runs: `finished`, or `2 finished, 1 running` if they differ.
 fn states(row: &[&RunOverview]) -> String {
     let all = [RunState::Finished, RunState::Running, RunState::Stopped, RunState::Unfinished];
     let counted = all.map(|state| (state, row.iter().filter(|run| run.state == state).count()));
@@ -235,7 +237,7 @@ fn export(args: &ExportArguments, console: &mut Console<'_>) -> Result<u8> {
 }
 
 fn remove(runs: &[PathBuf], yes: bool, console: &mut Console<'_>) -> Result<u8> {
-    // All of them are runs, before the first is removed.
+    // All of them are read before the first is removed.
     let runs = runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
     if let Some(running) = runs.iter().find(|run| run.state == RunState::Running) {
         let run = running.run.display();
@@ -288,7 +290,7 @@ mod tests {
         podracer(&short(&runs[0], &[]));
         podracer(&short(&runs[1], &["--seed=3", "--set=agent.clip=0.1"]));
         with(&short(&runs[2], &[]), Some(3), None);
-        // Being locked is being trained.
+        // A locked run is being trained.
         let locked = folder.path().join("d");
         with(&short(&locked, &[]), None, Some(2));
         fs::create_dir(folder.path().join("no run")).unwrap();
@@ -314,7 +316,7 @@ mod tests {
         assert_eq!(listed[1]["seed"], 3);
     }
 
-    /// The words of each line, without the number of steps in a second.
+    /// The words of each line, without the steps per second.
     fn compared(runs: &[String], more: &[&str]) -> Vec<String> {
         let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
         let printed = podracer(&[&["runs", "compare"][..], &runs, more].concat());
@@ -329,7 +331,7 @@ mod tests {
         lines.iter().map(words).collect()
     }
 
-    /// Each run was a column: 24 of them made lines of 491 letters.
+    /// A comparison has one row per setting.
     #[test]
     fn compared_runs_are_a_row_for_each_setting() {
         let folder = tempfile::tempdir().unwrap();
@@ -340,7 +342,7 @@ mod tests {
             assert_eq!(podracer(&[&train[..], more].concat()).code, 0);
             path.to_owned()
         };
-        // The return of the fake is the number of its calls.
+        // The return of the fake training is the number of its calls.
         let runs = [
             run("a", &["--set=agent.clip=0.1", "--steps=20000"]),
             run("b", &["--set=agent.clip=0.3", "--steps=40000"]),

@@ -28,13 +28,13 @@ use crate::training::{Elsewhere, Serves, Traffic};
 pub(super) struct ServeArguments {
     #[command(flatten)]
     pub(super) train: TrainArguments,
-    /// Where workers connect to: unix:PATH or HOST:PORT
+    /// The address for workers: unix:PATH or HOST:PORT
     #[arg(long, value_name = "ADDRESS")]
     listen: Address,
-    /// The folder with the certificates of both sides, which `podracer certificates new` makes
+    /// The folder with the certificates of both sides, made by `podracer certificates new`
     #[arg(long, value_name = "FOLDER", conflicts_with = "insecure")]
     certificates: Option<PathBuf>,
-    /// Let in whoever reaches the port, unencrypted
+    /// Accept every client that reaches the port, unencrypted
     #[arg(long)]
     insecure: bool,
 }
@@ -82,7 +82,8 @@ pub(super) fn serve(
 }
 
 impl ServeArguments {
-    /// Options of this process's server, checked before a run directory is made: the corrected command is to find none.
+    /// Options of this process's server. They are checked before a run directory is made, so that
+    /// the corrected command finds none.
     fn options(&self, world: Option<World>) -> Result<ServerOptions> {
         let security = match (&self.certificates, self.insecure) {
             (Some(folder), _) => Some(Security::Certificates(folder.clone())),
@@ -106,7 +107,7 @@ impl ServeArguments {
     }
 }
 
-/// A training that begins or goes on, with its devices open.
+/// A training that begins or resumes, with its devices open.
 enum Made {
     Begins(Box<Ready>),
     GoesOn(ResumeArguments, Box<Reopened>),
@@ -149,13 +150,13 @@ impl Made {
         }
     }
 
-    /// Facts of the training that all processes must have alike.
+    /// Facts of the training that must be equal in all processes.
     fn facts(&self) -> Result<Facts> {
         self.reopened().map_or_else(|| follow::facts(self.ready()), Reopened::facts)
     }
 }
 
-/// The arguments of `resume` for a run that goes on.
+/// The arguments of `resume` for a resumed run.
 fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
     if args.run_dir.is_some() || args.seed.is_some() || !args.experiment.set.is_empty() {
         return Err(UsageError::new(format!(
@@ -180,7 +181,8 @@ fn lanes(ready: &Ready) -> Result<usize, UsageError> {
     Ok(lanes.environments * threads)
 }
 
-/// Listens for the workers of a run with this identity: the address as they say it, and the workers that will come.
+/// Listens for the workers of a run with this identity. Returns the address as the workers use it,
+/// and the future workers.
 fn listening(ready: &Ready, options: &ServerOptions, id: String) -> Result<(Address, Serving)> {
     let settings = &ready.settings;
     let (lanes, threads) = serves(ready)?.lanes();
@@ -212,7 +214,7 @@ fn listening(ready: &Ready, options: &ServerOptions, id: String) -> Result<(Addr
 fn description(settings: &Settings, spec: HostSpec, id: String) -> Result<RunDescription> {
     let mut environment: Value = serde_json::to_value(&settings.environment)?;
     if let Some(table) = environment.as_object_mut() {
-        // Programs and folders are those of the worker's own machine.
+        // Programs and folders belong to the worker's own machine.
         table.remove("python");
     }
     Ok(RunDescription {

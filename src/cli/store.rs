@@ -1,5 +1,5 @@
-//! The store of keys and values by which the processes of a training on GPUs tell each other of their devices. The first process serves
-//! it, as long as it lives.
+//! The store of keys and values through which the processes of a training on GPUs exchange their
+//! devices. The first process serves it for its lifetime.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ impl KeyValueStore for Store {
     }
 }
 
-/// The store of all processes, to which each has a connection of its own. All call this, or are in [`together::agree`] with the reason why
-/// they do not.
+/// The store of all processes, with one connection per process. Every process calls this function,
+/// or calls [`together::agree`] with the reason why it does not.
 pub(super) fn of_all(world: World) -> Result<&'static dyn KeyValueStore> {
     let word = random_name();
     let served = world.is_first().then(|| StoreServer::start(&word)).transpose();
@@ -34,13 +34,13 @@ pub(super) fn of_all(world: World) -> Result<&'static dyn KeyValueStore> {
     let told = String::from_utf8(world.hear_first(told.join("\n").as_bytes())?)?;
     let mut addresses: Vec<String> = told.lines().map(str::to_owned).collect();
     let word = addresses.remove(0);
-    // The last is the first process's machine as that machine says it.
+    // The last is the first process's machine, in that machine's own words.
     if world.members()[world.rank()].host != world.members()[0].host {
         addresses.pop();
     }
     let client = StoreClient::connect(&addresses, &word).context("the first process serves it");
     let client = together::agree(Some(world), client, |_| Ok(Vec::new()))?;
-    // Plugins use it as long as the process lives.
+    // Plugins use it for the lifetime of the process.
     served.into_iter().for_each(std::mem::forget);
     Ok(Box::leak(Box::new(Store(client))))
 }

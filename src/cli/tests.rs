@@ -1,4 +1,4 @@
-//! The commands, with a training that only pretends. The devices are real: a plugin has to be installed.
+//! Tests of the commands, with a fake training. The devices are real: a plugin must be installed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,7 @@ fn a_run_leaves_all_of_it_behind() {
         (&"cartpole-ppo".into(), &"cpu".into())
     );
     assert_eq!((&result["devices"], &result["seed"]), (&1.into(), &3.into()));
-    // 40,000 steps are 78 iterations of 512, and so 5 calls of 16.
+    // 40,000 steps are 78 iterations of 512 steps, and so 5 calls of 16 iterations.
     assert_eq!((&result["env_steps"], &result["iterations"]), (&40_960.into(), &80.into()));
     assert_eq!((&result["mean_return"], &result["interrupted"]), (&5.0.into(), &false.into()));
     assert_eq!(result["evaluation"]["greedy_return"], 1.0);
@@ -271,7 +271,7 @@ fn list_names_every_experiment_agent_and_environment() {
     assert!(printed.out.lines().any(|line| line.starts_with("cpu ")), "{}", printed.out);
 }
 
-/// Names of more than 21 letters moved the other columns of their line.
+/// Names of more than 21 letters keep the other columns of their line aligned.
 #[test]
 fn columns_of_the_list_are_as_wide_as_their_longest_name() {
     let printed = podracer(&["list"]);
@@ -384,7 +384,7 @@ fn describe_says_all_of_a_setting() {
     ] {
         assert!(printed.out.contains(part), "{part}: {}", printed.out);
     }
-    // What is printed is an experiment's table.
+    // The output is an experiment's table.
     toml::from_str::<toml::Table>(&printed.out).unwrap();
     let json = podracer(&["describe", "sebulba", "--json"]).json();
     let schedule = json[0]["settings"].as_array().unwrap();
@@ -415,7 +415,7 @@ fn help_is_no_error() {
     assert!(printed.out.contains("train") && printed.err.is_empty());
 }
 
-/// Whoever wrote the file, or left the run, would have a program of theirs run here.
+/// The author of the file, or of the run, could otherwise have a program of theirs run here.
 #[test]
 fn a_program_that_a_file_names_runs_only_with_trust() {
     let folder = tempfile::tempdir().unwrap();
@@ -453,7 +453,7 @@ fn a_program_that_a_file_names_runs_only_with_trust() {
         let printed = podracer(&arguments);
         assert_eq!(printed.code, 0, "{arguments:?}: {}", printed.err);
     }
-    // What the user says needs no flag.
+    // Settings from the user need no flag.
     for set in ["environment.python=/usr/bin/mine", "environment.python=none"] {
         let printed = podracer(&["ir", "emit", file, "--stage=trace", "--set", set]);
         assert_eq!(printed.code, 0, "{}", printed.err);

@@ -1,6 +1,6 @@
-//! The processes of one training: how they meet, agree and end. The first process is the training as it always is: it decides, writes the
-//! run directory and shows progress. The others do what it tells them to: an [`Order`](super::order::Order) before each step in which all
-//! take part.
+//! The processes of one training: how they meet, agree and end. The first process trains as in a
+//! single process: it decides, writes the run directory and shows progress. The other processes
+//! follow its orders: an [`Order`](super::order::Order) before each joint step.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,17 +18,17 @@ use crate::program_name::program_name;
 use crate::run_directory::settings_by_key;
 use crate::settings::{Settings, UsageError};
 
-/// Seconds for which another process may be silent, where the settings do not say, or are not known yet; and for which all may take to
-/// meet.
+/// Seconds for which another process may be silent, unless the settings change it or before they
+/// are known. Also the time limit for all processes to meet.
 pub(super) const PATIENCE: u64 = 60;
 
-/// Joins the processes that a launcher started together with this one; `None` if there are none, or `PODRACER_MPI=none` says that each
-/// is a training by itself.
+/// Joins the processes that a launcher started together with this process; `None` if there are
+/// none, or if `PODRACER_MPI=none` makes each process a separate training.
 pub(super) fn join(console: &mut Console<'_>) -> Result<Option<World>> {
     let alone = std::env::var_os("PODRACER_MPI").is_some_and(|named| named == "none");
     let Some(launched) = launched().filter(|_| !alone) else { return Ok(None) };
     let (met, meeting) = mpsc::channel::<()>();
-    // MPI itself waits for ever for a process that does not come.
+    // MPI itself would wait forever for a missing process.
     thread::spawn(move || {
         if meeting.recv_timeout(Duration::from_secs(PATIENCE)) == Err(RecvTimeoutError::Timeout) {
             say(&format!("the {} processes did not meet within {PATIENCE} s", launched.size));
@@ -45,16 +45,17 @@ pub(super) fn join(console: &mut Console<'_>) -> Result<Option<World>> {
     Ok(Some(world))
 }
 
-/// Prints an error, from any thread. Nobody is there to tell where standard error is closed.
+/// Prints an error, from any thread. A closed standard error is ignored.
 fn say(problem: &str) {
     let _ = writeln!(io::stderr(), "error: {}", problem.trim_end_matches("; "));
 }
 
-/// Facts that the processes of a training must have alike, by name.
+/// Facts by name that must be equal in all processes of a training.
 pub(super) type Facts = Vec<(String, String)>;
 
-/// Lets all processes go on together, each with what it has made ready: only if all of them could, and what they have made has the same
-/// `facts`. Otherwise the first one tells the error, whoever has it.
+/// Lets all processes continue together, each with its prepared value: only if all of them
+/// succeeded, with equal `facts`. Otherwise the first process reports the error, whichever process
+/// it occurred in.
 pub(super) fn agree<T>(
     world: Option<World>,
     made: Result<T>,
@@ -62,7 +63,7 @@ pub(super) fn agree<T>(
 ) -> Result<T> {
     let Some(world) = world else { return made };
     if made.as_ref().is_err_and(|error| error.is::<NotBegun>()) {
-        // All know, by another call.
+        // All processes already know, from another call.
         return made;
     }
     let made = made.and_then(|made| Ok((facts(&made)?, made)));
@@ -95,13 +96,13 @@ pub(super) fn flat(settings: &Settings) -> Result<BTreeMap<String, String>> {
     Ok(settings_by_key(&settings.to_toml()?.parse()?))
 }
 
-/// A process as messages name it.
+/// The name of a process in messages.
 pub(super) fn name(world: World, rank: usize) -> String {
     format!("process {rank} ({})", world.members()[rank])
 }
 
-/// Ends what [`join`] began: with all others where the training has ended in all processes, and all others with it where it failed
-/// in this one.
+/// Ends the session of [`join`]: together with the others if the training has ended in all
+/// processes; if it failed only in this process, it ends the others too.
 pub(super) fn end(world: World, code: u8, all: bool, console: &mut Console<'_>) -> u8 {
     if all {
         match world.leave() {

@@ -1,4 +1,4 @@
-//! `podracer train`: trains an agent, and leaves a run directory behind.
+//! `podracer train`: trains an agent, and writes a run directory.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -35,13 +35,15 @@ pub(super) struct TrainArguments {
     /// Seed of all randomness
     #[arg(long, allow_negative_numbers = true, value_parser = number())]
     pub(super) seed: Option<u64>,
-    /// Train so many runs as one program, with as many seeds from --seed on, and a run directory each
+    /// Train this many runs as one program, with consecutive seeds from --seed on, and one run
+    /// directory each
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("seed"))]
     pub(super) seeds: Option<NonZero<usize>>,
-    /// Most runs of one program, with --seeds; more are trained part by part [default: all, and half as many where they do not fit the memory]
+    /// Greatest number of runs in one program, with --seeds; more are trained part by part
+    /// [default: all, and half as many if they do not fit into memory]
     #[arg(long, value_name = "N", requires = "seeds", allow_negative_numbers = true, value_parser = at_least_one("run"))]
     pub(super) together: Option<NonZero<usize>>,
-    /// Environment steps in all: 300000, 300k, 2.5M or 1e6
+    /// Environment steps in total: 300000, 300k, 2.5M or 1e6
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(super) steps: Option<u64>,
     /// With [sebulba] or [central]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
@@ -53,10 +55,11 @@ pub(super) struct TrainArguments {
     /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
     #[arg(long, value_name = "FOLDER")]
     pub(super) run_dir: Option<PathBuf>,
-    /// Go on with the run in --run-dir as it was, where it has a checkpoint; begin it where there is none: for jobs that are restarted
+    /// Resume the run in --run-dir with its settings if it has a checkpoint, and start it
+    /// otherwise: for jobs that are restarted
     #[arg(long, requires = "run_dir", conflicts_with = "seeds")]
     pub(super) resume: bool,
-    /// Give the metrics to Prometheus at this address
+    /// Serve the metrics to Prometheus at this address
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) metrics: Option<String>,
     /// Show the run in a page, at this address or at http://127.0.0.1:7280
@@ -69,13 +72,14 @@ pub(super) struct TrainArguments {
 }
 
 impl TrainArguments {
-    /// The arguments of `resume` where `--resume` asks to go on with the run in the run directory, and it has begun.
+    /// The arguments of `resume`, if `--resume` is given and the run in the run directory has
+    /// begun.
     pub(super) fn goes_on(&self) -> Option<ResumeArguments> {
         let run = self.run_dir.as_deref().filter(|_| self.resume)?;
         RunDirectory::has_begun(run).then(|| self.going_on(run))
     }
 
-    /// The arguments of `resume` for a run that goes on.
+    /// The arguments of `resume` for a resumed run.
     pub(super) fn going_on(&self, run: &Path) -> ResumeArguments {
         ResumeArguments {
             run: run.to_owned(),
@@ -126,7 +130,8 @@ pub(super) fn settings(args: &TrainArguments, program: Program<'_>) -> Result<Se
     program.registry.load(&args.experiment.experiment, &overrides)
 }
 
-/// A training that is about to begin, in as many processes as its settings say, if they do.
+/// A training that is about to begin, in as many processes as its settings request, if they request
+/// any.
 pub(super) fn ready(
     args: &TrainArguments,
     console: &mut Console<'_>,

@@ -1,6 +1,7 @@
 //! `podracer tune`: short trainings with different settings, to see which are fastest.
 //!
-//! Each is a process of its own, of the same program: one that XLA's options end is a trial that failed.
+//! Each is a separate process of the same program, so that a crash caused by XLA's options is only
+//! a failed trial.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub(super) struct TuneArguments {
     /// loop that fit the experiment]
     #[arg(long = "try", value_name = "TABLE.KEY=VALUE,VALUE")]
     pub(super) tries: Vec<String>,
-    /// Seconds of training for each, after it is compiled
+    /// Seconds of training for each, after compilation
     #[arg(long, default_value_t = 5.0)]
     pub(super) seconds: f64,
     /// Write the experiment with the fastest settings to this TOML file
@@ -61,7 +62,7 @@ struct Common<'a> {
 /// A training with some settings.
 #[derive(Clone, Debug, Serialize)]
 struct Trial {
-    /// A setting of each axis, `KEY=VALUE`.
+    /// One setting per axis, `KEY=VALUE`.
     settings: Vec<String>,
     env_steps_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,9 +71,10 @@ struct Trial {
 
 /// Longest time until a trial's first metrics.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Time between two looks at a trial.
+/// Interval between checks of a trial.
 const LOOK: Duration = Duration::from_millis(50);
-/// Iterations of a trial: more than it reaches before it is stopped, and few enough for schedules to count to.
+/// Number of iterations of a trial: more than it reaches before it is stopped, and few enough for
+/// schedules to count.
 const ITERATIONS: u64 = 1_000_000;
 
 pub(super) fn tune(
@@ -94,7 +96,7 @@ pub(super) fn tune(
         parsed.collect::<Result<Vec<_>>>()?
     };
     let combinations = combinations(&axes);
-    // Some may not fit together; where none does, the mistake is in what was asked for.
+    // Some settings may not fit together. If no combination fits, the mistake is in the request.
     let mistakes = combinations.iter().map(|chosen| common.with(chosen).err());
     if let Some(mistakes) = mistakes.collect::<Option<Vec<_>>>()
         && let Some(mistake) = mistakes.into_iter().next()
@@ -138,14 +140,14 @@ pub(super) fn tune(
 }
 
 impl Common<'_> {
-    /// The settings of the experiment with those of a trial.
+    /// The settings of the experiment with a trial's settings.
     fn with(&self, chosen: &[String]) -> Result<Settings> {
         let set = [&self.set, chosen].concat();
         let overrides = Overrides { set, trust: self.trust, ..Overrides::default() };
         self.registry.load(self.experiment, &overrides)
     }
 
-    /// Trains for a while, and gives the steps per second.
+    /// Trains for a while, and returns the steps per second.
     fn trial(
         &self,
         chosen: &[String],
@@ -210,8 +212,8 @@ impl Common<'_> {
     }
 }
 
-/// The axes that are tried by default: the sizes of `[sebulba]` and `[central]`, and how many devices act, the others being those that
-/// learn; lanes and devices of `[anakin]`.
+/// The axes that are tried by default: the sizes of `[sebulba]` and `[central]`, and the number of
+/// acting devices, with the rest as learners; lanes and devices of `[anakin]`.
 fn usual(settings: &Settings) -> Vec<Axis> {
     let axis = |name: &str, values: &[usize]| {
         let values = values.iter().map(ToString::to_string);
@@ -247,8 +249,8 @@ fn usual(settings: &Settings) -> Vec<Axis> {
     ]
 }
 
-/// The numbers of devices that act, if there is a choice: a quarter of the run's devices, a half and three quarters. The others learn,
-/// unless the settings say which do.
+/// The numbers of acting devices to try, if there is a choice: a quarter, a half and three quarters
+/// of the run's devices. The others learn, unless the settings name the learners.
 fn acting(settings: &Settings, cores: usize, key: &str) -> Option<Axis> {
     let named = &settings.train.devices;
     let devices = named.resolve(cores.max(named.named()), "cpu").unwrap_or_default();
@@ -261,7 +263,7 @@ fn acting(settings: &Settings, cores: usize, key: &str) -> Option<Axis> {
     (values.len() > 1).then(|| (key.to_owned(), values))
 }
 
-/// Waits until a trial has made its first call and trained for `seconds` more, and asks it to stop.
+/// Waits until a trial has made its first call and trained for `seconds` more, and then stops it.
 fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool) -> Result<()> {
     let metrics = folder.join(METRICS);
     let (started, mut first) = (Instant::now(), None);

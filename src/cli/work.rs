@@ -1,4 +1,5 @@
-//! `podracer work`: steps environments for a learner elsewhere. `podracer certificates new`: what the two know each other by.
+//! `podracer work`: steps environments for a learner elsewhere. `podracer certificates new`: the
+//! identities of the two.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -23,27 +24,30 @@ use super::signals;
 use crate::registry::Registry;
 use crate::settings::UsageError;
 
-/// Time between two lines about what the worker does.
+/// Interval between the worker's status lines.
 const REPORT: Duration = Duration::from_secs(10);
 
 #[derive(Args, Debug)]
 pub(super) struct WorkArguments {
-    /// Where the learner listens, unix:PATH or HOST:PORT; several learner hosts separated by commas share the batches
+    /// The learner's address, unix:PATH or HOST:PORT; several learner hosts, separated by commas,
+    /// share the batches
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', required = true)]
     connect: Vec<Address>,
     /// Number of environments of this worker
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("environment"))]
     environments: NonZero<usize>,
-    /// Batches that the environments are stepped in: while one waits for its actions, the others step [default: 2]
+    /// Number of batches into which the environments are divided: while one waits for its actions,
+    /// the others step [default: 2]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("batch"))]
     batches: Option<NonZero<usize>>,
     /// The folder of `podracer certificates new`, for learners that are reached over the network
     #[arg(long, value_name = "FOLDER", conflicts_with = "insecure")]
     certificates: Option<PathBuf>,
-    /// Connect over the network without encryption, to whoever answers
+    /// Connect over the network without encryption or authentication
     #[arg(long)]
     insecure: bool,
-    /// Step this environment in place of the learner's, such as one that the learner does not know; its spaces must be those of the run
+    /// Step this environment instead of the learner's, such as an environment that the learner does
+    /// not know; its spaces must be the run's
     #[arg(long, value_name = "NAME")]
     environment: Option<String>,
     /// Change a setting of the environment on this machine, such as environment.servers=4 [repeatable]
@@ -58,9 +62,10 @@ pub(super) struct WorkArguments {
 pub(super) enum CertificatesCommand {
     /// Make an authority, and certificates of a learner and of workers, in a new folder
     New {
-        /// The folder: `serve --certificates` and `work --certificates` read it
+        /// The folder for `serve --certificates` and `work --certificates`
         folder: PathBuf,
-        /// A name or address of the learner's machine, for clients of other programs that check it [repeatable]
+        /// A name or address of the learner's machine, for other client programs that check it
+        /// [repeatable]
         #[arg(long, value_name = "NAME")]
         host: Vec<String>,
     },
@@ -158,7 +163,8 @@ pub(super) fn run(
     Ok(0)
 }
 
-/// The p50 and p99 of the environments' steps and of the learner's answers since an earlier reading, as words of a line.
+/// The p50 and p99 of the environments' steps and of the learner's answers since an earlier
+/// reading, as part of a status line.
 fn times(now: &WorkerTimes, earlier: &WorkerTimes) -> String {
     let of = |what: &str, times: &Latencies| {
         let ms = |share| Some(times.percentile(share)? * 1e3);

@@ -1,4 +1,4 @@
-//! Evaluation: whole episodes in environments on the host, acted by networks that no longer learn.
+//! Evaluation: whole episodes in environments on the host, with networks that no longer learn.
 
 mod view;
 
@@ -36,30 +36,33 @@ pub struct Play {
     pub episodes: usize,
     /// Seed of all randomness in the episodes.
     pub seed: u64,
-    /// True if actions are drawn from the policy, as in training. Otherwise each is the one that the agent takes to be best.
+    /// True if actions are drawn from the policy, as in training. Otherwise they are the actions
+    /// that the agent values most.
     pub sampled: bool,
-    /// True if parameters that are NaN or infinite are no error.
+    /// True if parameters may be NaN or infinite.
     pub allow_nan: bool,
-    /// True if who watches is shown the agent's view of each state, too.
+    /// True if the watcher also gets the agent's view of each state.
     pub views: bool,
 }
 
 /// Return, length and success of an episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Played {
-    /// Sum of the rewards, not discounted.
+    /// Undiscounted sum of the rewards.
     pub episode_return: f32,
     /// Number of steps.
     pub length: u32,
-    /// Share of its task that was done, from 0 to 1; `None` of an environment that does not tell it.
+    /// Share of its task that was done, from 0 to 1; `None` for an environment that does not report
+    /// it.
     pub success: Option<f32>,
 }
 
 /// Plays episodes with the parameters of a checkpoint, on a device by its index in [`Client::devices`].
 ///
-/// Every environment of the batch plays as many episodes as any other, or one more: its first ones. So short episodes count
-/// no more than long ones. None of them is one of the training's, even with its seed. It ends early when `interrupt` is set;
-/// what has ended by then is given.
+/// Every environment of the batch plays the same number of episodes, or one more: its first
+/// episodes. So short episodes are not over-represented. None of them is an episode of the
+/// training, even with its seed. If `interrupt` is set, it ends early and returns the episodes
+/// completed so far.
 ///
 /// # Errors
 /// The mistakes of the agent, with the user's lines; [`CheckpointError`](podracer_runtime::CheckpointError) for a
@@ -76,23 +79,26 @@ pub fn play<A: Learn<Observation = Tensor>>(
     player.play(checkpoint, environments, play, interrupt, &mut |_, _| Ok(()))
 }
 
-/// A function that is called after the first reset and after each step, with the outcome, and with the agent's view of the first
-/// environment's state where [`Play::views`] asks for it: the state after the last step has none. An error ends the episodes.
+/// A function that is called after the first reset and after each step, with the outcome. If
+/// [`Play::views`] is set, it also gets the agent's view of the first environment's state; the
+/// state after the last step has none. An error ends the episodes.
 pub type Watch<'a> = &'a mut dyn FnMut(&StepMemory, Option<AgentView>) -> Result<()>;
 
 /// Memory and last action of each lane.
 type EvaluatedLanes<A> = (<A as Agent>::Memory, Tensor);
 
-/// Program that acts: the action of each lane, its memory after that, and its view of the state before, if that is asked for.
+/// Program that acts: it returns the action of each lane, the memory after it, and optionally the
+/// view of the state before it.
 type ActProgram<A> = Program<
     (<A as Learn>::State, EvaluatedLanes<A>, Seen),
     (Tensor, EvaluatedLanes<A>, Option<View>),
 >;
 
-/// The compiled programs that act for a batch of environments: [`play`] for more than one checkpoint.
+/// The compiled programs that act for a batch of environments, to use [`play`] for several
+/// checkpoints.
 pub struct Player<A: Learn<Observation = Tensor>> {
     state: Spec<A::State>,
-    /// Position and path of each parameter among the leaves of the state.
+    /// Index and path of each parameter among the leaves of the state.
     parameters: Vec<(usize, String)>,
     seen: Spec<Seen>,
     first: Program<(A::State,), EvaluatedLanes<A>>,
@@ -100,8 +106,8 @@ pub struct Player<A: Learn<Observation = Tensor>> {
 }
 
 impl<A: Learn<Observation = Tensor>> Player<A> {
-    /// Compiles the agent's acting for such environments, on a device by its index in [`Client::devices`], with [`Play::sampled`] and
-    /// [`Play::views`] of `play`.
+    /// Compiles the agent's acting for these environments, on a device by its index in
+    /// [`Client::devices`], with [`Play::sampled`] and [`Play::views`] from `play`.
     ///
     /// # Errors
     /// The mistakes of the agent, with the user's lines; errors of the runtime.
@@ -165,7 +171,8 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         Ok(Player { state, parameters, seen, first, act })
     }
 
-    /// Plays episodes as [`play`] does. `play.sampled` and `play.views` are those of [`Player::compile`].
+    /// Plays episodes like [`play`]. `play.sampled` and `play.views` must equal those in
+    /// [`Player::compile`].
     ///
     /// # Errors
     /// [`CheckpointError`](podracer_runtime::CheckpointError) for a checkpoint of another agent; parameters that are not finite;
@@ -184,7 +191,7 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let state = self.act.upload(state)?;
         let mut lanes = self.first.run((&state,))?;
 
-        // Apart from the training's seeds, whichever it has.
+        // A seed that differs from every seed of the training.
         let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
         let mut memory = StepMemory::try_new(&spec)?;
         environments.reset(seed, 0, &mut memory.step())?;
@@ -220,7 +227,8 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
     }
 }
 
-/// The state in a checkpoint of an agent whose state is of this type, and whose parameters are at these positions among its leaves.
+/// The state in a checkpoint, for an agent with a state of this type and with parameters at these
+/// indices among its leaves.
 fn read_state<S: Tree>(
     checkpoint: &Checkpoint,
     state: &Spec<S>,
@@ -254,7 +262,8 @@ pub(crate) fn agent_state<A: Learn>(
     read_state(checkpoint, &state, &parameters::positions(agent, &state)?, allow_nan)
 }
 
-/// Programs that act, the environments that they act in, and the episodes to play: one evaluation of many checkpoints.
+/// Programs that act, their environments, and the episodes to play: one evaluation of many
+/// checkpoints.
 pub(crate) struct Evaluation<A: Learn<Observation = Tensor>> {
     pub(crate) player: Player<A>,
     pub(crate) environments: Box<dyn HostEnvironment>,
@@ -297,7 +306,7 @@ struct Seen {
 
 /// The episodes of a batch.
 struct EpisodeRecord {
-    /// Number of episodes of each environment that are still to come.
+    /// Number of remaining episodes of each environment.
     left: Vec<usize>,
     running: Vec<Played>,
     played: Vec<Played>,
@@ -308,7 +317,8 @@ impl EpisodeRecord {
         EpisodeRecord {
             left: (0..n).map(|i| episodes / n + usize::from(i < episodes % n)).collect(),
             running: vec![Played::default(); n],
-            // Not of the capacity of all: whoever asks for more than there is memory for may stop before.
+            // Without capacity for all episodes: the user may stop before there are more than fit
+            // into memory.
             played: Vec::new(),
         }
     }
@@ -320,7 +330,7 @@ impl EpisodeRecord {
     /// Adds the last step of an environment. Returns true if it ended an episode.
     fn step(&mut self, memory: &StepMemory, i: usize) -> bool {
         if memory.skipped(i) {
-            // What was remembered in it is of no episode.
+            // A reset-only step belongs to no episode.
             return true;
         }
         let StepResult { reward, ended, success } = memory.result(i);
@@ -356,7 +366,7 @@ mod tests {
         assert_eq!(record.left, [usize::MAX / 2 + 1, usize::MAX / 2]);
     }
 
-    /// Environments that keep to themselves which actions are legal.
+    /// Environments that do not report which actions are legal.
     struct Silent {
         game: Box<dyn HostEnvironment>,
         spec: HostSpec,
@@ -370,7 +380,7 @@ mod tests {
         }
     }
 
-    /// The memory of a step together with memory for masks.
+    /// The memory of a step combined with memory for masks.
     fn with_masks<'a>(step: &'a mut HostStep<'_>, masks: &'a mut [u8]) -> HostStep<'a> {
         HostStep {
             observation: step.observation,
@@ -408,7 +418,7 @@ mod tests {
         let game = AnyEnvironment::new(ConnectFour::default());
         let agent =
             Ppo::with(PpoSettings::default(), game.observation_space(), game.action_space());
-        // A network that likes the first column best, whatever it sees.
+        // A network that prefers the first column for every observation.
         let state = eval_shape((key(),), |(key,)| agent.init(key)).expect("it traces");
         let (mut checkpoint, mut outputs) = (Checkpoint::default(), 0);
         for (path, ty) in state.leaves() {
@@ -437,8 +447,8 @@ mod tests {
             play(&agent, &checkpoint, &mut *game, &order, (&client, 0), &interrupt)
                 .expect("it plays")
         };
-        // Untold, it puts a seventh stone into the first column. Told, it goes on with the next columns, until the first player has four in
-        // a row.
+        // Without masks it puts a seventh stone into the first column. With masks it continues with
+        // the next columns, until the first player has four in a row.
         assert_eq!(played(true), [Played { episode_return: -1.0, length: 7, success: None }; 2]);
         assert_eq!(played(false), [Played { episode_return: 1.0, length: 19, success: None }; 2]);
     }

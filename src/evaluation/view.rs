@@ -1,4 +1,4 @@
-//! What an agent makes of a state, on the host.
+//! An agent's view of a state, on the host.
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
@@ -7,18 +7,18 @@ use podracer_envs::host::HostSpec;
 use podracer_rl::learn::View;
 use podracer_runtime::{Array, Device, Host};
 
-/// An agent's [`View`] of a state, and the action that it took there.
+/// An agent's [`View`] of a state, and the action that it took in that state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentView {
-    /// The elements of the action: a single one for a discrete one.
+    /// The elements of the action: a single element for a discrete action.
     pub action: Vec<f64>,
     /// True if the action is one of a discrete space.
     pub discrete: bool,
     /// [`View::value`].
     pub value: Option<f64>,
-    /// [`View::probabilities`]; empty for an agent without.
+    /// [`View::probabilities`]; empty for an agent without them.
     pub probabilities: Vec<f64>,
-    /// [`View::action_values`]; empty for an agent without.
+    /// [`View::action_values`]; empty for an agent without them.
     pub action_values: Vec<f64>,
     /// [`View::picture`]: u8 `[height, width, 3]`.
     pub picture: Option<Array>,

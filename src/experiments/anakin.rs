@@ -23,14 +23,14 @@ use crate::training::{
     Stage, Start, Suspect, Training,
 };
 
-/// An agent in an environment, and what is measured at the end.
+/// An agent in an environment, with the measurements at the end of training.
 pub(super) struct AnakinTraining {
     pub(super) anakin: Anakin<AnyEnvironment, AnyAgent>,
     /// The groups of simplifications before XLA.
     pub(super) simplify: Simplify,
     /// The environment's measure of a trained agent, and the environment's settings.
     pub(super) evaluation: Option<(EnvironmentEvaluation, Table)>,
-    /// The agent as the registry has it, and the task and settings that it is made of.
+    /// The agent's entry in the registry, and the task and settings from which it is made.
     pub(super) entry: AgentEntry,
     pub(super) task: Task,
     pub(super) table: Table,
@@ -61,7 +61,7 @@ impl Programs for AnakinTraining {
 }
 
 impl AnakinTraining {
-    /// The loop with the settings that a run has in place of those that it began with.
+    /// The loop with the run's present settings in place of its initial settings.
     fn with(&self, exploited: &Exploited) -> Result<Anakin<AnyEnvironment, AnyAgent>> {
         let anakin = self.anakin.clone();
         Ok(match exploited.agent(&self.table) {

@@ -44,7 +44,7 @@ impl CentralTraining {
         self.central.trace(&self.lanes_of_device())
     }
 
-    /// Number of devices that act.
+    /// Number of acting devices.
     fn acting(&self) -> usize {
         self.central.settings().host.acting().len()
     }
@@ -57,8 +57,8 @@ impl CentralTraining {
         local_counted(batches.collect::<Result<_>>()?, restarts)
     }
 
-    /// Starts with these workers. `restarts` counts those of environments in this process, and `traffic` is read where workers are
-    /// elsewhere.
+    /// Starts with these workers. `restarts` counts the restarts of environments in this process,
+    /// and `traffic` is read if workers are elsewhere.
     fn begin(
         &self,
         start: Start<'_>,
@@ -89,12 +89,13 @@ impl CentralTraining {
 }
 
 impl Programs for CentralTraining {
-    /// The programs that run over and over, one after another.
+    /// The programs that run repeatedly, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
         Ok(programs::text(&self.trace()?.programs(), stage, self.central.simplifications()))
     }
 
-    /// The programs that run over and over, those of acting for the largest batch. The devices were picked before.
+    /// The programs that run repeatedly, including acting for the largest batch. The devices were
+    /// picked before.
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
         let [act, take_out, shards, learn] = traced.programs();
@@ -166,14 +167,15 @@ impl Plays for CentralTraining {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct TrainingRun {
     run: CentralRun,
-    /// Counts by the end of the last call.
+    /// Counts at the end of the last call.
     measures: CentralMeasures,
-    /// A reading of what crosses the network for workers elsewhere, and what had by the end of the last call.
+    /// A reading of the network traffic of workers elsewhere, and the traffic until the end of the
+    /// last call.
     traffic: Option<(Box<dyn Fn() -> Traffic>, Traffic)>,
-    /// Restarts of environments in this process, and those by the end of the last call.
+    /// Restarts of environments in this process, and their number at the end of the last call.
     restarts: Arc<AtomicUsize>,
     counted_restarts: usize,
     /// Number of inference threads.
@@ -181,7 +183,7 @@ struct TrainingRun {
     /// True if a thread has a replay on the host.
     on_host: bool,
     calls: Calls,
-    /// True if the agent does not correct for old parameters, and there will be some.
+    /// True if the agent does not correct for old parameters although some will be old.
     stale: bool,
     lag: usize,
 }
@@ -280,7 +282,7 @@ impl Run for TrainingRun {
             let (now, measures) = (Instant::now(), meter());
             let (then, answered) = before.replace((now, measures.observations));
             let seconds = (now - then).as_secs_f64().max(f64::MIN_POSITIVE);
-            // What acts is what steps: where a call is long, its speed is known before its end.
+            // Actions equal steps: during a long call, its speed is known before its end.
             let speed = (measures.observations - answered) as f64 / seconds;
             vec![
                 ("seconds_without_motion", motion.still().as_secs_f64()),
@@ -330,7 +332,7 @@ impl TrainingRun {
     }
 }
 
-/// Counts of a call: those at its end beside those at its beginning.
+/// Counts of a call: at its end, compared with its beginning.
 struct Measured<'a> {
     now: &'a CentralMeasures,
     before: &'a CentralMeasures,
@@ -351,7 +353,7 @@ impl Measured<'_> {
         self.counted(part) / self.counted(whole).max(1.0)
     }
 
-    /// Share of the environments that batches had room for.
+    /// Share of the batches' places that environments filled.
     fn fill(&self) -> f64 {
         self.ratio(|one| one.observations, |one| one.room)
     }
@@ -360,7 +362,7 @@ impl Measured<'_> {
         self.ratio(|one| one.by_timeout, |one| one.batches)
     }
 
-    /// Mean number of the parameters' versions in an unroll.
+    /// Mean number of parameter versions in an unroll.
     fn versions(&self) -> f64 {
         self.ratio(|one| one.versions, |one| one.unrolls)
     }

@@ -1,4 +1,5 @@
-//! Goes through the iterations of a training one by one, and evaluates by the reference semantics the one that goes wrong.
+//! Runs the iterations of a training one by one, and evaluates the first bad iteration by the
+//! reference semantics.
 
 use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
@@ -15,7 +16,7 @@ use crate::registry::Batches;
 use crate::sebulba::Sebulba;
 use crate::training::{Cause, Evaluate, Explanation, Start, Suspect, Symptom};
 
-/// Iterations of Anakin, on one device: it draws what several draw.
+/// Iterations of Anakin, on one device, which draws the same as several devices.
 pub(super) fn anakin(
     anakin: &Anakin<AnyEnvironment, AnyAgent>,
     simplify: &Simplify,
@@ -71,7 +72,7 @@ fn cause(
     let Some(watched) = evaluate(iteration, traced.traced().func(), &arguments) else {
         return Ok(None);
     };
-    // The results are the next state, of which the parameters are a part, and the agent's metrics.
+    // The results are the next state, which includes the parameters, and the agent's metrics.
     let results: Vec<usize> = match suspect.symptom {
         Symptom::State(leaf) => names.iter().position(|name| name == leaf).into_iter().collect(),
         Symptom::Training => {
@@ -88,7 +89,7 @@ fn cause(
     }))
 }
 
-/// Iterations of Sebulba: the run goes on from the state, and what its learner is given is kept.
+/// Iterations of Sebulba: the run continues from the state, and its learner's inputs are kept.
 pub(super) fn sebulba(
     sebulba: &Sebulba<AnyAgent>,
     batches: &Batches,
@@ -117,7 +118,7 @@ pub(super) fn sebulba(
         };
         if let Some(symptom) = symptom {
             let arguments = report.arguments.context("they were asked for")?;
-            // One learner learns from all lanes what several learn from a part each.
+            // One learner learns from all lanes, equivalent to several learners with a part each.
             let traced = sebulba.clone().learners(vec![1]).trace(&batches.spec)?;
             let cause = cause_of_learning(&traced, arguments, suspect, iteration, evaluate)?;
             return Ok(cause.map(|cause| Explanation { iteration, symptom, cause }));
@@ -162,7 +163,7 @@ fn cause_of_learning(
     }))
 }
 
-/// An array of which devices have parts along one axis, or all the same.
+/// An array of which the devices hold parts along one axis, or equal copies.
 fn joined(ty: &TensorType, parts: &[Array]) -> Array {
     let shape_of = |part: &Array| part.ty().shape.clone();
     let Some(axis) = (0..ty.rank()).find(|&axis| shape_of(&parts[0])[axis] != ty.shape[axis])

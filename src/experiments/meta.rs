@@ -42,7 +42,8 @@ pub(super) struct RuleTraining {
     settings: MetaLoopSettings,
     agent: LearnedSettings,
     environment: AnyEnvironment,
-    /// The environment as tasks of which each life has one; without them all lives are in the environment itself.
+    /// The environment as a distribution of tasks, one for each life; without it all lives are in
+    /// the environment itself.
     tasks: Option<AnyTasks>,
     task: Task,
     steps_per_iteration: u64,
@@ -53,7 +54,8 @@ pub(super) struct RuleTraining {
 /// The training that settings describe.
 ///
 /// # Errors
-/// [`UsageError`] for an agent that learns by no rule, or by one of its own, and for one that does not fit the environment.
+/// [`UsageError`] for an agent that learns by no rule or by a rule of its own, and for an agent
+/// that does not fit the environment.
 pub(super) fn training(
     settings: &Settings,
     meta: &MetaLoopSettings,
@@ -75,7 +77,7 @@ pub(super) fn training(
     let task = Task {
         observation: environment.observation_space(),
         action: environment.action_space(),
-        // Schedules of an agent count its life.
+        // Schedules of an agent extend over its life.
         iterations: meta.meta.lifetime[1],
         model: None,
     };
@@ -89,7 +91,7 @@ pub(super) fn training(
         name: builder::module_name(&settings.experiment),
         simplify: settings.program.options(&settings.train.platform, false),
     };
-    // Its mistakes are told before anything is traced.
+    // Its mistakes are reported before anything is traced.
     let spec = LpgRule::spec_of(&meta.meta.rule);
     let mut made = Ok(());
     let traced = eval_shape((spec,), |(rule,)| {
@@ -160,7 +162,7 @@ impl Programs for RuleTraining {
     }
 }
 
-/// The rule's arrays among the leaves of the replicated state: position and path of each.
+/// The rule's arrays among the leaves of the replicated state: index and path of each.
 fn rule_in(traced: &Traced) -> Result<Vec<(usize, String)>> {
     let state = &traced.traced_init().results().replicated;
     Ok(projection("parameters", state, |state| state.rule.params)?)
@@ -207,7 +209,7 @@ impl Training for RuleTraining {
 /// A training of a rule on its devices.
 struct RuleRun {
     program: AnakinProgram<Replicated, Sharded, LifeMetrics, Episodes>,
-    /// The rule's arrays among the leaves of the replicated state: position and path.
+    /// The rule's arrays among the leaves of the replicated state: index and path.
     parameters: Vec<(usize, String)>,
     /// Absent only after a call that failed.
     state: Option<AnakinState<Replicated, Sharded>>,

@@ -1,4 +1,4 @@
-//! The built-in experiments, and how settings become a training loop.
+//! The built-in experiments, and the conversion of settings into a training loop.
 
 mod anakin;
 mod central;
@@ -33,11 +33,12 @@ use anakin::AnakinTraining;
 use central::CentralTraining;
 use sebulba::SebulbaTraining;
 
-/// The files of the built-in experiments, each named after its experiment. Those without a recorded training are in `unverified`.
+/// The files of the built-in experiments, each named after its experiment. Experiments without a
+/// recorded training are in `unverified`.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/experiments");
 
-/// Registers the built-in experiments in the order of their names, those of PPO first: a near name is offered in this order, and PPO is
-/// where to begin.
+/// Registers the built-in experiments in the order of their names, but PPO's experiments first.
+/// Similar names are suggested in this order, and PPO is the best start.
 pub(crate) fn register(registry: &mut Registry) {
     let is_toml = |file: &&File<'_>| file.path().extension() == Some(OsStr::new("toml"));
     let unverified = FILES.get_dir("unverified").into_iter().flat_map(Dir::files);
@@ -55,8 +56,8 @@ pub(crate) fn register(registry: &mut Registry) {
 /// The training loop that settings describe, in the program `podracer`.
 ///
 /// # Errors
-/// [`UsageError`] for an agent that does not fit the environment, and an environment that does not fit the loop; what servers
-/// of environments report.
+/// [`UsageError`] for an agent that does not fit the environment, and an environment that does not
+/// fit the loop; errors reported by servers of environments.
 pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
     Registry::built_in().build(settings)
 }
@@ -117,10 +118,10 @@ impl Registry {
         })
     }
 
-    /// The environment of settings.
+    /// The environment in the settings.
     ///
     /// # Errors
-    /// [`UsageError`] for one that is not registered.
+    /// [`UsageError`] for an environment that is not registered.
     pub(crate) fn environment_of(
         &self,
         settings: &Settings,
@@ -130,7 +131,8 @@ impl Registry {
         self.environment(name).ok_or_else(unknown)
     }
 
-    /// The agent for the spaces of observations and actions, and for the environment itself where it is in the DSL.
+    /// The agent for the spaces of observations and actions, and for the environment itself if it
+    /// is written in the DSL.
     fn agent_of(
         &self,
         settings: &Settings,
@@ -155,7 +157,8 @@ impl Registry {
         Ok((self.agent(kind).ok_or_else(unknown)?, task))
     }
 
-    /// The agent, the environments that step together, and the frames of a step, for a loop with environments on the host.
+    /// The agent, the environments that step together, and the number of frames per step, for a
+    /// loop with environments on the host.
     fn on_host(
         &self,
         settings: &Settings,

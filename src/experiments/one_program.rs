@@ -1,4 +1,4 @@
-//! Loops that are one program: their text, their module, and the options that they are compiled with.
+//! Loops that are one program: their text, their module, and their compile options.
 
 use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
@@ -21,7 +21,7 @@ pub(super) fn text<R: Tree, S: Tree, M: Tree, E: Tree>(
     })
 }
 
-/// The program as what is compiled, for so many devices.
+/// The program as a module to compile, for `devices` devices.
 pub(super) fn module<R: Tree, S: Tree, M: Tree, E: Tree>(
     traced: &AnakinLoop<R, S, M, E>,
     replicas: usize,
@@ -31,7 +31,7 @@ pub(super) fn module<R: Tree, S: Tree, M: Tree, E: Tree>(
     Ok(LoopModule { name: "loop", replicas, threads: 1, waiting_bytes: 0, module })
 }
 
-/// The options of a program on the devices of a start.
+/// The compile options of a program on the devices of a start.
 pub(super) fn options(start: &Start<'_>, groups: &Simplify) -> ProgramOptions {
     let compile = CompileOptions {
         replicas: start.devices.len(),

@@ -1,4 +1,5 @@
-//! Many runs of an agent in an environment as one program, for the command line: a [`Run`] for each seed, all of which advance together.
+//! Many runs of an agent in an environment as one program, for the command line: one [`Run`] per
+//! seed, which advance together.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -28,22 +29,23 @@ use crate::training::{CallMetrics, Column, Populates, Run, Start};
 /// The state of an agent.
 type AgentState = <AnyAgent as Learn>::State;
 
-/// The program of all runs, and what it gave that runs have not taken yet.
+/// The program of all runs, and its results that runs have not taken yet.
 struct SharedLoop {
     program: CompiledPopulation<Option<Tensor>, AnyEnvironment, AnyAgent>,
-    /// Position and path of each parameter among the leaves of an agent's state.
+    /// Index and path of each parameter among the leaves of an agent's state.
     parameters: Vec<(usize, String)>,
     /// Absent only after a call that failed.
     state: Option<PopulationState<Option<Tensor>, AnyEnvironment, AnyAgent>>,
-    /// The settings that change as members take over from others: those of the columns, or none.
+    /// The settings that change when members take over from others: the settings of the columns, or
+    /// none.
     changing: Vec<String>,
     iterations: u64,
-    /// Calls that a member has not taken; `None` for one that has ended.
+    /// Calls that a member has not taken; `None` for a member that has ended.
     waiting: Vec<Option<VecDeque<CallMetrics>>>,
     recent: Vec<RecentReturns>,
-    /// The checkpoints of all members after the last call, once one was asked for.
+    /// The checkpoints of all members after the last call, if a checkpoint was requested.
     checkpoints: Vec<Checkpoint<'static>>,
-    /// The agents of all members after the last call, once one was asked for.
+    /// The agents of all members after the last call, if one was requested.
     agents: OnceCell<Vec<Host<AgentState>>>,
     compile_seconds: f64,
 }
@@ -94,7 +96,8 @@ impl Populates for AnakinTraining {
         let began = Instant::now();
         let options = one_program::options(&start, &self.simplify);
         let table = self.table_of(columns)?;
-        // A device that has one member less than others repeats the last one, which no run is.
+        // A device with one member less than others repeats the last member, which belongs to no
+        // run.
         let places = seeds.len().next_multiple_of(devices.len());
         let places: Vec<usize> = (0..places).map(|place| place.min(seeds.len() - 1)).collect();
         let placed: Vec<u64> = places.iter().map(|&member| seeds[member]).collect();
@@ -103,7 +106,7 @@ impl Populates for AnakinTraining {
             .map(|row| with_row(row, || self.entry.agent(&table, &self.task)))
         {
             Some(Ok(agent)) => self.anakin.clone().with_agent(agent),
-            // The mistakes of columns were told before.
+            // Mistakes in the columns were reported before.
             Some(Err(_)) | None => self.anakin.clone(),
         };
         let population = Population::new(placed, rows, make).devices(devices.len());
@@ -146,7 +149,7 @@ impl Populates for AnakinTraining {
 }
 
 impl AnakinTraining {
-    /// The settings of these columns that the agent's struct of settings does not take as data.
+    /// The settings of these columns that the agent's struct of settings does not accept as data.
     fn no_numbers<'a>(&self, columns: &'a [Column]) -> Vec<&'a str> {
         let row = Spec::<Tensor>(TensorType::new(DType::F32, [columns.len()]));
         let is_unfit = |index: usize, key: &str| {
@@ -156,7 +159,7 @@ impl AnakinTraining {
             let made = eval_shape((row.clone(),), |(row,)| {
                 mistake = with_row(row, || self.entry.agent(&table, &self.task)).err();
             });
-            // The mistake of another type quotes the text that stands for the column.
+            // For a wrong type, the error quotes the text that stands for the column.
             made.is_ok()
                 && mistake.is_some_and(|mistake| format!("{mistake}").contains(&column(index)))
         };
@@ -196,7 +199,7 @@ impl SharedLoop {
         self.state.as_ref().context("the runs ended with an error before")
     }
 
-    /// Makes the next call of all members.
+    /// Makes the next call for all members.
     fn advance(&mut self) -> Result<()> {
         let state = self.state.take().context("the runs ended with an error before")?;
         let (state, members) = self.program.run(state)?;
@@ -216,7 +219,7 @@ impl SharedLoop {
         Ok(())
     }
 
-    /// The settings of each member that have changed.
+    /// The changed settings of each member.
     fn exploited(&self) -> Result<Vec<Exploited>> {
         let keys = &self.changing;
         let data = match keys.is_empty() {
@@ -270,7 +273,7 @@ impl Run for MemberRun {
         self.shared.borrow().waiting.len()
     }
 
-    /// The first member to advance makes the call of all.
+    /// The first member to advance makes the call for all members.
     fn advance(&mut self) -> Result<CallMetrics> {
         let mut shared = self.shared.borrow_mut();
         if shared.waiting[self.member].as_ref().is_none_or(VecDeque::is_empty) {

@@ -1,4 +1,4 @@
-//! The programs of a run with threads: their texts, and what is compiled.
+//! The programs of a run with threads: their texts, and their modules.
 
 use std::fmt::Write;
 
@@ -32,8 +32,8 @@ pub(super) fn text(programs: &[&SebulbaProgram], stage: Stage, groups: &Simplify
     text
 }
 
-/// The programs to run elsewhere, for one device each: `init` and `learn` of a loop with one learner device, and the policy. The lanes of
-/// a thread have the spaces of `environments`.
+/// The programs to run elsewhere, for one device each: `init` and `learn` of a loop with one
+/// learner device, and the policy. A thread's lanes have the spaces in `environments`.
 pub(super) fn portable(
     agent: &AnyAgent,
     traced: &SebulbaLoop,
@@ -89,7 +89,8 @@ pub(super) fn module(program: &SebulbaProgram) -> LoopModule {
     }
 }
 
-/// The program `learn` on these learner devices. What is not its state is the data of an iteration, of which so many may wait.
+/// The program `learn` on these learner devices. Arguments that are not its state are the data of
+/// an iteration; the data of `ahead` iterations may wait.
 pub(super) fn learner(program: &SebulbaProgram, learners: usize, ahead: usize) -> LoopModule {
     let learn = module(program);
     let bytes = |types: &[TensorType]| types.iter().map(TensorType::bytes).sum::<usize>();

@@ -9,16 +9,16 @@ use podracer_runtime::{Array, Checkpoint};
 use crate::anakin::TrainingMetrics;
 use crate::training::{CallMetrics, Ended};
 
-/// Names in a checkpoint of the groups' numbers of episodes and sums of returns.
+/// Names in a checkpoint for the groups' numbers of episodes and sums of returns.
 const NAMES: [&str; 2] = ["recent_episodes", "recent_return_sums"];
 
-/// The last episodes that ended, oldest first, in the groups in which they are reported: as few of the latest groups as hold
-/// [`RecentReturns::WANTED`] between them.
+/// The last episodes that ended, oldest first, in the groups that reported them: the fewest latest
+/// groups that together have [`RecentReturns::WANTED`] episodes.
 #[derive(Default)]
 pub struct RecentReturns(VecDeque<Ended>);
 
 impl RecentReturns {
-    /// Least number of episodes that a mean return is taken of, once there are as many.
+    /// Least number of episodes in a mean return, if there are as many.
     const WANTED: u64 = 100;
 
     /// Restores the last episodes from a checkpoint; none at the start of a run.
@@ -45,7 +45,7 @@ impl RecentReturns {
         Ok(())
     }
 
-    /// The report of a call of so many environment steps and iterations, with these metrics.
+    /// The report of a call with these environment steps, iterations and metrics.
     ///
     /// # Errors
     /// A metric that is not f32.
@@ -65,7 +65,7 @@ impl RecentReturns {
         })
     }
 
-    /// Adds the groups that ended since, and returns the sums over all groups that are kept.
+    /// Adds the groups that ended since, and returns the sums over the groups that are kept.
     pub fn with(&mut self, ended: impl IntoIterator<Item = Ended>) -> Ended {
         self.0.extend(ended.into_iter().filter(|group| group.episodes > 0));
         let mut kept: u64 = self.0.iter().map(|group| group.episodes).sum();
@@ -92,7 +92,7 @@ mod tests {
         let mut recent = RecentReturns::default();
         assert_eq!(recent.with([]).mean_return(), None);
         assert_eq!(recent.with([ended(60, 60.0), ended(0, 0.0)]), ended(60, 60.0));
-        // 99 without the first: it stays.
+        // Without the first group there are 99, so it stays.
         assert_eq!(recent.with([ended(99, 0.0)]), ended(159, 60.0));
         assert_eq!(recent.with([ended(1, 5.0)]), ended(100, 5.0));
         let singles = recent.with((0..130).map(|number| ended(1, f64::from(number))));

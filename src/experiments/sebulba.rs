@@ -117,7 +117,7 @@ impl Plays for SebulbaTraining {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct TrainingRun {
     run: SebulbaRun,
     /// Restarts of environments at the end of the last call.
@@ -186,7 +186,8 @@ impl Run for TrainingRun {
     }
 }
 
-/// The shares of time of all actor threads together and of the learner, and the means of queue and lag.
+/// The time shares of all actor threads together and of the learner, and the means of queue and
+/// lag.
 fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> String {
     let (actors, others) = spent.split_at(actors.min(spent.len()));
     let learner = &others[..others.len().min(1)];

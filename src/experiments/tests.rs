@@ -1,4 +1,4 @@
-//! Trainings that settings become.
+//! Tests of trainings made from settings.
 
 use crate::experiments::build;
 use crate::loading::{Overrides, load};
@@ -36,14 +36,14 @@ fn images_need_a_torso_that_sees_them() {
     );
 }
 
-/// Every agent in pixels, too: by its torso, and every built-in experiment as it is.
+/// Every agent also with pixels, through its torso, and every built-in experiment unchanged.
 #[test]
 fn experiments_trace() {
     let pixels = ["agent.torso=conv", "environment.name=pixel-catch", "sebulba.environments=2"];
     let pixels: Vec<String> = pixels.map(str::to_owned).to_vec();
     let mut of_online = pixels.clone();
     of_online.push("sebulba.lag=0".to_owned());
-    // Those of packages that are not installed here say so.
+    // Experiments with packages that are not installed here report it.
     let registry = Registry::built_in();
     let built = registry.experiments().iter().map(|one| built_with(&one.name, &[]));
     let built = built.filter(|built| {

@@ -1,4 +1,4 @@
-//! What the calls of a run with threads report: times by activity, and the series of its iterations.
+//! Reports of the calls of a run with threads: times by activity, and the series of its iterations.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(crate) fn is_activity(name: &str) -> bool {
     NAMES.iter().any(|(_, known)| *known == name)
 }
 
-/// The calls of a run with threads: how long they are, and what is carried from one to the next.
+/// The calls of a run with threads: their length, and the data carried between them.
 pub(super) struct Calls {
     /// Iterations of a call.
     pub(super) iterations: usize,
@@ -48,13 +48,14 @@ pub(super) struct Calls {
     succeed: bool,
     /// Times of the threads at the end of the last call; empty before the first.
     times: Vec<ThreadTimes>,
-    /// True in a process that follows another, to which a failed check of its own programs is not told.
+    /// True in a process that follows another process; failed checks of its own programs are not
+    /// reported.
     follows: bool,
 }
 
 impl Calls {
-    /// The calls of a run with so many lanes in each process, from a checkpoint or the beginning; with how many frames in a step, and
-    /// whether episodes have successes.
+    /// The calls of a run with `lanes` lanes in each process, from a checkpoint or the beginning.
+    /// The other arguments are the frames per step, and whether episodes have successes.
     pub(super) fn new(
         settings: &HostLoopSettings,
         lanes: usize,
@@ -73,14 +74,15 @@ impl Calls {
         })
     }
 
-    /// The time of each thread in this call, after which the threads' times are these.
+    /// The time of each thread in this call. The threads' times so far are then updated.
     pub(super) fn spent(&mut self, times: Vec<ThreadTimes>) -> Vec<ThreadTimes> {
         let spent = since(&times, &self.times);
         self.times = times;
         spent
     }
 
-    /// The metrics of a call of so many seconds. `names` are those of the agent's metrics.
+    /// The metrics of a call that took `seconds` seconds. `names` has the names of the agent's
+    /// metrics.
     pub(super) fn metrics(
         &mut self,
         reports: &[IterationReport],
@@ -120,7 +122,8 @@ impl Calls {
     }
 }
 
-/// [`Training::spans_processes`](crate::training::Training::spans_processes) of a loop with threads, whose table is `table`.
+/// [`Training::spans_processes`](crate::training::Training::spans_processes) for a loop with
+/// threads and the table `table`.
 pub(super) fn spans_processes(settings: &HostLoopSettings, table: &str) -> Result<(), String> {
     match settings.replay {
         ReplayMemory::Device => Ok(()),
@@ -145,7 +148,7 @@ pub(super) fn seconds(times: &[ThreadTimes]) -> Vec<(String, f64)> {
     seconds
 }
 
-/// Time of each thread since an earlier reading, which is empty before the first.
+/// Time of each thread since an earlier reading, which is empty before the first reading.
 fn since(now: &[ThreadTimes], earlier: &[ThreadTimes]) -> Vec<ThreadTimes> {
     let before = |thread| earlier.get(thread);
     let since = |(thread, now): (usize, &ThreadTimes)| {
@@ -154,7 +157,7 @@ fn since(now: &[ThreadTimes], earlier: &[ThreadTimes]) -> Vec<ThreadTimes> {
     now.iter().enumerate().map(since).collect()
 }
 
-/// The share of the time of some threads that some activities took, in percent.
+/// The share of some activities in the time of some threads, in percent.
 pub(super) fn percent(threads: &[ThreadTimes], activities: &[Activity]) -> f64 {
     let spent =
         threads.iter().flat_map(|thread| activities.iter().map(|&activity| thread.of(activity)));
@@ -171,7 +174,8 @@ pub(super) fn mean(
     reports.iter().map(number_of).sum::<f64>() / reports.len().max(1) as f64
 }
 
-/// Reports of the iterations of a call. Where there are several, places begin with the iteration.
+/// Reports of the iterations of a call. If there are several iterations, each place begins with the
+/// iteration.
 fn said(reports: &[IterationReport]) -> Vec<Report> {
     let several = reports.len() > 1;
     let said = reports.iter().enumerate().flat_map(|(iteration, report)| {
@@ -185,7 +189,8 @@ fn said(reports: &[IterationReport]) -> Vec<Report> {
     said.collect()
 }
 
-/// The share of each thread's time that each activity took. So many threads act, and are called `role`; after them come others.
+/// The share of each activity in each thread's time. The first `actors` threads act, and are called
+/// `role`; other threads follow.
 pub(super) fn shares(
     spent: &[ThreadTimes],
     (role, acting): (&str, usize),
@@ -208,7 +213,8 @@ pub(super) fn shares(
     shares
 }
 
-/// The agent's metrics, the episodes that ended in each iteration (NaN where none did), lag and queue.
+/// The agent's metrics, the episodes that ended in each iteration (NaN if none ended), lag and
+/// queue.
 fn per_iteration(
     reports: &[IterationReport],
     names: &[String],

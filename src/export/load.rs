@@ -1,4 +1,4 @@
-//! Exports, read back.
+//! Reading and running exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,8 @@ impl Export {
     /// Reads the manifest and the parameters.
     ///
     /// # Errors
-    /// Where a file is missing or damaged, is of another version, or the parameters are not those that the programs take.
+    /// An error if a file is missing or damaged or has another version, or if the parameters do not
+    /// fit the programs.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref().to_owned();
         let path = folder.join(MANIFEST);
@@ -86,7 +87,8 @@ impl Export {
     /// Compiles a program for the client's first device.
     ///
     /// # Errors
-    /// [`UsageError`] where there is no such program; where its module is not what the manifest says; errors of XLA.
+    /// [`UsageError`] for an unknown program; an error if its module differs from the manifest;
+    /// errors of XLA.
     pub fn compile(&self, client: &Client, program: &str) -> Result<ExportedProgram> {
         let Some(manifest) = self.manifest.programs.get(program) else {
             let names: Vec<&str> = self.manifest.programs.keys().map(String::as_str).collect();
@@ -105,7 +107,7 @@ impl Export {
     }
 }
 
-/// Reads a file of an export, of at most `most` bytes, and checks that it is what was written.
+/// Reads a file of an export, of at most `most` bytes, and checks it against the manifest.
 fn read(folder: &Path, manifest: &Manifest, file: &str, most: u64) -> Result<Vec<u8>> {
     let path = folder.join(file);
     let bytes =
@@ -166,10 +168,11 @@ impl ExportedProgram {
         })
     }
 
-    /// Runs the program once. Takes its arguments by name; parameters that are not given are the export's own.
+    /// Runs the program once. Takes its arguments by name; missing parameters are the export's own.
     ///
     /// # Errors
-    /// [`UsageError`] for an argument that is missing, of another type, or not the program's; errors of the runtime.
+    /// [`UsageError`] for an argument that is missing, has another type, or is unknown; errors of
+    /// the runtime.
     pub fn run(&self, inputs: &BTreeMap<String, Array>) -> Result<BTreeMap<String, Array>> {
         let names: BTreeSet<&str> = self.arguments.iter().map(|(name, _)| name.as_str()).collect();
         if let Some(unknown) = inputs.keys().find(|name| !names.contains(name.as_str())) {

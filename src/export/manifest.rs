@@ -24,7 +24,8 @@ pub struct Manifest {
     pub experiment: String,
     /// The programs by name.
     pub programs: BTreeMap<String, ProgramManifest>,
-    /// The sha256 of each file beside the manifest. The exports of earlier versions have none, and are not checked.
+    /// The sha256 of each file next to the manifest. Exports of earlier versions have none, and are
+    /// not checked.
     #[serde(default)]
     pub sha256: BTreeMap<String, String>,
 }
@@ -32,7 +33,7 @@ pub struct Manifest {
 /// A program of an export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramManifest {
-    /// Description of the program, for people.
+    /// Description of the program, for readers.
     pub about: String,
     /// The StableHLO module, in the same folder.
     pub file: String,
@@ -53,7 +54,8 @@ pub struct ArgumentManifest {
     pub shape: Vec<usize>,
     /// Role of the argument.
     pub kind: ArgumentKind,
-    /// The result that takes over its memory, by index; none if the caller keeps it.
+    /// Index of the result that reuses the argument's memory; none if the caller keeps the
+    /// argument.
     pub donated_to: Option<usize>,
 }
 
@@ -63,9 +65,9 @@ pub struct ArgumentManifest {
 pub enum ArgumentKind {
     /// A parameter: `parameters.` and its name in `parameters.safetensors`.
     Parameter,
-    /// A result of the program before, under the same name.
+    /// A result of the previous program, with the same name.
     State,
-    /// A random key, u32 `[2]`: the high and the low half of a seed, or what a key was split into.
+    /// A random key, u32 `[2]`: the high and the low half of a seed, or the result of a split.
     Key,
     /// An input of the caller, such as an observation.
     Input,
@@ -76,7 +78,7 @@ pub enum ArgumentKind {
 pub struct ResultManifest {
     /// Key path of the result: `action`, `metrics.loss`.
     pub name: String,
-    /// The element type, as of an argument.
+    /// The element type, as for an argument.
     pub dtype: String,
     /// The extents of the axes.
     pub shape: Vec<usize>,
@@ -94,10 +96,11 @@ impl Manifest {
         }
     }
 
-    /// Checks that there is a parameter of the right type for each that a program takes.
+    /// Checks that there is a parameter of the right type for each parameter argument of the
+    /// programs.
     ///
     /// # Errors
-    /// [`UsageError`] with the first that is missing or of another type.
+    /// [`UsageError`] with the first parameter that is missing or has another type.
     pub fn check_parameters(&self, parameters: &[(String, Array)]) -> Result<()> {
         let parameters: BTreeMap<&str, &Array> =
             parameters.iter().map(|(name, array)| (name.as_str(), array)).collect();

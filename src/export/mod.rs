@@ -1,16 +1,17 @@
-//! Programs on their own: StableHLO with names, to run without podracer, and to read back.
+//! Standalone programs: StableHLO with names, to run without podracer and to read back.
 //!
-//! A folder of `podracer export` holds
-//! - `manifest.json`: the programs, and of each the names, types and donation of what it takes and gives ([`Manifest`]);
-//! - a StableHLO module for each program, as text, which every PJRT plugin takes, and jaxlib;
+//! A folder written by `podracer export` holds
+//! - `manifest.json`: the programs, and for each the names, types and donation of its arguments and
+//!   results ([`Manifest`]);
+//! - a StableHLO module for each program, as text, for every PJRT plugin and for jaxlib;
 //! - `parameters.safetensors`: the networks' parameters, with key paths as names;
-//! - `load.py`: runs the programs with jaxlib and NumPy alone.
+//! - `load.py`, which runs the programs with only jaxlib and NumPy.
 //!
 //! # Invariants
-//! - A program runs on one device, from arrays to arrays. What it takes is named by key path below what it is
-//!   (`parameters.policy.layers[0].weight`), and what it gives likewise.
-//! - `manifest.json` is written last: a folder that has one is whole. It has the sha256 of the modules and the parameters, which
-//!   whoever reads them checks.
+//! - A program runs on one device, from arrays to arrays. An argument is named by its key path
+//!   below its role (`parameters.policy.layers[0].weight`), and so is a result.
+//! - `manifest.json` is written last: a folder that has a manifest is complete. It has the sha256
+//!   of the modules and the parameters, which every reader checks.
 
 mod load;
 mod manifest;
@@ -52,11 +53,11 @@ pub enum Parameters<'a> {
     Trained(Vec<(String, Array)>),
 }
 
-/// Writes programs and parameters into `folder`, which is made where it is not there.
+/// Writes programs and parameters into `folder`, which is created if it does not exist.
 ///
 /// # Errors
-/// [`UsageError`] where the folder holds an export already, or the parameters are not those that the programs take; where
-/// the folder cannot be written; errors of the runtime.
+/// [`UsageError`] if the folder already holds an export, or if the parameters do not fit the
+/// programs; an error if the folder cannot be written; errors of the runtime.
 pub fn write(
     folder: &Path,
     experiment: &str,
@@ -93,7 +94,7 @@ pub fn write(
     Ok(manifest)
 }
 
-/// The parameters in a folder: those of an export, which are checked, or the file alone.
+/// The parameters in a folder: an export's parameters, which are checked, or a single file.
 pub(crate) fn parameters(folder: &Path) -> Result<Vec<(String, Array)>> {
     if folder.join(MANIFEST).exists() {
         return Ok(Export::open(folder)?.parameters().to_vec());
@@ -101,7 +102,7 @@ pub(crate) fn parameters(folder: &Path) -> Result<Vec<(String, Array)>> {
     parameters::read(&folder.join(parameters::FILE))
 }
 
-/// The parameters in a checkpoint, where the state is named as by the exported `init`.
+/// The parameters in a checkpoint, if the state is named as by the exported `init`.
 pub(crate) fn of_checkpoint(
     programs: &[Portable],
     checkpoint: &Checkpoint<'_>,
@@ -115,7 +116,7 @@ pub(crate) fn of_checkpoint(
     init.parameters().iter().map(parameter).collect()
 }
 
-/// The parameters at the start of a run: part of the state that `init` gives.
+/// The parameters at the start of a run: part of the state from `init`.
 fn initial(programs: &[Portable], client: &Client, seed: u64) -> Result<Vec<(String, Array)>> {
     let init = programs.iter().find(|program| program.name == "init");
     let init = init.context("there is no program `init`, which the first parameters come from")?;

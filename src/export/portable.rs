@@ -11,7 +11,7 @@ use podracer_runtime::{Donation, Lowered, lower_kept};
 
 use super::{ArgumentKind, ArgumentManifest, ProgramManifest, ResultManifest};
 
-/// A program for others to run.
+/// A program to run elsewhere.
 #[derive(Clone, Debug)]
 pub struct Portable {
     /// Name of the program: `act`, `train`.
@@ -24,8 +24,9 @@ pub struct Portable {
 }
 
 impl Portable {
-    /// A program from a lowered function. `arguments` names each of its arguments, of which any may be a tree; `results` names
-    /// each of its results if they are a tuple, and otherwise the whole.
+    /// A program from a lowered function. `arguments` names its arguments, each of which may be a
+    /// tree. `results` names each of its results if they are a tuple, and otherwise the single
+    /// result.
     pub(crate) fn new(
         name: &'static str,
         about: impl Into<String>,
@@ -36,12 +37,12 @@ impl Portable {
         Portable { name, about: about.into(), lowered, arguments, results, parameters: Vec::new() }
     }
 
-    /// Sets the results that are the agent's parameters: position and path of each.
+    /// Sets the results that are the agent's parameters: index and path of each.
     pub(crate) fn with_parameters(self, parameters: Vec<(usize, String)>) -> Self {
         Portable { parameters, ..self }
     }
 
-    /// The results that are the agent's parameters: position and path of each.
+    /// The results that are the agent's parameters: index and path of each.
     pub(crate) fn parameters(&self) -> &[(usize, String)] {
         &self.parameters
     }
@@ -95,15 +96,16 @@ impl Portable {
     }
 }
 
-/// The position in a tuple that a path begins with, and the rest of the path.
+/// The index in a tuple at the start of a path, and the rest of the path.
 fn position(path: &str) -> Option<(usize, &str)> {
     let end = path.find(|c: char| !c.is_ascii_digit());
     let (digits, rest) = path.split_at(end.unwrap_or(path.len()));
     Some((digits.parse().ok()?, rest))
 }
 
-/// An agent's policy as programs, for one observation or a batch of so many: `act`, which draws actions as in training, and
-/// `act_greedily`. `seen` is the space of an observation that is one tensor. The programs take the last action and reward only if the agent looks at them.
+/// An agent's policy as programs, for one observation or a batch of `batch` observations: `act`,
+/// which draws actions as in training, and `act_greedily`. `seen` is the space of an observation
+/// that is one tensor. The programs take the last action and reward only if the agent reads them.
 #[track_caller]
 pub(crate) fn policy<A: Learn>(
     name: &str,
@@ -188,7 +190,7 @@ const SEEN: (&str, ArgumentKind) = ("observation", ArgumentKind::Input);
 const KEY: (&str, ArgumentKind) = ("key", ArgumentKind::Key);
 const FEEDBACK: (&str, ArgumentKind) = ("feedback", ArgumentKind::Input);
 
-/// For each parameter of a function, true if anything in the function reads it.
+/// For each parameter of a function, true if the function reads it.
 fn read(func: &Func) -> Vec<bool> {
     let reads = |param| {
         func.eqns.iter().any(|eqn| eqn.inputs.contains(param)) || func.results.contains(param)

@@ -7,7 +7,8 @@ use crate::registry::Registry;
 use crate::settings::{Problems, Settings, TrainingLoop};
 
 impl Settings {
-    /// Checks that the settings fit together, as far as that is known without the machine. Types and ranges are checked when a
+    /// Checks that the settings fit together, as far as possible without the machine. Types and
+    /// ranges are checked when a
     /// layer is read.
     ///
     /// # Errors
@@ -61,7 +62,7 @@ impl Settings {
     }
 }
 
-/// Checks that a run has the patience for a server's restart, and each server an environment.
+/// Checks that a run's patience covers a server's restart, and that each server has an environment.
 fn check_server(
     server: &ServerSettings,
     training_loop: &TrainingLoop,

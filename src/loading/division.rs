@@ -7,12 +7,12 @@ use crate::registry::Registry;
 use crate::settings::{Settings, decide};
 
 impl Settings {
-    /// Picks the devices that act and those that learn, in an experiment with `[sebulba]` or `[central]`: those that are named, and
-    /// by the rule if none is. If no learners are named, the first ones are kept: as many as lanes and minibatches divide over.
-    /// `devices` are those of the machine, and afterwards those of the run. Returns warnings.
+    /// Picks the devices that act and the devices that learn, in an experiment with `[sebulba]` or
+    /// `[central]`: the named devices, or by the rule if none is named. If no learners are named,
+    /// the first are kept: as many as lanes and minibatches divide over. `devices` has the devices
+    /// of the machine, and afterwards the devices of the run. Returns warnings.
     ///
-    /// # Errors
-    /// Only devices that act or only learners are named, and no device is left for the others.
+    /// # Errors An error if only acting devices or only learners are named, and no device is left for the others.
     pub fn decide(
         &mut self,
         devices: &mut Vec<usize>,
@@ -50,11 +50,10 @@ impl Settings {
         })
     }
 
-    /// Checks that the lanes divide over so many devices (with `[sebulba]` or `[central]` over the learners), and that the agent can learn from
-    /// the rollout of each.
+    /// Checks that the lanes divide over `devices` devices (with `[sebulba]` or `[central]` over
+    /// the learners), and that the agent can learn from the rollout of each.
     ///
-    /// # Errors
-    /// Numbers that do not divide, with their settings' names.
+    /// # Errors Returns numbers that do not divide, with their settings' names.
     pub fn check_division(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
         let learners = self.training_loop.host().map(|host| host.learning().len());
         self.divide_over(learners.unwrap_or(devices), registry)
@@ -135,7 +134,7 @@ mod tests {
         );
         assert_eq!(settings.training_loop.host().unwrap().learners, [1, 2]);
         assert_eq!(devices, [0, 1, 2]);
-        // Those that are named are what was meant.
+        // Learners that are named are kept.
         named.training_loop.host_mut().unwrap().learners = vec![1, 2, 3];
         assert!(named.decide(&mut vec![0, 1, 2, 3], &registry).unwrap().is_empty());
         let error = named.check_division(4, &registry).unwrap_err().to_string();

@@ -1,7 +1,9 @@
-//! Puts a layer of settings (a file, its base, `--set`, the flags) over those below it, and finds all mistakes in it.
+//! Merges a layer of settings (a file, its base, `--set`, the flags) into the layers below it, and
+//! finds all its mistakes.
 //!
-//! Why not `figment` or another crate of layers: they stop at the first value of a wrong type, know nothing of ranges, and a
-//! table whose keys depend on one of its values (`[agent] kind`) has to be built around them. What is left is this file.
+//! Crates of layers such as `figment` do not fit: they stop at the first value with a wrong type
+//! and do not know ranges. A table with keys that depend on one of its values (`[agent] kind`)
+//! would have to be built around them. The rest is this file.
 
 use toml::{Table, Value};
 
@@ -10,11 +12,11 @@ use crate::registry::Registry;
 use crate::schema::{Key, Mistake, Schema};
 use crate::settings::{Problems, suggestion};
 
-/// The tables of an experiment beside [`Registry::tables`].
+/// The tables of an experiment in addition to [`Registry::tables`].
 const FURTHER: [&str; 3] = ["agent", "environment", "xla"];
 /// The other keys at the top of a file. A run adds `recorded` to its copy of the settings, for readers.
 const TOP: [&str; 4] = ["base", "experiment", "description", "recorded"];
-/// Keys that have another name now.
+/// Keys that have been renamed.
 const RENAMED: [(&str, &str); 4] = [
     ("anakin.updates_per_call", "iterations_per_call"),
     ("sebulba.updates_per_call", "iterations_per_call"),
@@ -22,10 +24,10 @@ const RENAMED: [(&str, &str); 4] = [
     ("agent.replay", "learn_from"),
 ];
 
-/// The value that takes an optional setting away.
+/// The value that unsets an optional setting.
 const NONE: &str = "none";
 
-/// A layer that is put over others.
+/// A layer that is merged into others.
 pub(super) struct Layer<'a> {
     pub(super) registry: &'a Registry,
     /// The layer's name in messages: a file, an experiment, `--set`.
@@ -34,7 +36,7 @@ pub(super) struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    /// Changes the complete table `base` to what `changes` says.
+    /// Applies `changes` to the complete table `base`.
     pub(super) fn merge(&mut self, base: &mut Table, changes: &Table) {
         let tables = self.registry.tables.iter().map(|(name, _)| *name);
         let sections: Vec<&str> = tables.chain(FURTHER).collect();
@@ -83,7 +85,7 @@ impl Layer<'_> {
         if chooser.is_some_and(|chooser| !self.choose(base, section, chooser, changes)) {
             return;
         }
-        // One loop takes the place of the other.
+        // One loop replaces the other.
         if OTHER_LOOPS.contains(&section) && base.remove("anakin").is_some() {
             let defaults = self
                 .registry
@@ -127,7 +129,8 @@ impl Layer<'_> {
         }
     }
 
-    /// Gives the table the defaults of the chosen agent or environment, unless it has them. False if the choice is a mistake.
+    /// Gives the table the defaults of the chosen agent or environment, unless it has them. Returns
+    /// false if the choice is a mistake.
     fn choose(&mut self, base: &mut Table, section: &str, chooser: &str, changes: &Table) -> bool {
         let had = base.get(section).and_then(|table| table.get(chooser));
         let chosen = match (changes.get(chooser), had) {
@@ -154,7 +157,7 @@ impl Layer<'_> {
         true
     }
 
-    /// Changes XLA's options, which have no schema here: XLA knows them.
+    /// Changes XLA's options, which have no schema here, because only XLA knows them.
     fn merge_xla(&mut self, base: &mut Table, changes: &Table) {
         let Some(Value::Table(base)) = base.get_mut("xla") else { return };
         for (key, value) in changes {
@@ -194,7 +197,7 @@ fn unknown(section: &str, key: &str, chooser: Option<&str>, schema: &Schema) -> 
     format!("`{name}` is not a setting{near}; [{section}] takes {}", names.join(", "))
 }
 
-/// Message for a value that its key does not take.
+/// Message for a value that its key does not accept.
 fn explain(section: &str, key: &Key, value: &Value, mistake: Mistake) -> String {
     let name = format!("{section}.{}", key.name);
     match (mistake, &key.must) {
@@ -220,7 +223,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Text of a value as in TOML, but for large numbers.
+/// Text of a value as in TOML, except for large numbers.
 fn toml_text(value: &Value) -> String {
     match value {
         Value::Float(number) if number.abs() >= LARGE => float(*number),
@@ -231,10 +234,10 @@ fn toml_text(value: &Value) -> String {
     }
 }
 
-/// Numbers from here on have more digits than a float knows.
+/// Numbers from here on have more digits than a float can represent.
 const LARGE: f64 = 1e16;
 
-/// Text of a number, with an exponent where it is large: 1e308.
+/// Text of a number, with an exponent if it is large: 1e308.
 fn float(number: f64) -> String {
     match number.abs() {
         LARGE.. if number.is_finite() => format!("{number:e}"),

@@ -1,4 +1,5 @@
-//! Loads settings: an experiment or a file, its bases, `--set` and flags, each layer over the ones before.
+//! Loads settings: an experiment or a file, its bases, `--set` and flags. Each layer overrides the
+//! layers before it.
 
 mod check;
 mod division;
@@ -25,7 +26,8 @@ const LARGEST: u64 = 16 << 20;
 /// Greatest length of a chain of bases.
 const DEEPEST_BASE: usize = 8;
 
-/// Changes of the command line to an experiment. Flags win over `--set`, and both over the file.
+/// Changes of the command line to an experiment. Flags override `--set`, and both override the
+/// file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Value of `--seed`.
@@ -40,12 +42,12 @@ pub struct Overrides {
     pub learners: Option<Vec<usize>>,
     /// Values of `--set`, each `table.key=value`.
     pub set: Vec<String>,
-    /// `--trust`: the programs and folders that files name are used.
+    /// `--trust`: use the programs and folders that files name.
     pub trust: bool,
 }
 
 impl Overrides {
-    /// The flags as a layer of settings, of an experiment whose loop has this table.
+    /// The flags as a layer of settings, for an experiment with a loop in this table.
     fn flags(&self, training_loop: &str) -> Table {
         let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let list = |named: &Vec<usize>| named.iter().map(|&index| integer(index as u64)).collect();
@@ -71,8 +73,8 @@ impl Overrides {
     }
 }
 
-/// The settings of a built-in experiment, or of a TOML file by its path, with `overrides`: [`Registry::load`] of the
-/// program `podracer`.
+/// The settings of a built-in experiment, or of a TOML file by its path, with `overrides`, as from
+/// [`Registry::load`] of the program `podracer`.
 ///
 /// # Errors
 /// Errors of [`Registry::load`].
@@ -80,14 +82,14 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
     Registry::built_in().load(experiment, overrides)
 }
 
-/// The loops that take the place of `[anakin]`.
+/// The tables of loops that replace `[anakin]`.
 pub(super) const OTHER_LOOPS: [&str; 3] = ["sebulba", "central", "meta"];
 
 impl Registry {
     /// Checks that every registration is valid and every experiment loads.
     ///
     /// # Errors
-    /// All mistakes.
+    /// Returns all mistakes.
     pub fn check(&self) -> Result<(), UsageError> {
         let wrong = |one: &Experiment| self.load(&one.name, &Overrides::default()).err();
         let wrong = self.experiments().iter().filter_map(wrong).map(|error| format!("{error:#}"));
@@ -101,8 +103,8 @@ impl Registry {
     /// The settings of an experiment of the program, or of a TOML file by its path, with `overrides`.
     ///
     /// # Errors
-    /// [`UsageError`] with all mistakes of a layer, and for programs that a file names and the user does not; another error where a
-    /// file cannot be read.
+    /// [`UsageError`] with all mistakes of a layer, and for programs that a file names but the user
+    /// does not; another error if a file cannot be read.
     pub fn load(&self, experiment: &str, overrides: &Overrides) -> Result<Settings> {
         let mut trust = Trust::default();
         let mut table = self.complete(experiment, 0, &mut trust)?;
@@ -129,12 +131,10 @@ impl Registry {
         Ok(settings)
     }
 
-    /// An environment as a learner elsewhere describes it: its name, and its settings as JSON. `sets` are the user's own changes
-    /// of them, as those of `--set`.
+    /// An environment as a learner elsewhere describes it: its name, and its settings as JSON.
+    /// `sets` has the user's own changes to them, as for `--set`.
     ///
-    /// # Errors
-    /// [`UsageError`] for an environment that this program does not have, for settings that it does not take, and for programs that
-    /// the learner names and the user does not.
+    /// # Errors [`UsageError`] for an unknown environment, for settings that it does not accept, and for programs that the learner names but the user does not.
     #[cfg_attr(not(feature = "central"), allow(dead_code, reason = "for workers elsewhere"))]
     pub(crate) fn told(
         &self,
@@ -174,10 +174,10 @@ impl Registry {
         Ok((entry, environment))
     }
 
-    /// The complete settings of an environment by its name, with the user's changes of them, as those of `--set`.
+    /// The complete settings of an environment by its name, with the user's changes, as for
+    /// `--set`.
     ///
-    /// # Errors
-    /// [`UsageError`] for settings that it does not take, and for changes of other tables.
+    /// # Errors [`UsageError`] for settings that it does not accept, and for changes to other tables.
     pub(crate) fn environment_table(
         &self,
         name: &str,
@@ -197,7 +197,7 @@ impl Registry {
     /// An environment by its name, with [its settings](Registry::environment_table).
     ///
     /// # Errors
-    /// [`UsageError`] for a name that no environment has, and for settings that it does not take.
+    /// [`UsageError`] for an unknown name, and for settings that the environment does not accept.
     #[cfg(feature = "central")]
     pub(crate) fn named(
         &self,
@@ -214,7 +214,7 @@ impl Registry {
         Ok((entry, table))
     }
 
-    /// A table with a complete `[environment]`: what `source` chooses, changed by `--set`.
+    /// A table with a complete `[environment]`: the choice of `source`, changed by `--set`.
     fn environment_layers(
         &self,
         (chosen, source): (&Table, &str),
@@ -226,7 +226,7 @@ impl Registry {
         Ok(table)
     }
 
-    /// Puts a layer over a complete table.
+    /// Merges a layer into a complete table.
     fn put(&self, table: &mut Table, changes: &Table, source: &str) -> Result<(), UsageError> {
         let mut problems = Problems::default();
         Layer { registry: self, source, problems: &mut problems }.merge(table, changes);
@@ -266,7 +266,7 @@ impl Registry {
                 return Err(UsageError::new(problem).into());
             }
         };
-        // A file is its own experiment, whatever it is based on.
+        // A file is its own experiment, whatever its base is.
         let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let name = known.map_or(stem, |one| one.name.clone());
         table.insert("experiment".to_owned(), Value::String(name));
@@ -290,7 +290,7 @@ impl Registry {
         Ok(table)
     }
 
-    /// The settings of an experiment that says nothing. Agent and environment have no defaults.
+    /// The default settings of an experiment. Agent and environment have no defaults.
     fn defaults(&self) -> Table {
         let tables = self.tables.iter().filter(|(name, _)| !OTHER_LOOPS.contains(name));
         let tables = tables.map(|(name, schema)| (*name, schema.defaults.clone()));
@@ -298,7 +298,7 @@ impl Registry {
         all.map(|(name, table)| (name.to_owned(), Value::Table(table))).collect()
     }
 
-    /// Name of a base. A base that is a file is named relative to the file that names it.
+    /// Name of a base. A base that is a file is named relative to the file that refers to it.
     fn beside(&self, path: &Path, base: &str) -> String {
         let file = path.with_file_name(base);
         if self.experiment(base).is_some() || !file.exists() {
@@ -327,7 +327,7 @@ impl Registry {
     }
 }
 
-/// Takes `[environment]` out of a table that has one.
+/// Removes `[environment]` from a table and returns it.
 fn taken(table: &mut Table) -> Table {
     match table.remove("environment") {
         Some(Value::Table(environment)) => environment,
@@ -335,7 +335,8 @@ fn taken(table: &mut Table) -> Table {
     }
 }
 
-/// Parses the values of `--set`: `["agent.clip=0.1"]` as the table that it abbreviates. The last of several for one key holds.
+/// Parses the values of `--set`: `["agent.clip=0.1"]` becomes the table that it abbreviates. The
+/// last value of a key counts.
 pub(crate) fn parse_sets(sets: &[String]) -> Result<Table, UsageError> {
     let mut table = Table::new();
     for set in sets {
@@ -349,7 +350,8 @@ pub(crate) fn parse_sets(sets: &[String]) -> Result<Table, UsageError> {
         if section.is_empty() || key.is_empty() {
             return Err(wrong());
         }
-        // What is no TOML value is a string: quotes would have to be protected from the shell.
+        // A text that is no TOML value is a string, because quotes would have to be protected from
+        // the shell.
         let value = value.trim();
         let value = toml::from_str::<Table>(&format!("value = {value}"))
             .ok()

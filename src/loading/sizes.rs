@@ -1,4 +1,5 @@
-//! The greatest values of whole numbers: every setting has one, it is checked at once, and a program of this size can be traced.
+//! The upper bounds of integer settings: every setting has one, it is checked at once, and a
+//! program of this size can be traced.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +12,7 @@ use crate::schema::{Kind, Schema};
 use crate::settings::Settings;
 use crate::training::Stage;
 
-/// All tables of the program's settings, each with the beginning of its keys' paths.
+/// All tables of the program's settings, each with the prefix of its keys.
 fn tables(registry: &Registry) -> Vec<(String, &Schema)> {
     let own = registry.tables.iter().map(|(name, schema)| ((*name).to_owned(), schema));
     let agents = registry.agents().iter();
@@ -23,7 +24,7 @@ fn tables(registry: &Registry) -> Vec<(String, &Schema)> {
     own.chain(agents).chain(environments).collect()
 }
 
-/// The ranges of whole numbers in a type of values that have no greatest one.
+/// The ranges of integers without an upper bound in a type of values.
 fn unbounded(kind: &Kind) -> bool {
     match kind {
         Kind::Integer { range, .. } => range.most.is_none(),
@@ -48,7 +49,7 @@ fn every_whole_number_of_the_settings_has_a_greatest_value() {
     );
 }
 
-/// Each of them was traced until memory was gone, or panicked.
+/// Settings above their upper bound are rejected before anything is traced.
 #[test]
 fn settings_of_any_size_were_traced_until_memory_was_gone() {
     for (experiment, set, expected) in [
@@ -154,13 +155,14 @@ fn a_greatest_value_of_many_digits_is_not_described() {
     }
 }
 
-/// A whole number of a table at its greatest value: the experiment, and the changes of it as those of `--set`.
+/// An integer setting at its upper bound: the experiment, and the changes as for `--set`.
 struct Edge {
     experiment: String,
     sets: Vec<String>,
 }
 
-/// The greatest value of a type of values: of a list, one element of it. `None` where there are no whole numbers in it.
+/// The greatest value of a type of values; for a list, of one element. `None` if the type has no
+/// integers.
 fn greatest(kind: &Kind) -> Option<Value> {
     match kind {
         Kind::Integer { range, .. } => range.most.map(|most| Value::Integer(most as i64)),
@@ -173,7 +175,7 @@ fn greatest(kind: &Kind) -> Option<Value> {
     }
 }
 
-/// The settings with which an agent's key is read, where its defaults do without it.
+/// The settings with which an agent's key is read, if the agent's defaults do not use it.
 fn with(agent: &str, key: &str) -> &'static [&'static str] {
     let plans = ["muzero", "alphazero"].contains(&agent);
     match key {
@@ -197,7 +199,7 @@ fn with(agent: &str, key: &str) -> &'static [&'static str] {
     }
 }
 
-/// Every whole number of every agent and of every environment that is compiled, at its greatest value.
+/// Every integer setting of every agent and of every compiled environment, at its upper bound.
 fn edges(registry: &Registry) -> Vec<Edge> {
     let mut edges = Vec::new();
     for agent in registry.agents() {
@@ -216,7 +218,7 @@ fn edges(registry: &Registry) -> Vec<Edge> {
             edges.push(Edge { experiment: base.to_owned(), sets });
         }
     }
-    // Those of servers are asked by the server of how many elements they are: nothing is traced before.
+    // Servers report the number of elements themselves: nothing is traced before.
     let compiled = |name: &str| {
         let set = vec![format!("environment.name={name}")];
         let settings = registry.load("catch-ppo", &Overrides { set, ..Overrides::default() });
@@ -233,7 +235,7 @@ fn edges(registry: &Registry) -> Vec<Edge> {
     edges
 }
 
-/// The greatest memory that the process has had, in bytes; 0 where the system does not say it.
+/// The greatest memory that the process has used, in bytes; 0 if the system does not report it.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -248,7 +250,8 @@ const MOST_MEMORY: u64 = 2 << 30;
 fn greatest_values_are_traced_or_refused() {
     let registry = Registry::built_in();
     let mut wrong = Vec::new();
-    // Each takes a fraction of a second; all of them take too long for every run of the tests.
+    // Each takes a fraction of a second; all of them together take too long for every run of the
+    // tests.
     let every = if std::env::var_os("PODRACER_ALL").is_some() { 1 } else { 11 };
     for Edge { experiment, sets } in edges(&registry).into_iter().step_by(every) {
         let overrides = Overrides { set: sets.clone(), ..Overrides::default() };

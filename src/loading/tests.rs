@@ -1,4 +1,5 @@
-//! Settings from files and from the command line, and what is said of wrong ones.
+//! Tests of settings from files and from the command line, and of the messages about wrong
+//! settings.
 
 use std::fs;
 
@@ -15,7 +16,7 @@ fn set(experiment: &str, sets: &[&str]) -> anyhow::Result<Settings> {
     load(experiment, &Overrides { set, ..Overrides::default() })
 }
 
-/// The message of a usage error, wherever in the chain it is.
+/// The message of a usage error, anywhere in the chain.
 fn mistake(result: anyhow::Result<Settings>) -> String {
     let error = result.unwrap_err();
     assert!(error.downcast_ref::<UsageError>().is_some(), "{error:#}");
@@ -32,7 +33,7 @@ fn every_built_in_experiment_is_complete_and_divides() {
         assert!(!settings.description.is_empty());
         settings.check_division(1, &registry).unwrap();
         let devices = match settings.training_loop.host() {
-            // Who acts and who learns need devices of their own.
+            // Actors and learners need separate devices.
             Some(_) => Devices::All,
             None => Devices::Count(1),
         };
@@ -221,7 +222,7 @@ fn names_of_other_libraries_get_ours() {
         let text = mistake(set(experiment, &[one]));
         assert!(text.contains(expected), "{experiment}, --set {one}: {text}");
     }
-    // A table without the setting has no other name for it.
+    // A table without the setting suggests no other name for it.
     let text = mistake(set("catch-ppo", &["agent.tau=1"]));
     assert!(!text.contains("polyak"), "{text}");
 }
@@ -366,7 +367,7 @@ fn sebulba_takes_the_place_of_anakin() {
     let schedule = mistake(set("cartpole-sebulba-ppo", &["sebulba.schedule=none"]));
     assert!(schedule.contains("one of: deterministic, free-running"), "{schedule}");
 
-    // Any experiment becomes one.
+    // Any experiment can be switched to the loop.
     let catch = set("catch-ppo", &["sebulba.environments=16"]).unwrap();
     assert_eq!(shape(&catch), (32, 32, 16));
     let overrides = Overrides { learners: Some(vec![1]), ..Overrides::default() };
@@ -385,7 +386,7 @@ fn a_preset_decides_what_nothing_else_is_said_of() {
     assert!(!seed.processing.clip_rewards && seed.processing.full_actions);
     let changed = atari(&["environment.preset=seed", "environment.stack=2"]);
     assert_eq!((changed.processing.stack, changed.processing.full_actions), (2, true));
-    // A run's own settings name the preset, and all that it was changed to.
+    // A run's own settings name the preset, and all changes to it.
     let stated = ["environment.preset=ppo", "environment.clip_rewards=false"];
     assert!(!atari(&stated).processing.clip_rewards);
 }
@@ -461,7 +462,7 @@ fn what_a_file_names_is_used_if_the_user_names_it_too() {
     let set = vec!["environment.python=/opt/mine".to_owned()];
     let settings = with(python, &Overrides { set, ..Overrides::default() }).unwrap();
     assert_eq!(settings.environment["python"].as_str(), Some("/opt/mine"));
-    // A base is a file as well, and what is not used needs no trust.
+    // A base is a file as well, and unused programs need no trust.
     let base = folder.path().join("base.toml");
     fs::write(&base, format!("base = 'cartpole-sebulba-ppo'\n{python}")).unwrap();
     let on_base = |lines: &str| {
@@ -475,7 +476,7 @@ fn what_a_file_names_is_used_if_the_user_names_it_too() {
     with("xla.xla_cpu_prefer_vector_width = 128\n", &nothing).unwrap();
 }
 
-/// Such as an endless device behind the name of an experiment that somebody sent.
+/// A received experiment could otherwise be a link to an endless device.
 #[test]
 fn an_experiment_is_a_regular_file_of_a_bounded_size() {
     let folder = tempfile::tempdir().unwrap();

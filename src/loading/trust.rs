@@ -1,5 +1,5 @@
-//! What of an experiment is code. A file is data, but for the programs and folders that it names: these are used only if the user
-//! trusts the file, or names them too.
+//! The parts of an experiment that are code. A file is data, except for the programs and folders
+//! that it names: they are used only if the user trusts the file, or names them too.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,12 +13,13 @@ use crate::UsageError;
 /// The environment variable with programs and folders that any file may name, separated as in `PATH`.
 const VARIABLE: &str = "PODRACER_TRUST";
 
-/// The settings that name code, each with the file that has named it last.
+/// The settings that name code, each with the last file that named it.
 #[derive(Default)]
 pub(super) struct Trust(BTreeMap<String, String>);
 
 impl Trust {
-    /// Notes what a layer of settings names: a file, or `None` for what the program or the user says.
+    /// Records the code that a layer of settings names: the layer is a file, or `None` for the
+    /// program's or the user's settings.
     pub(super) fn layer(&mut self, changes: &Table, file: Option<&str>) {
         for (setting, _) in code(changes) {
             match file {
@@ -31,7 +32,7 @@ impl Trust {
     /// Checks that the user knows the programs and folders that files name.
     ///
     /// # Errors
-    /// [`UsageError`] with all that the user has not named.
+    /// [`UsageError`] with all programs and folders that the user has not named.
     pub(super) fn check(&self, table: &Table) -> Result<(), UsageError> {
         let unknown = code(table).into_iter().filter_map(|(setting, value)| {
             let file = self.0.get(&setting).filter(|_| !known(value))?;
@@ -48,8 +49,8 @@ impl Trust {
     }
 }
 
-/// The settings of a table that name programs or folders, with their values: an interpreter of environment servers, and XLA's
-/// options with paths, such as that of the compiler for GPUs.
+/// The settings of a table that name programs or folders, with their values: an interpreter of
+/// environment servers, and XLA's options with paths, such as the path of the compiler for GPUs.
 fn code(table: &Table) -> Vec<(String, &str)> {
     let text = |section: &str, key: &str| table.get(section)?.get(key)?.as_str();
     let python = text("environment", "python");
@@ -62,7 +63,7 @@ fn code(table: &Table) -> Vec<(String, &str)> {
     python.into_iter().chain(xla).collect()
 }
 
-/// Tells if the user or podracer has installed what `value` names.
+/// True if the user or podracer has installed the program or folder `value`.
 fn known(value: &str) -> bool {
     let path = Path::new(value);
     let named = env::var_os(VARIABLE).unwrap_or_default();

@@ -1,9 +1,12 @@
-//! Episodes to look at: environments on the host that draw every state, and the ways to show a picture.
+//! Episodes to watch: environments on the host that draw every state, and the ways to show a
+//! picture.
 //!
 //! # Invariants
-//! - An environment draws one kind of picture ([`Environment::render`](podracer_envs::Environment::render), or Gymnasium's
-//!   `rgb_array`); terminal text and files are made of the same.
-//! - What is drawn changes nothing in an episode: the states are those of an evaluation with the same draws.
+//! - An environment draws one kind of picture
+//!   ([`Environment::render`](podracer_envs::Environment::render), or Gymnasium's `rgb_array`);
+//!   terminal text and files are made from it.
+//! - Drawing changes nothing in an episode: the states equal those of an evaluation with the same
+//!   draws.
 
 mod animation;
 #[cfg(feature = "plots")]

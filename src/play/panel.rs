@@ -1,4 +1,4 @@
-//! What an agent makes of a state, drawn beside the state's picture.
+//! The agent's view of a state, drawn next to the state's picture.
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::{
@@ -14,31 +14,32 @@ use crate::format::count;
 
 /// Width of the panel and its least height, in pixels.
 const SIZE: (usize, usize) = (250, 200);
-/// Height of a row, and space around all.
+/// Height of a row, and margin around the panel.
 const ROW: usize = 20;
 const MARGIN: usize = 10;
-/// Where bars begin and end, and where numbers begin.
+/// Horizontal positions where bars begin and end; numbers begin after them.
 const BARS: (i32, i32) = (78, 150);
 const NUMBERS: i32 = 158;
 
-/// Panels beside pictures, all of the size of the first.
+/// Panels next to pictures, all with the size of the first.
 pub struct Panel {
-    /// Pixels of the longer side that pictures are scaled up to.
+    /// Number of pixels of the longer side, up to which pictures are scaled.
     side: usize,
-    /// Height of the part below that the agent's own picture has; `None` before the first view.
+    /// Height of the part below for the agent's own picture; `None` before the first view.
     below: Option<usize>,
 }
 
 impl Panel {
-    /// Panels beside pictures of so many pixels of the longer side.
+    /// Panels next to pictures with `side` pixels of the longer side.
     pub fn new(side: usize) -> Self {
         Panel { side, below: None }
     }
 
-    /// A picture with the agent's view of the state to its right; an empty panel for a state without.
+    /// A picture with the agent's view of the state to its right; the panel is empty for a state
+    /// without a view.
     ///
     /// # Errors
-    /// Text that cannot be drawn.
+    /// An error if text cannot be drawn.
     pub fn beside(&mut self, picture: &Picture, view: Option<&AgentView>) -> Result<Picture> {
         let left = picture.fitting((self.side, self.side), self.side);
         let height = left.height.max(SIZE.1);
@@ -71,7 +72,8 @@ impl Panel {
     }
 }
 
-/// Puts a picture over another, with its upper left corner at a row and column. What is outside is left out.
+/// Pastes a picture over another, with its upper left corner at a row and column. Parts outside are
+/// cut off.
 fn paste(picture: &Picture, over: &mut Picture, (row, column): (usize, usize)) {
     let width = picture.width.min(over.width.saturating_sub(column));
     for (line, pixels) in picture.pixels.chunks_exact(picture.width).enumerate() {
@@ -146,7 +148,7 @@ mod tests {
         let count = |colour: [u8; 3], of: &Picture| {
             of.pixels.iter().filter(|&&pixel| pixel == colour).count()
         };
-        // The whole of the taken action's bar; the other has no length.
+        // The whole bar of the action taken; the other bar has length 0.
         let bar = (BARS.1 - BARS.0) as usize * 11;
         assert!(count(Colour::ORANGE.0, &with) >= bar, "{}", count(Colour::ORANGE.0, &with));
         assert_eq!(count(Colour::ORANGE.0, &without), 0);

@@ -7,9 +7,9 @@ use podracer_envs::Space;
 
 use crate::evaluation::AgentView;
 
-/// Widest text of a picture, in columns.
+/// Greatest width of a picture as text, in columns.
 const COLUMNS: usize = 80;
-/// Highest text of a picture, in lines.
+/// Greatest height of a picture as text, in lines.
 const LINES: usize = 32;
 /// Characters from dark to bright.
 const BRIGHTNESS: &[u8] = b" .:-=+*#%@";
@@ -34,12 +34,13 @@ pub struct Picture {
     pub width: usize,
     /// Red, green and blue of each pixel, row by row.
     pub pixels: Vec<[u8; 3]>,
-    /// The state as text, of an environment that has one: [`Environment::text`](podracer_envs::Environment::text).
+    /// The state as text, if the environment has text:
+    /// [`Environment::text`](podracer_envs::Environment::text).
     pub text: Option<String>,
 }
 
 impl Picture {
-    /// A picture of bytes: u8 `[height, width, 3]`. `None` for another type or number of bytes.
+    /// A picture from bytes: u8 `[height, width, 3]`. `None` for another type or number of bytes.
     #[must_use]
     pub fn new(ty: &TensorType, bytes: &[u8]) -> Option<Self> {
         let &[height, width, 3] = &ty.shape[..] else { return None };
@@ -52,7 +53,7 @@ impl Picture {
         })
     }
 
-    /// The same with text of bytes: u8 `[rows, columns]`.
+    /// The same picture with text from bytes: u8 `[rows, columns]`.
     #[must_use]
     pub fn with_text(self, ty: &TensorType, bytes: &[u8]) -> Self {
         let &[_, columns] = &ty.shape[..] else { return self };
@@ -61,15 +62,15 @@ impl Picture {
         Picture { text: Some(text), ..self }
     }
 
-    /// The picture that the agent draws of itself; `None` for an agent that draws none.
+    /// The picture that the agent draws of its computation; `None` for an agent that draws none.
     #[must_use]
     pub fn of_agent(view: &AgentView) -> Option<Self> {
         let picture = view.picture.as_ref()?;
         Picture::new(picture.ty(), picture.bytes())
     }
 
-    /// A picture of the bytes of one observation: an image, of which a stack of frames shows its last one, or a board of numbers. `None` for
-    /// an observation that is neither.
+    /// A picture from the bytes of one observation: an image, where a stack of frames shows its
+    /// last frame, or a board of numbers. `None` for other observations.
     #[must_use]
     pub fn of_observation(space: &Space, bytes: &[u8]) -> Option<Self> {
         let (height, width, channels) = match *space.shape() {
@@ -101,13 +102,13 @@ impl Picture {
         let pixels = values.chunks_exact(channels).map(|channels| match *channels {
             [red, green, blue] if image => [red, green, blue].map(byte),
             _ if image => [byte(*channels.last().unwrap_or(&0.0)); 3],
-            // Of a board the greatest channel of a cell is shown.
+            // For a board, the greatest channel of a cell is shown.
             _ => [byte(channels.iter().copied().fold(0.0, f32::max)); 3],
         });
         Some(Picture { height, width, pixels: pixels.collect(), text: None })
     }
 
-    /// The pixel at a row and column, which are both in the picture.
+    /// The pixel at a row and column, which must be inside the picture.
     pub(super) fn pixel(&self, row: usize, column: usize) -> [u8; 3] {
         self.pixels[row * self.width + column]
     }
@@ -131,7 +132,8 @@ impl Picture {
         Picture { height, width, pixels: pixels.collect(), text: None }
     }
 
-    /// The picture in such a size that it fits into a width and a height, scaled up by whole numbers of at most `most`, or thinned.
+    /// The picture in a size that fits into a width and a height: scaled up by an integer factor of
+    /// at most `most`, or thinned.
     #[must_use]
     pub(super) fn fitting(&self, (width, height): (usize, usize), most: usize) -> Picture {
         match (width / self.width).min(height / self.height) {
@@ -143,7 +145,8 @@ impl Picture {
     /// The picture as lines of text. With colours a character is two pixels, one above the other.
     #[must_use]
     pub fn text(&self, colours: Colours) -> String {
-        // A character is one pixel wide and two high. Larger cells are no clearer than two by two characters.
+        // A character is one pixel wide and two high. Cells larger than two by two characters are
+        // no clearer.
         let picture = self.fitting((COLUMNS, 2 * LINES), 4);
         let mut text = String::new();
         for row in (0..picture.height).step_by(2) {
@@ -181,7 +184,7 @@ fn brightness(upper: [u8; 3], lower: [u8; 3]) -> char {
     char::from(BRIGHTNESS[bright * BRIGHTNESS.len() / 5101])
 }
 
-/// The nearest colour of the cube of six shades each that xterm has from index 16 on.
+/// The nearest colour in xterm's cube of six shades per channel, which starts at index 16.
 fn indexed(colour: [u8; 3]) -> u32 {
     let [r, g, b] = colour.map(|value| (u32::from(value) * 5 + 127) / 255);
     16 + 36 * r + 6 * g + b

@@ -1,4 +1,4 @@
-//! The pictures of episodes in their order, with what is known of each.
+//! The pictures of episodes in order, with the data of each state.
 
 use podracer_envs::host::StepMemory;
 
@@ -14,19 +14,21 @@ pub struct Reel {
     episode_return: f64,
 }
 
-/// A state as it is shown.
+/// A state to be shown.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The state's picture.
     pub picture: Picture,
-    /// The agent's view of the state; `None` for an episode's last one, and where it is not asked for.
+    /// The agent's view of the state; `None` for an episode's last state, and if views are not
+    /// requested.
     pub view: Option<AgentView>,
 }
 
 /// A reset or a step.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// The state, if the environment knows its picture: of an episode's last state not every environment does.
+    /// The state, if the environment has its picture: some environments lack it for an episode's
+    /// last state.
     pub frame: Option<Frame>,
     /// Steps of the episode so far.
     pub steps: u64,
@@ -39,14 +41,14 @@ pub struct Shown {
 /// The end of an episode.
 #[derive(Debug)]
 pub struct End {
-    /// True if the episode ended by itself, and not by a limit of its length.
+    /// True if the episode ended by itself, and not by a limit on its length.
     pub terminated: bool,
     /// The first state of the next episode.
     pub next: Option<Frame>,
 }
 
 impl Reel {
-    /// The episodes of the environment that draws these pictures, from its first reset on.
+    /// The episodes of the environment that draws these pictures, starting with its first reset.
     #[must_use]
     pub fn new(pictures: Pictures) -> Self {
         Reel { pictures, begun: false, steps: 0, episode_return: 0.0 }
@@ -67,7 +69,8 @@ impl Reel {
         self.episode_return += f64::from(memory.reward()[0]);
         let (terminated, truncated) = memory.ended(0);
         let over = terminated || truncated;
-        // An environment that does not know an episode's last observation gives that of the next one's first state only.
+        // An environment without the episode's last observation has only the picture of the next
+        // episode's first state.
         let picture = if over && pictures.len() == 1 { None } else { pictures.next() };
         let (steps, episode_return) = (self.steps, self.episode_return);
         if !over {

@@ -1,29 +1,30 @@
-//! What an agent makes of a state, as rows of numbers and bars.
+//! The agent's view of a state, as rows of numbers and bars.
 
 use crate::evaluation::AgentView;
 use crate::format::count;
 
-/// Most rows of a terminal.
+/// Greatest number of rows on a terminal.
 const LINES: usize = 10;
 /// Characters of a bar in a terminal.
 const BAR: usize = 20;
-/// Characters of a line in a terminal, so that each covers the one before.
+/// Characters of a line in a terminal, so that each line covers the previous one.
 const COLUMNS: usize = 48;
 
-/// An action, or an element of one.
+/// An action, or an element of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) label: String,
-    /// Length of the bar, from 0 to 1: the action's probability, or its value between the least and the greatest one.
+    /// Length of the bar, from 0 to 1: the action's probability, or its value scaled between the
+    /// least and the greatest value.
     pub(super) bar: f64,
-    /// Probability and value, as far as the agent has them.
+    /// Probability and value, if the agent has them.
     pub(super) number: String,
     /// True for the action that the agent takes.
     pub(super) taken: bool,
 }
 
-/// A row for each action; of more than `most` the most probable ones, or those of the greatest values. For actions that are not discrete, a row
-/// for each element of the action.
+/// A row for each action. Of more than `most` actions, the most probable, or those with the
+/// greatest values. For actions that are not discrete, a row for each element of the action.
 pub(super) fn rows(view: &AgentView, most: usize) -> Vec<Row> {
     let AgentView { action, discrete, probabilities, action_values, .. } = view;
     let weights = if probabilities.is_empty() { action_values } else { probabilities };
@@ -59,14 +60,14 @@ pub(super) fn rows(view: &AgentView, most: usize) -> Vec<Row> {
     order.into_iter().map(row).collect()
 }
 
-/// Views as lines of a terminal, as many for each view as for the first.
+/// Views as lines of a terminal; each view has as many lines as the first.
 #[derive(Debug, Default)]
 pub struct Lines {
     count: usize,
 }
 
 impl Lines {
-    /// The lines of a view; empty ones for a state without.
+    /// The lines of a view; empty lines for a state without a view.
     pub fn text(&mut self, view: Option<&AgentView>) -> String {
         let mut lines = Vec::new();
         if let Some(view) = view {

@@ -1,4 +1,4 @@
-//! Environments on the host, one each, of which every state becomes a picture.
+//! Single environments on the host with a picture of every state.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,8 @@ use podracer_runtime::{Client, CompiledEnvironments};
 use super::Picture;
 use crate::sebulba::compiled_environments;
 
-/// The pictures of the last reset or step: of the state after it, and, where an episode ended, of the next one's first state.
+/// The pictures of the last reset or step: of the state after it, and, if an episode ended, of the
+/// next episode's first state.
 #[derive(Clone, Debug, Default)]
 pub struct Pictures(Arc<Mutex<Vec<Picture>>>);
 
@@ -30,10 +31,10 @@ impl Pictures {
     }
 }
 
-/// One environment with pictures, in place of a batch.
+/// One environment with pictures, as a batch.
 ///
 /// # Errors
-/// The mistakes of the environment; one without pictures; errors of the runtime.
+/// The mistakes of the environment; an environment without pictures; errors of the runtime.
 pub fn of_dsl<E: Environment<Observation = Tensor>>(
     environment: E,
     client: &Client,
@@ -60,7 +61,7 @@ pub fn of_dsl<E: Environment<Observation = Tensor>>(
     Ok((Box::new(drawn), pictures))
 }
 
-/// One environment whose observations are shown as pictures.
+/// One environment with its observations as pictures.
 ///
 /// # Errors
 /// Observations that are neither images nor boards.
@@ -70,11 +71,12 @@ pub fn of_observations(
     watched(environments, "it draws none", "; write `Environment::render` for it")
 }
 
-/// One environment of servers with [`ServerOptions::pictures`](podracer_envs::host::server::ServerOptions::pictures), by the pictures
-/// that its server draws; without any, by its observations.
+/// One environment of servers with
+/// [`ServerOptions::pictures`](podracer_envs::host::server::ServerOptions::pictures), with the
+/// pictures that its server draws, or otherwise with its observations.
 ///
 /// # Errors
-/// A server that draws none of an environment whose observations are neither images nor boards.
+/// A server without pictures, if the observations are neither images nor boards.
 pub fn of_servers(environments: Servers) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
     match environments.picture_size() {
         Ok([height, width]) => {
@@ -90,7 +92,7 @@ pub fn of_servers(environments: Servers) -> Result<(Box<dyn HostEnvironment>, Pi
     }
 }
 
-/// One environment by its observations, where it has no pictures for the reason `why`.
+/// One environment with its observations, if it has no pictures for the reason `why`.
 fn watched(
     environments: Box<dyn HostEnvironment>,
     why: &str,
@@ -122,7 +124,7 @@ fn place<T: Tree>(state: &Spec<T>, name: &str) -> Option<(Range<usize>, TensorTy
     None
 }
 
-/// An environment whose state has its own picture.
+/// An environment with a state that contains its own picture.
 #[derive(Clone)]
 struct Pictured<E> {
     environment: E,
@@ -134,11 +136,11 @@ struct PicturedState<S: Tree> {
     environment: S,
     /// Picture and text of this state.
     shown: Shown,
-    /// Picture and text of the last state of the episode before.
+    /// Picture and text of the previous episode's last state.
     ended: Shown,
 }
 
-/// A state as it is shown.
+/// Picture and text of a state.
 #[derive(Tree, Clone)]
 struct Shown {
     /// u8 `[height, width, 3]`
@@ -180,7 +182,7 @@ impl<E: Environment<Observation = Tensor>> Environment for Pictured<E> {
     }
 }
 
-/// An environment of the DSL whose pictures are read back with its state.
+/// An environment of the DSL with pictures that are read back with its state.
 struct Drawn {
     environments: CompiledEnvironments,
     shown: Drawing,
@@ -236,7 +238,7 @@ impl HostEnvironment for Drawn {
     }
 }
 
-/// An environment whose server draws its pictures.
+/// An environment with a server that draws its pictures.
 struct DrawnInServer {
     environments: Servers,
     /// Type of a picture.
@@ -272,7 +274,7 @@ impl HostEnvironment for DrawnInServer {
     }
 }
 
-/// An environment whose observations are its pictures.
+/// An environment with observations as pictures.
 struct Watched {
     environments: Box<dyn HostEnvironment>,
     space: Space,
@@ -283,7 +285,7 @@ impl Watched {
     fn show(&self, step: &HostStep<'_>) {
         let picture = |bytes: &[u8]| Picture::of_observation(&self.space, bytes);
         let ended = step.terminated.contains(&1) || step.truncated.contains(&1);
-        // Only environments that truncate give an episode's last observation.
+        // Only environments that truncate provide an episode's last observation.
         let known = ended && !step.next_observation.is_empty();
         let last = known.then(|| picture(step.next_observation)).flatten();
         self.pictures.put(last.into_iter().chain(picture(step.observation)));

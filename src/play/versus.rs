@@ -1,4 +1,5 @@
-//! A game of two players in which a person plays one side: for the agent an environment of its own, whose opponent reads moves.
+//! A game of two players against the user. For the agent it is an environment, with an opponent
+//! that reads moves.
 
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,31 +10,31 @@ use podracer_envs::render::Colour;
 
 use super::{Picture, Pictures};
 
-/// Games by their end, for the person.
+/// Results of games, for the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Games that the person won.
+    /// Games that the user won.
     pub won: usize,
     /// Games without a winner.
     pub drawn: usize,
     /// Games that the agent won.
     pub lost: usize,
-    /// True if the person left before the last game was over.
+    /// True if the user left before the last game was over.
     pub left: bool,
 }
 
-/// A game of two players, of which the agent's environment is one side.
+/// A game of two players, with one side as the agent's environment.
 pub struct Versus {
     game: Box<dyn HostEnvironment>,
     pictures: Pictures,
-    /// The last reset or step of the game: the agent's or the person's.
+    /// The last reset or step of the game: the agent's or the user's.
     memory: StepMemory,
     /// The outcome of the agent's last step.
     outcome: Option<(f32, bool, bool)>,
     input: Box<dyn BufRead + Send>,
     output: Box<dyn Write + Send>,
     person_begins: bool,
-    /// True if the person's lines are written to the output.
+    /// True if the user's lines are written to the output.
     echoes: bool,
     /// Games to play.
     games: usize,
@@ -43,7 +44,8 @@ pub struct Versus {
 }
 
 impl Versus {
-    /// So many games of an environment of two players, with its pictures. The person's moves are lines of `input`.
+    /// `games` games of an environment of two players, with its pictures. The user's moves are
+    /// lines of `input`.
     pub fn new(
         (game, pictures): (Box<dyn HostEnvironment>, Pictures),
         (input, output): (Box<dyn BufRead + Send>, Box<dyn Write + Send>),
@@ -67,7 +69,8 @@ impl Versus {
         }
     }
 
-    /// The same, which writes the person's lines as well: for input that nobody types, and that no terminal shows.
+    /// The same, optionally writing the user's lines to the output: for input that is not typed and
+    /// that no terminal shows.
     #[must_use]
     pub fn echoing(self, echoes: bool) -> Self {
         Versus { echoes, ..self }
@@ -93,7 +96,7 @@ impl Versus {
         self.with_tally(|tally| tally.won + tally.drawn + tally.lost)
     }
 
-    /// Begins a game whose first picture this is; a person who begins makes the first move.
+    /// Begins a game with this first picture; a user who begins makes the first move.
     fn begin(&mut self, board: Option<&Picture>) -> Result<(), HostError> {
         self.moves = 0;
         let stones = if self.person_begins { "X and begin" } else { "O, and the agent begins" };
@@ -112,7 +115,8 @@ impl Versus {
         Ok(())
     }
 
-    /// Makes a move. Gives the picture after it, and the first one of the next game if this one is over.
+    /// Makes a move. Returns the picture after it, and the next game's first picture if this game
+    /// is over.
     fn play(&mut self, action: i32) -> Result<Vec<Picture>, HostError> {
         self.game.step(&action.to_le_bytes(), &mut self.memory.step())?;
         self.moves += 1;
@@ -161,7 +165,8 @@ impl Versus {
         }
     }
 
-    /// The agent's move and the person's answer. Gives the agent's reward and how the game ended.
+    /// Makes the agent's move and the user's answer. Returns the agent's reward and the end of the
+    /// game.
     fn step_once(&mut self, action: i32) -> Result<(f32, bool, bool), HostError> {
         let pictures = self.play(action)?;
         let notation = Notation::of(&self.game.spec().action, pictures.first());
@@ -246,7 +251,8 @@ impl HostEnvironment for Versus {
     }
 }
 
-/// Notation of moves for a person: a column, a cell, or the number of an action, by how many actions a board has.
+/// Notation of moves for the user: a column, a cell, or the number of an action, depending on the
+/// number of actions.
 struct Notation {
     actions: usize,
     rows: usize,
@@ -267,13 +273,13 @@ impl Notation {
         self.rows * self.columns
     }
 
-    /// True if an action is a cell of the board, or the one that passes.
+    /// True if an action is a cell of the board, or passes.
     fn by_cell(&self) -> bool {
         let letters = self.columns <= 26;
         letters && (self.actions == self.cells() || self.actions == self.cells() + 1)
     }
 
-    /// The move of an action, as a person writes it.
+    /// The move of an action, as the user writes it.
     fn name(&self, action: usize) -> String {
         if self.by_cell() && action < self.cells() {
             let column = char::from(b'a' + (action % self.columns) as u8);
@@ -302,7 +308,7 @@ impl Notation {
         }
     }
 
-    /// The board as text: X for the player who began, O for the other one.
+    /// The board as text: X for the player who began, O for the other player.
     fn board(&self, board: &Picture) -> String {
         let letter = |pixel: &[u8; 3]| match *pixel {
             pixel if pixel == Colour::YELLOW.0 => 'X',
@@ -351,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Plays the agent's moves against a person's lines: the text, the rewards, and the tally.
+    /// Plays the agent's moves against the user's lines: the text, the rewards, and the tally.
     fn played<E: Environment>(
         game: E,
         (games, person_begins): (usize, bool),
@@ -385,7 +391,7 @@ mod tests {
         let (text, rewards, tally) =
             played(ConnectFour::default(), (2, true), lines, &[0, 0, 0, 3, 3, 3, 3]);
         let expected = [0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0];
-        // The fourth line ends the first game, and the fifth begins the second one.
+        // The fourth line ends the first game, and the fifth begins the second game.
         assert_eq!(rewards, expected.map(Ok), "{text}");
         assert_eq!(tally, Tally { won: 1, lost: 1, ..Tally::default() });
         assert!(text.starts_with("game 1 of 2: you are X and begin."), "{text}");

@@ -1,4 +1,4 @@
-//! A profile as files that other programs show.
+//! A profile as files for other programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{Instruction, Place, Profile};
 
 impl Profile {
-    /// Folded stacks, a line each with its microseconds: thread, program, instruction, line of the source. The time of a kernel of several
-    /// lines is divided among them.
+    /// Folded stacks, one line each with its microseconds: thread, program, instruction, source
+    /// line. The time of a kernel with several lines is divided among them.
     pub(crate) fn folded(&self) -> String {
         let mut stacks: BTreeMap<String, f64> = BTreeMap::new();
         for moment in &self.moments {
@@ -28,8 +28,9 @@ impl Profile {
         text
     }
 
-    /// A trace in the format of Chrome and Perfetto: for each thread what it computed when. Samples in a row that are of one place are one
-    /// slice; where a thread was not seen for ten times the usual interval, it waited.
+    /// A trace in the format of Chrome and Perfetto: the computations of each thread over time.
+    /// Consecutive samples of one place form one slice; a thread without a sample for ten times the
+    /// usual interval has waited.
     pub(crate) fn trace(&self) -> Value {
         let usual = self.time.checked_div(self.moments.len().max(1) as u32).unwrap_or_default();
         let longest = 10 * usual.max(Duration::from_millis(4));
@@ -68,7 +69,8 @@ impl Profile {
         })
     }
 
-    /// The frames of a place from the outermost on, with the share of each where it has several.
+    /// The frames of a place from the outermost to the innermost, with the share of each if there
+    /// are several stacks.
     fn frames(&self, place: &Place) -> Vec<(Vec<String>, f64)> {
         let (part, name, lines) = self.described(place);
         let frames = |line: Option<String>| {

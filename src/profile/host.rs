@@ -1,4 +1,5 @@
-//! The code that a thread runs outside of compiled programs, by the addresses in its registers and on its stack.
+//! The code that a thread runs outside compiled programs, found by the addresses in its registers
+//! and on its stack.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use podracer_sampler::{REGISTERS, Region};
 
 use super::Place;
 
-/// The files whose code a process runs.
+/// The files with the code of a process.
 pub(super) struct HostCode {
     files: Vec<File>,
     own: PathBuf,
@@ -21,10 +22,10 @@ pub(super) struct HostCode {
 
 struct File {
     path: PathBuf,
-    /// Where the file is mapped.
+    /// Address to which the file is mapped.
     base: u64,
     code: Vec<Range<u64>>,
-    /// Its symbols and lines; `None` where it cannot be read.
+    /// Its symbols and lines; `None` if it cannot be read.
     loader: OnceCell<Option<Loader>>,
 }
 
@@ -55,16 +56,18 @@ impl HostCode {
         }
     }
 
-    /// The innermost line of this program that a sample has. Otherwise the pool's thread computes for the others or waits, where
-    /// code of the plugin is the innermost, or the file's name.
+    /// The innermost line of this program in a sample. Without such a line: if the plugin's code is
+    /// innermost, the pool's thread computes for another thread or waits. Otherwise the place is
+    /// the file's name.
     pub(super) fn place(&mut self, words: &[u64]) -> Place {
-        // An address to return to is that of the line after: the byte before belongs to the call.
+        // A return address belongs to the line after the call: the byte before it belongs to the
+        // call.
         let stack = words.iter().skip(REGISTERS).map(|word| word.wrapping_sub(1));
         let addresses = || words.first().copied().into_iter().chain(stack.clone());
         let mut wrapper = None;
         for address in addresses() {
             let Some(line) = self.line(address) else { continue };
-            // What calls XLA says more than the call.
+            // The caller of XLA says more than the call itself.
             if line.file.contains("/pjrt/src/") {
                 wrapper = wrapper.or(Some(line));
                 continue;
@@ -91,7 +94,7 @@ impl HostCode {
         }
     }
 
-    /// The line of code of this program; not of Rust's library, nor of other people's crates.
+    /// The line of this program's code, without Rust's library and other crates.
     fn line(&mut self, address: u64) -> Option<SourceLine> {
         let own = self.files.iter().find(|file| file.path == self.own && file.has(address))?;
         let read = || line(own.loader()?, address - own.base);
@@ -118,7 +121,7 @@ fn line(loader: &Loader, address: u64) -> Option<SourceLine> {
                 || (file.contains("/registry/src/") && !file.contains("/podracer"))
         };
         if let Some((file, line)) = place.filter(|(file, _)| !others(file)) {
-            // As programs name the files of the folder in which they were compiled.
+            // Programs name files relative to the folder where they were compiled.
             let here = std::env::current_dir().unwrap_or_default();
             let file = Path::new(file).strip_prefix(here).unwrap_or(Path::new(file));
             return Some(SourceLine { file: file.display().to_string(), line });

@@ -1,11 +1,11 @@
-//! The time of a training by line of its source: what samples of its threads mean.
+//! The time of a training by source line, from samples of its threads.
 //!
-//! - [`thunks`] finds the instruction of a compiled program that a thread computes, by its stack.
-//! - [`host`] finds the line of this program for a thread that computes nothing of a compiled one.
-//! - [`Recorder`] finds the place of each sample while the training runs, and [`Profile`] sums over them; [`files`] writes it for other
-//!   programs.
+//! - [`thunks`] finds the instruction of a compiled program that a thread computes, from its stack.
+//! - [`host`] finds the line of this program for a thread outside compiled programs.
+//! - [`Recorder`] finds the place of each sample while the training runs, [`Profile`] sums over the
+//!   places, and [`files`] writes the profile for other programs.
 //!
-//! An instruction's lines are those of [`podracer_runtime::HloModule::work`].
+//! An instruction's lines come from [`podracer_runtime::HloModule::work`].
 
 mod files;
 mod host;
@@ -44,22 +44,22 @@ pub(crate) struct Instruction {
     work: usize,
 }
 
-/// The place of a moment.
+/// The place of a sample.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// An instruction of a compiled program.
     Instruction(Instruction),
     /// A line of this program.
     Host(SourceLine),
-    /// Code of XLA in a thread of its pool, for an instruction that another thread runs.
+    /// Code of XLA in a thread of its pool, for an instruction of another thread.
     Helper,
-    /// XLA's pool, which looks for work.
+    /// XLA's pool looking for work.
     Idle,
-    /// The file whose code ran; empty for code without one.
+    /// The file with the code; empty for code without a file.
     Other(String),
 }
 
-/// A moment of a thread.
+/// A sample of a thread.
 struct Moment {
     thread: u32,
     time: Duration,
@@ -74,7 +74,7 @@ pub(crate) struct Profile {
     threads: BTreeMap<u32, String>,
     /// Time over which samples were taken.
     pub(crate) time: Duration,
-    /// The time that the threads computed meanwhile, all together.
+    /// Total CPU time of the threads during that time.
     pub(crate) cpu_time: Duration,
 }
 
@@ -83,29 +83,30 @@ pub(crate) struct Profile {
 pub(crate) struct LineTime {
     /// Share of the time of all samples.
     pub(crate) share: f64,
-    /// Kernels that one execution of each program launches, each counted for the line that takes most of it.
+    /// Kernels per execution of each program, each counted for the line that takes most of its
+    /// time.
     pub(crate) kernels: f64,
-    /// Arithmetic operations of one execution of each program.
+    /// Arithmetic operations per execution of each program.
     pub(crate) operations: f64,
-    /// Bytes that they read and write.
+    /// Bytes read and written per execution.
     pub(crate) bytes: f64,
 }
 
-/// Samples a training that runs in a child process.
+/// Sampler of a training in a child process.
 pub(crate) struct Recorder {
     sampler: Sampler,
     thunks: Thunks,
     host: HostCode,
-    /// Samples so far; its times are those of the beginning.
+    /// Samples so far; its times are the start times.
     profile: Profile,
     start: Instant,
 }
 
 impl Recorder {
-    /// A recorder of a process that runs this program, and has loaded `programs` with the plugin whose file is `library`.
+    /// A recorder of a process that runs this program, and that has loaded `programs` with the
+    /// plugin in the file `library`.
     ///
-    /// # Errors
-    /// Where the system does not show the process.
+    /// # Errors An error if the system does not give access to the process.
     pub(crate) fn new(process: u32, programs: Vec<Compiled>, library: &Path) -> Result<Self> {
         let sampler = Sampler::new(process)?;
         let regions = sampler.memory().regions()?;
@@ -124,17 +125,17 @@ impl Recorder {
         })
     }
 
-    /// Takes a sample of each thread that runs.
+    /// Takes a sample of each running thread.
     ///
     /// # Errors
-    /// As [`Recorder::new`], also where the process has ended.
+    /// As [`Recorder::new`], and if the process has ended.
     pub(crate) fn sample(&mut self) -> Result<()> {
         let Recorder { sampler, thunks, host, profile, start } = self;
         let time = start.elapsed();
         let mut seen = Vec::new();
         sampler.sample(|thread, words| seen.push((thread, words.to_vec())))?;
         for (thread, _) in &seen {
-            // It may end before the others.
+            // The thread may end before the others.
             profile.threads.entry(*thread).or_insert_with(|| sampler.name(*thread));
         }
         let memory = sampler.memory();
@@ -154,7 +155,7 @@ impl Recorder {
         let Recorder { sampler, mut profile, start, .. } = self;
         profile.time = start.elapsed();
         profile.cpu_time = sampler.cpu_time()?.saturating_sub(profile.cpu_time);
-        // Those that look for work would as well wait.
+        // Looking for work is the same as waiting.
         profile.moments.retain(|moment| moment.place != Place::Idle);
         help(&mut profile.moments);
         profile.moments.sort_by_key(|moment| (moment.thread, moment.time));
@@ -162,8 +163,8 @@ impl Recorder {
     }
 }
 
-/// Gives what helpers computed to the instruction that another thread ran at the time: one that was seen in the same look at all threads,
-/// or else the last one before. `moments` are in the order of their time.
+/// Attributes the computation of helpers to an instruction of another thread: the instruction in
+/// the same sample of all threads, or otherwise the last one before. `moments` are ordered by time.
 fn help(moments: &mut [Moment]) {
     let mut start = 0;
     let mut latest = None;
@@ -188,7 +189,7 @@ impl Profile {
         self.moments.len()
     }
 
-    /// Time and work by line, and the time that no line has, by what took it.
+    /// Time and work by line, and the time without a line, by its kind.
     pub(crate) fn lines(&self) -> (BTreeMap<SourceLine, LineTime>, BTreeMap<String, f64>) {
         let mut lines: BTreeMap<SourceLine, LineTime> = BTreeMap::new();
         let mut others: BTreeMap<String, f64> = BTreeMap::new();
@@ -226,7 +227,7 @@ impl Profile {
         (lines, others)
     }
 
-    /// The work of an instruction's place.
+    /// The work of a place's instruction.
     fn work(&self, place: &Place) -> Option<&Work> {
         match place {
             Place::Instruction(Instruction { program, work }) => {

@@ -1,10 +1,12 @@
-//! The instruction that a thread computes, by its stack.
+//! The instruction that a thread computes, found from its stack.
 //!
-//! XLA's CPU client runs a program as a list of thunks, objects that each hold the names of an instruction and its module. While a thunk runs, the
-//! address of its object is in registers and on the stack, whatever code runs inside: a kernel, Eigen, oneDNN, a copy, the allocator. The
-//! innermost address that comes twice in a row is the instruction: one that is there once was left by a thunk before, in a part of the
-//! stack that nobody has written to since. An object counts as a thunk if its first word points into the plugin's file, as the
-//! address of a class's functions does, and one of the next words are two strings with the names of an instruction and its module.
+//! XLA's CPU client runs a program as a list of thunks: objects with the names of an instruction
+//! and its module. While a thunk runs, the address of its object is in registers and on the stack,
+//! whatever code runs inside: a kernel, Eigen, oneDNN, a copy, the allocator. The innermost address
+//! that occurs twice in a row is the instruction. A single occurrence was left by an earlier thunk,
+//! in a part of the stack that was not overwritten since. An object counts as a thunk if its first
+//! word points into the plugin's file, as the address of a virtual table does, and two strings with
+//! the names of an instruction and its module follow.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,19 +16,20 @@ use podracer_sampler::{Memory, Region};
 
 use super::{Compiled, Instruction};
 
-/// Words of an object in which the names are looked for.
+/// Number of words of an object that are searched for the names.
 const OBJECT_WORDS: usize = 16;
-/// Words of a string: the address of its characters, their number, and 16 bytes for short ones.
+/// Number of words of a string: the address of its characters, their number, and 16 bytes for short
+/// strings.
 const STRING_WORDS: usize = 4;
-/// Longest name that is looked for.
+/// Longest name that can be found.
 const LONGEST: usize = 256;
 
 pub(super) struct Thunks {
-    /// Addresses of the plugin's file.
+    /// Address ranges of the plugin's file.
     plugin: Vec<Range<u64>>,
     /// Instructions by the names of module and instruction.
     names: HashMap<(String, String), Instruction>,
-    /// The instruction of an object by its address; `None` for what is no thunk.
+    /// The instruction of an object by its address; `None` for objects that are not thunks.
     known: HashMap<u64, Option<Instruction>>,
 }
 
@@ -46,7 +49,7 @@ impl Thunks {
         }
     }
 
-    /// The instruction whose thunk runs, by a thread's words.
+    /// The instruction of the running thunk, from a thread's words.
     pub(super) fn find(&mut self, memory: &Memory, words: &[u64]) -> Option<Instruction> {
         let (mut first, mut before) = (None, None);
         for &word in words {
@@ -61,7 +64,7 @@ impl Thunks {
     }
 
     fn at(&mut self, memory: &Memory, address: u64) -> Option<Instruction> {
-        /// Addresses of programs are below, most numbers on a stack are not.
+        /// Upper bound of a program's addresses; most numbers on a stack are greater.
         const END: u64 = 1 << 47;
         if !address.is_multiple_of(8) || !(1 << 16..END).contains(&address) {
             return None;

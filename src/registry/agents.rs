@@ -43,7 +43,8 @@ pub struct AgentEntry {
     pub schema: Schema,
     /// Checks that settings of valid types and ranges fit together.
     pub(crate) check: fn(&Table) -> Result<(), String>,
-    /// Checks that the agent can learn from the rollouts of so many devices (the last argument), each of the shape.
+    /// Checks that the agent can learn from rollouts of this shape on each of the devices (their
+    /// number is the last argument).
     pub(crate) check_rollout: fn(&Table, RolloutShape, usize) -> Result<(), String>,
     agent: fn(&Table, &Task) -> Result<AnyAgent, String>,
 }
@@ -65,7 +66,7 @@ impl AgentEntry {
     /// The agent for a task.
     ///
     /// # Errors
-    /// Settings that do not fit the task.
+    /// Returns settings that do not fit the task.
     pub(crate) fn agent(&self, table: &Table, task: &Task) -> Result<AnyAgent, UsageError> {
         (self.agent)(table, task).map_err(UsageError::new)
     }

@@ -12,7 +12,7 @@ use podracer_runtime::{Client, ClientOptions};
 use crate::sebulba::compiled_environments;
 use crate::settings::UsageError;
 
-/// Makes batches of environments that are all of one spec.
+/// A source of batches of environments with the same spec.
 #[derive(Clone)]
 pub struct Batches {
     /// The spec of each batch.
@@ -21,7 +21,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Batches of `spec`, each by a call of `make`.
+    /// Batches of `spec`, each made by a call of `make`.
     pub fn new<H: HostEnvironment + 'static>(
         spec: HostSpec,
         make: impl Fn() -> Result<H> + 'static,
@@ -29,18 +29,19 @@ impl Batches {
         Batches { spec, make: Rc::new(move || Ok(Box::new(make()?))) }
     }
 
-    /// Environments that only somebody else can make, for the reason that is given.
+    /// Environments that cannot be made here, for the given reason.
     pub(super) fn elsewhere(spec: HostSpec, reason: &'static str) -> Self {
         Batches { spec, make: Rc::new(move || Err(UsageError::new(reason).into())) }
     }
 
-    /// Batches of so many environments in plain Rust.
+    /// Batches of `lanes` environments in plain Rust.
     pub fn native(environment: impl NativeEnvironment, lanes: usize) -> Self {
         let spec = Pool::spec_of(&environment, lanes);
         Batches::new(spec, move || Ok(Pool::try_new(&environment, lanes)?))
     }
 
-    /// Batches of so many environments of the DSL, compiled for the host, for rollouts of `unroll` steps.
+    /// Batches of `lanes` environments of the DSL, compiled for the host, for rollouts of `unroll`
+    /// steps.
     pub fn compiled(
         environment: impl Environment<Observation = Tensor>,
         lanes: usize,
@@ -48,7 +49,7 @@ impl Batches {
     ) -> Self {
         let spec = HostLoop::new(environment.clone(), lanes, unroll).spec();
         Batches::new(spec, move || {
-            // A client of its own: its threads take no turns on the devices that act and learn.
+            // A separate client: its threads do not compete for the devices that act and learn.
             let host =
                 Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
             compiled_environments(&host, 0, environment.clone(), lanes, unroll)

@@ -101,7 +101,8 @@ pub struct EnvironmentEntry {
     /// The environment as a distribution of tasks, if it is one.
     pub(super) tasks: Option<MakeTasks>,
     pub(super) batches: fn(&Table, usize, usize) -> Result<Batches>,
-    /// Makes one environment with its pictures, where that is not one of `batches` whose observations are shown.
+    /// Makes one environment with its pictures, unless it is an environment from `batches` with its
+    /// observations shown.
     pub(super) stage: Option<fn(&Table) -> Result<Stage>>,
     pub(super) evaluation: Option<Evaluation>,
     /// Opponents of a game of two players.
@@ -135,7 +136,7 @@ impl EnvironmentEntry {
         })
     }
 
-    /// An environment of the DSL: a part of Anakin's program, and compiled for the host in Sebulba.
+    /// An environment of the DSL: part of Anakin's program, and compiled for the host in Sebulba.
     pub(crate) fn dsl<E>(name: &str) -> Result<Self, String>
     where
         E: Environment + Configuration,
@@ -161,7 +162,7 @@ impl EnvironmentEntry {
         EnvironmentEntry::new::<E>(name, native::<E>)
     }
 
-    /// An environment in servers, which are processes of Python packages.
+    /// An environment in servers, which are processes with Python packages.
     pub(super) fn served<E: served::Served>(name: &str) -> Result<Self, String> {
         let entry =
             EnvironmentEntry::new::<E>(name, |table, lanes, _| served::batches::<E>(table, lanes))?;
@@ -178,7 +179,7 @@ impl EnvironmentEntry {
     /// The environment as a part of a program.
     ///
     /// # Errors
-    /// [`UsageError`] for an environment that steps on the host only.
+    /// [`UsageError`] for an environment that steps only on the host.
     pub(crate) fn in_dsl(&self, table: &Table) -> Result<AnyEnvironment, UsageError> {
         match self.dsl {
             Some(make) => make(table).map_err(UsageError::new),
@@ -190,7 +191,7 @@ impl EnvironmentEntry {
         }
     }
 
-    /// The tasks of an environment that is a distribution of them.
+    /// The tasks of an environment that is a distribution of tasks.
     ///
     /// # Errors
     /// [`UsageError`] for settings that the environment rejects.
@@ -198,7 +199,7 @@ impl EnvironmentEntry {
         self.tasks.map(|make| make(table)).transpose().map_err(UsageError::new)
     }
 
-    /// Batches of so many lanes on the host, for rollouts of `unroll` steps.
+    /// Batches of `lanes` lanes on the host, for rollouts of `unroll` steps.
     ///
     /// # Errors
     /// Errors of the environment.
@@ -206,10 +207,10 @@ impl EnvironmentEntry {
         (self.batches)(table, lanes, unroll)
     }
 
-    /// One environment whose states become pictures, on a device by its index.
+    /// One environment with pictures of its states, on a device by its index.
     ///
     /// # Errors
-    /// Errors of the environment, and one without pictures.
+    /// Errors of the environment, and an environment without pictures.
     pub(crate) fn stage(&self, table: &Table, (client, device): (&Client, usize)) -> Result<Stage> {
         match (self.dsl, self.stage) {
             (Some(make), _) => play::of_dsl(make(table).map_err(UsageError::new)?, client, device),
@@ -223,7 +224,7 @@ impl EnvironmentEntry {
         self.evaluation
     }
 
-    /// Frames of a game in a step; 1 for an environment that knows no frames.
+    /// Number of a game's frames per step; 1 for an environment without frames.
     pub(crate) fn frames_per_step(&self, table: &Table) -> usize {
         (self.frames_per_step)(table)
     }

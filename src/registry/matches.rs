@@ -1,4 +1,4 @@
-//! Plays an agent against fixed opponents: the agent, its opponent and the game are one program.
+//! Games of an agent against fixed opponents: the agent, its opponent and the game are one program.
 
 use std::fmt;
 
@@ -21,17 +21,17 @@ use crate::builder::on_device;
 use crate::evaluation::Played;
 use crate::settings::UsageError;
 
-/// Games of each side against each opponent at the end of a training.
+/// Number of games per side against each opponent at the end of a training.
 const GAMES: usize = 500;
 /// The name of plain Monte Carlo tree search among opponents.
 const MCTS: &str = "mcts";
 
-/// A game of two players, and the opponents that an agent can be measured against.
+/// A game of two players, and the opponents that agents are measured against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opponents {
-    /// Names of the game's own opponents. `mcts:N` is one of every game.
+    /// Names of the game's own opponents. `mcts:N` is available in every game.
     names: &'static [&'static str],
-    /// Names of the opponents that the agent plays at the end of a training.
+    /// Names of the opponents for the games at the end of a training.
     at_end: &'static [&'static str],
     play: Play,
 }
@@ -61,13 +61,13 @@ pub(super) const OTHELLO: Opponents = Opponents {
 /// An opponent of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opposed {
-    /// One of the game's own, by its name.
+    /// One of the game's own opponents, by name.
     Named(&'static str),
-    /// Plain Monte Carlo tree search with so many simulations.
+    /// Plain Monte Carlo tree search with this number of simulations.
     Mcts(usize),
 }
 
-/// As `--against` takes it: `perfect`, `mcts:64`.
+/// The opponent as in `--against`: `perfect`, `mcts:64`.
 impl fmt::Display for Opposed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,7 +80,7 @@ impl fmt::Display for Opposed {
 /// The games to play against an opponent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Match {
-    /// Games in which the agent moves first, and in which it moves second.
+    /// Number of games with the agent moving first, and moving second.
     pub(crate) games: [usize; 2],
     /// Seed of all randomness in the games.
     pub(crate) seed: u64,
@@ -88,10 +88,11 @@ pub(crate) struct Match {
     pub(crate) sampled: bool,
 }
 
-/// The agent's rewards and moves in the games in which it moves first, and in which it moves second.
+/// The agent's rewards and moves in the games that it begins, and in the games that it does not
+/// begin.
 pub(crate) type Sides = [Vec<Played>; 2];
 
-/// Games by their end, for the agent.
+/// Numbers of games by result, for the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Score {
     pub(crate) won: usize,
@@ -109,10 +110,10 @@ impl Score {
 }
 
 impl Opponents {
-    /// The opponent that a user names, such as `perfect` or `mcts:64`; `mcts` alone has as many simulations as the agent's own search.
+    /// The opponent with a name from the user, such as `perfect` or `mcts:64`. `mcts` alone uses as
+    /// many simulations as the agent's own search.
     ///
-    /// # Errors
-    /// [`UsageError`] for another name, and for `mcts` against an agent that does not search.
+    /// # Errors [`UsageError`] for an unknown name, and for `mcts` against an agent that does not search.
     pub(crate) fn named(&self, text: &str, simulations: Option<usize>) -> Result<Opposed> {
         if let Some(name) = self.names.iter().find(|name| **name == text) {
             return Ok(Opposed::Named(name));
@@ -153,8 +154,8 @@ impl Opponents {
         (self.play)(opponent, games, agent, state, device)
     }
 
-    /// Plays 500 greedy games on each side against each opponent of the end of a training. Returns the numbers of games that were won, drawn
-    /// and lost, by name.
+    /// Plays 500 greedy games on each side against each opponent for the end of a training. Returns
+    /// the numbers of games won, drawn and lost, by name.
     ///
     /// # Errors
     /// Errors of the runtime.
@@ -180,7 +181,7 @@ impl Opponents {
     }
 }
 
-/// Plays one of the opponents `O`, which serde knows by name, or plain MCTS.
+/// Plays against one of the opponents `O`, which serde knows by name, or against plain MCTS.
 fn played<E, O>(
     opponent: &Opposed,
     games: &Match,
@@ -225,7 +226,7 @@ fn games_of<E: Environment<Observation = Tensor>, O: Opponent<E>>(
     })?;
     let placements = vec![Placement::Replicated; traced.results().leaves().len()];
     let program = Program::compile(client, "matches", &traced, placements, &on_device(device))?;
-    // Apart from the training's seeds, whichever it has.
+    // A seed that differs from every seed of the training.
     let seed = program.upload(Array::key(games.seed ^ u64::from_le_bytes(*b"matches ")))?;
     let state = program.upload(state.clone())?;
     let (rewards, moves) = &*program.run((state, seed))?.to_host()?;
@@ -262,14 +263,14 @@ fn one_game<E: Environment<Observation = Tensor>, O: Opponent<E>>(
         |(.., over)| !over,
         |((state, memory, feedback, waits), key, total, moves, _)| {
             let [key, choice, own, reply, answer] = key.split_into();
-            // In the first round of a game in which the opponent begins, the agent waits.
+            // In the first round of a game that the opponent begins, the agent waits.
             let input = feedback.input(game.observe(state.clone()), game.legal_actions(&state));
             let act = agent.act(params, memory.clone(), input, mode, choice);
             let Act { action, memory: remembered, .. } = act;
             let (moved, step) = game.step(state.clone(), action, own);
             let state = tree_select(waits, &state, &moved);
             let memory = tree_select(waits, &memory, &remembered);
-            // A step from a game that is over changes nothing and pays nothing.
+            // A step from a finished game changes nothing and gives no reward.
             let (next, answered) =
                 game.step(state.clone(), opponent.choose(game, &state, reply), answer);
             let reward = select(waits, 0.0, step.reward) - answered.reward;

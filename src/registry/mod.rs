@@ -1,9 +1,10 @@
 //! The agents, environments and experiments that a program knows, by name.
 //!
 //! # Invariants
-//! - An agent or environment is registered by one line: its name and its struct. Keys, types, ranges, defaults and
-//!   documentation of its settings are that struct's.
-//! - A name is registered once. Mistakes of registration are collected, and reported before a command runs.
+//! - An agent or environment is registered by one line: its name and its struct. The struct defines
+//!   keys, types, ranges, defaults and documentation of its settings.
+//! - A name is registered once. Mistakes of registration are collected, and reported before a
+//!   command runs.
 
 mod agents;
 mod batches;
@@ -33,7 +34,7 @@ pub(crate) use matches::{Match, Score};
 /// The agents, environments and experiments of a program.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    /// The tables that neither agent nor environment decides, by name.
+    /// The tables that depend on neither agent nor environment, by name.
     pub(crate) tables: [(&'static str, Schema); 7],
     agents: Vec<AgentEntry>,
     environments: Vec<EnvironmentEntry>,
@@ -48,7 +49,8 @@ pub struct Experiment {
     pub name: String,
     /// Settings of the experiment as TOML, like a file's.
     pub text: String,
-    /// True for an experiment without a recorded training to its end: that it learns, and how well, is not known.
+    /// True for an experiment without a recorded training to its end, with unknown learning
+    /// results.
     pub unverified: bool,
 }
 
@@ -63,10 +65,11 @@ impl<T: Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static> C
 /// The table `[section]` as the struct of its settings.
 ///
 /// # Errors
-/// Values that the struct rejects, with the setting's name: `environment.layout: row 1 has 1 cells`.
+/// Returns values that the struct rejects, with the setting's name: `environment.layout: row 1 has
+/// 1 cells`.
 pub(crate) fn parse<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, String> {
     let mut table = table.clone();
-    // It names the struct, and is none of its fields.
+    // It names the struct, and is not one of its fields.
     Registry::chooser(section).and_then(|chooser| table.remove(chooser));
     serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
         let path = error.path().to_string();
@@ -122,7 +125,7 @@ impl Registry {
         }
     }
 
-    /// Changes the entry of an environment that was added.
+    /// Changes the entry of an environment that was added before.
     fn change_environment(&mut self, name: &str, change: impl FnOnce(&mut EnvironmentEntry)) {
         match self.environments.iter_mut().find(|entry| entry.name == name) {
             Some(entry) => change(entry),
@@ -138,7 +141,7 @@ impl Registry {
         self.experiments.push(Experiment { name, text, unverified });
     }
 
-    /// Adds an experiment whose text names it by `experiment = "..."`.
+    /// Adds an experiment with a text that names it by `experiment = "..."`.
     pub(crate) fn add_named_experiment(&mut self, text: &str) {
         let first = text.lines().next().unwrap_or_default();
         match toml::from_str::<Table>(text) {
@@ -162,13 +165,13 @@ impl Registry {
         &self.mistakes
     }
 
-    /// The agent of this name.
+    /// The agent with this name.
     #[must_use]
     pub fn agent(&self, name: &str) -> Option<&AgentEntry> {
         self.agents.iter().find(|one| one.name == name)
     }
 
-    /// The environment of this name.
+    /// The environment with this name.
     #[must_use]
     pub fn environment(&self, name: &str) -> Option<&EnvironmentEntry> {
         self.environments.iter().find(|one| one.name == name)
@@ -180,13 +183,13 @@ impl Registry {
         with.map(|entry| entry.name.as_str()).collect()
     }
 
-    /// The experiment of this name.
+    /// The experiment with this name.
     #[must_use]
     pub fn experiment(&self, name: &str) -> Option<&Experiment> {
         self.experiments.iter().find(|one| one.name == name)
     }
 
-    /// All agents, in the order in which they are registered.
+    /// All agents, in the order of registration.
     #[must_use]
     pub fn agents(&self) -> &[AgentEntry] {
         &self.agents
@@ -204,7 +207,8 @@ impl Registry {
         &self.experiments
     }
 
-    /// The key whose value names the struct that a table is of: `kind` of `[agent]`, `name` of `[environment]`.
+    /// The key with a value that names the struct of a table: `kind` in `[agent]`, `name` in
+    /// `[environment]`.
     pub(crate) fn chooser(section: &str) -> Option<&'static str> {
         match section {
             "agent" => Some("kind"),
@@ -230,7 +234,7 @@ impl Registry {
         }
     }
 
-    /// True if a run that goes on may have another value of the setting of this dotted key, such as `train.steps`.
+    /// True if a resumed run may change the setting with this dotted key, such as `train.steps`.
     pub(crate) fn may_change_on_resume(&self, key: &str) -> bool {
         match key.split_once('.') {
             Some((section, name)) => {
@@ -242,7 +246,7 @@ impl Registry {
     }
 }
 
-/// The schema of settings that are always there.
+/// The schema of settings that every experiment has.
 fn schema<T: Configuration>(mistakes: &mut Vec<String>) -> Schema {
     Schema::of::<T>().unwrap_or_else(|mistake| {
         mistakes.push(mistake);

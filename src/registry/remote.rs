@@ -1,4 +1,4 @@
-//! An environment that the learner does not know: workers bring it along.
+//! An environment that the learner does not know: workers provide it.
 
 use anyhow::Result;
 use podracer_envs::host::HostSpec;
@@ -30,23 +30,25 @@ pub(super) fn register(registry: &mut Registry) {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 struct Remote {
-    /// Space of the observations of one environment: `box([4])` for f32 numbers without bounds, `box([2], -1, 1)` with bounds for all elements, or
-    /// with one for each, `box([2], [-1, 0], [1, inf])`; `pixels([84, 84, 4])` for bytes; `discrete(16)`; `multi_discrete([3, 2])`.
+    /// Space of the observations of one environment: `box([4])` for unbounded f32 numbers;
+    /// `box([2], -1, 1)` with bounds for all elements, or with bounds for each, `box([2], [-1, 0],
+    /// [1, inf])`; `pixels([84, 84, 4])` for bytes; `discrete(16)`; `multi_discrete([3, 2])`.
     observation: String,
-    /// Space of the actions of one environment, written alike.
+    /// Space of the actions of one environment, written in the same way.
     action: String,
     /// True if an episode may be cut off without a terminal state.
     truncates: bool,
     /// True if a step may do nothing but begin the next episode.
     skips: bool,
-    /// True if steps say which of the discrete actions are legal.
+    /// True if steps report which of the discrete actions are legal.
     masks: bool,
-    /// True if steps that end an episode say how much of its task was done: the metric `episode_success`.
+    /// True if steps that end an episode report the share of its task that was done: the metric
+    /// `episode_success`.
     succeeds: bool,
 }
 
 impl Remote {
-    /// So many environments of the declared spaces.
+    /// The spec for `environments` environments with the declared spaces.
     fn spec(&self, environments: usize) -> Result<HostSpec, String> {
         let space = |name: &str, text: &str| {
             space(text).map_err(|problem| match text.is_empty() {
@@ -87,7 +89,7 @@ fn batches(table: &Table, lanes: usize, _: usize) -> Result<Batches> {
     ))
 }
 
-/// The space that a text says.
+/// Parses a space.
 fn space(text: &str) -> Result<Space, String> {
     let unknown = || format!("expected {FORMS}");
     let (form, arguments) =

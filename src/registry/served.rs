@@ -28,11 +28,11 @@ pub(super) fn register(registry: &mut Registry) {
 
 /// Settings of an environment in servers.
 pub(super) trait Served: Configuration {
-    /// The set of packages that serves it, as `podracer envs install` names it.
+    /// The set of packages that serves it, named as in `podracer envs install`.
     fn packages(&self) -> &'static str;
     /// Settings of its servers.
     fn server(&self) -> &ServerSettings;
-    /// Frames of a game in a step.
+    /// Number of a game's frames per step.
     fn frames_per_step(&self) -> usize {
         1
     }
@@ -68,8 +68,8 @@ impl Served for Atari {
     }
 }
 
-/// Batches of the environments of `[environment]`, by an interpreter that has the packages. A server of one environment is
-/// asked for the spaces.
+/// Batches of the environments of `[environment]`, with an interpreter that has the packages. A
+/// server with one environment reports the spaces.
 pub(super) fn batches<E: Served>(table: &Table, lanes: usize) -> Result<Batches> {
     let (environment, options) = options::<E>(table)?;
     let one = Servers::start(&options, 1)?;
@@ -85,7 +85,7 @@ pub(super) fn stage<E: Served>(table: &Table) -> Result<(Box<dyn HostEnvironment
     of_servers(Servers::start(&options.pictures(), 1)?)
 }
 
-/// The settings `[environment]`, and servers of such environments.
+/// The settings `[environment]`, and the options of its servers.
 fn options<E: Served>(table: &Table) -> Result<(E, ServerOptions)> {
     let environment: E = parse(table, "environment").map_err(UsageError::new)?;
     let server = environment.server();

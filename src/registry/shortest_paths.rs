@@ -1,4 +1,4 @@
-//! Counts the starts of a grid from which a policy walks a shortest path.
+//! Counts the starts in a grid from which a policy walks a shortest path.
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
@@ -9,8 +9,8 @@ use podracer_rl::anakin::Feedback;
 use podracer_rl::learn::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
 use podracer_runtime::{Client, Device, Placement, Program, ProgramOptions};
 
-/// Walks greedily from every start at once, on the first device. Returns `starts`, and `shortest_paths`: the number of starts
-/// from which the goal was reached in as few steps as possible.
+/// Walks greedily from every start at once, on the first device. Returns `starts`, and
+/// `shortest_paths`: the number of starts with a walk to the goal in as few steps as possible.
 ///
 /// # Errors
 /// Errors of the runtime.
@@ -57,7 +57,7 @@ pub(super) fn shortest_paths(
     let placements = vec![Placement::Replicated; 2];
     let options = ProgramOptions::default();
     let program = Program::compile(client, "shortest_paths", &traced, placements, &options)?;
-    // The state may be on several devices; the walk is on one.
+    // The state may be on several devices; the walk runs on one.
     let state = program.upload(state.to_host()?)?;
     let (arrived, steps) = &*program.run((state,))?.to_host()?;
     let (arrived, steps) = (arrived.to_vec::<bool>()?, steps.to_vec::<i32>()?);

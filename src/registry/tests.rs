@@ -1,4 +1,4 @@
-//! Mistakes of those who register agents, environments and experiments.
+//! Tests of mistakes in the registration of agents, environments and experiments.
 
 use podracer_envs::Catch;
 use podracer_rl::agents::PpoSettings;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentEntry, EnvironmentEntry, Registry};
 
-/// Settings whose default is no number of TOML.
+/// Settings with a default that TOML cannot represent as a number.
 #[derive(Clone, Deserialize, JsonSchema, Serialize)]
 struct Wide {
     seed: u64,
@@ -84,7 +84,8 @@ fn defaults_that_cannot_be_written_are_a_mistake() {
     assert!(text.contains("::Wide` cannot be written as TOML"), "{text}");
 }
 
-/// Its random play failed with a missing field where the struct had no `#[serde(default)]`.
+/// An environment chosen only by its name has the struct's defaults, even without
+/// `#[serde(default)]`.
 #[test]
 fn an_environment_named_alone_lacked_its_defaults() {
     let registry = Registry::built_in();

@@ -12,10 +12,9 @@ use crate::settings::{Settings, UsageError};
 pub(crate) const BEST: &str = "best";
 
 impl RunDirectory {
-    /// Writes `best/`: of a checkpoint the part that `eval` and `export` read.
+    /// Writes `best/`: the part of a checkpoint that `eval` and `export` read.
     ///
-    /// # Errors
-    /// Names the file that cannot be written.
+    /// # Errors An error that names the file that cannot be written.
     pub fn write_best(
         &self,
         mut checkpoint: Checkpoint,
@@ -28,14 +27,14 @@ impl RunDirectory {
             settings: serde_json::to_value(settings)?,
             recorded: recorded.clone(),
             counters,
-            // No training goes on from here.
+            // No training resumes from this checkpoint.
             files: Files::default(),
         })?;
         let best = Checkpoints::new(self.folder.inside().join(BEST), 1);
         self.folder.told(best.save(&checkpoint).map(drop).map_err(Into::into))
     }
 
-    /// The checkpoint of the evaluation with the highest mean return of the run in a folder.
+    /// The checkpoint of the evaluation with the highest mean return, for the run in a folder.
     ///
     /// # Errors
     /// [`UsageError`] for a run without evaluations; a damaged checkpoint.

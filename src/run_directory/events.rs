@@ -1,6 +1,6 @@
-//! TensorBoard's event file: records of a length, a protocol buffer and two checksums.
+//! TensorBoard's event file. Each record has a length, a protocol buffer and two checksums.
 //!
-//! The crate `tensorboard-rs` writes them too, and ends the process where the disk is full.
+//! The crate `tensorboard-rs` also writes such files, but ends the process if the disk is full.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -67,7 +67,7 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn create(folder: &Path) -> Result<Self> {
         let wall_time = now();
-        // TensorBoard finds event files by this part of their name.
+        // TensorBoard finds event files by this part of the name.
         let name = format!("events.out.tfevents.{:010}.podracer", wall_time as u64);
         let path = folder.join(name);
         let file = File::create(&path).with_context(|| cannot_write(&path))?;
@@ -99,7 +99,7 @@ impl Events {
         name.to_string_lossy().into_owned()
     }
 
-    /// The length of the file, all of which is on the disk then.
+    /// Synchronises the file to disk, and returns its length.
     pub(super) fn synchronised(&mut self) -> Result<u64> {
         synchronised(&mut self.file).with_context(|| cannot_write(&self.path))
     }
@@ -127,15 +127,15 @@ impl Events {
         self.append(&lines.iter().map(of_line).collect::<Vec<_>>())
     }
 
-    /// The scalars of an evaluation, at so many environment steps.
+    /// Writes the scalars of an evaluation, at these environment steps.
     pub(super) fn evaluation(&mut self, steps: u64, values: &[(&str, f64)]) -> Result<()> {
         let value = values.iter().map(|&(tag, value)| Value::scalar(tag, value as f32)).collect();
         self.append(&[event(now(), steps, value)])
     }
 
-    /// A film as a GIF, at so many environment steps.
+    /// Writes an animation as a GIF, at these environment steps.
     pub(super) fn film(&mut self, steps: u64, tag: &str, gif: &[u8]) -> Result<()> {
-        // A GIF has its width and height at the sixth and the eighth byte.
+        // A GIF stores its width and height at the sixth and the eighth byte.
         let side = |at: usize| {
             gif.get(at..at + 2).map_or(0, |two| i32::from(two[0]) | (i32::from(two[1]) << 8))
         };
@@ -171,7 +171,7 @@ impl Value {
     }
 }
 
-/// Values at so many environment steps.
+/// Values at these environment steps.
 fn event(wall_time: f64, steps: u64, value: Vec<Value>) -> Event {
     Event {
         wall_time,
@@ -181,7 +181,8 @@ fn event(wall_time: f64, steps: u64, value: Vec<Value>) -> Event {
     }
 }
 
-/// TensorFlow's masked CRC-32C: rotated and shifted, so that a checksum of data with checksums inside stays a good one.
+/// TensorFlow's masked CRC-32C: rotated and shifted, so that the checksum of data with checksums
+/// inside stays good.
 pub(super) fn checksum(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }

@@ -1,4 +1,5 @@
-//! The films of recorded episodes: `episodes/000000100.gif` shows the environment, `episodes/000000100-agent.gif` what the agent draws of itself.
+//! The animations of recorded episodes: `episodes/000000100.gif` shows the environment,
+//! `episodes/000000100-agent.gif` the agent's own pictures.
 
 use std::fs;
 #[cfg(feature = "plots")]
@@ -11,29 +12,29 @@ use super::{EPISODES, RunDirectory};
 use super::{RunOverview, reading};
 use crate::files::write_whole;
 
-/// Greatest length of a film in bytes.
+/// Greatest length of an animation in bytes.
 #[cfg(feature = "plots")]
 const LARGEST: u64 = 64 << 20;
-/// End of the name of a film that shows the agent's own pictures.
+/// End of the name of an animation with the agent's own pictures.
 const AGENT: &str = "-agent";
 
-/// The film of an episode.
+/// The animation of an episode.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct FilmName {
-    /// Iterations before the episode.
+    /// Number of iterations before the episode.
     pub(crate) iterations: u64,
     /// True for the agent's own pictures, false for the environment's.
     pub(crate) of_agent: bool,
 }
 
 impl FilmName {
-    /// The name of a film's file, whose order is that of the iterations.
+    /// The name of the animation's file. Names sort in the order of the iterations.
     pub(crate) fn file(&self) -> String {
         let Self { iterations, of_agent } = self;
         format!("{iterations:09}{}.gif", if *of_agent { AGENT } else { "" })
     }
 
-    /// The film of a file's name; `None` for a file of another kind.
+    /// The animation with this file name; `None` for other files.
     #[cfg(feature = "plots")]
     pub(crate) fn of(file: &str) -> Option<Self> {
         let stem = file.strip_suffix(".gif")?;
@@ -46,10 +47,10 @@ impl FilmName {
 }
 
 impl RunDirectory {
-    /// Writes the film of an episode that was recorded after so many environment steps, and shows it in TensorBoard.
+    /// Writes the animation of an episode that was recorded after these environment steps, and
+    /// shows it in TensorBoard.
     ///
-    /// # Errors
-    /// Names the file that cannot be written.
+    /// # Errors An error that names the file that cannot be written.
     pub(crate) fn record_film(
         &mut self,
         name: &FilmName,
@@ -66,7 +67,7 @@ impl RunDirectory {
 
 #[cfg(feature = "plots")]
 impl RunOverview {
-    /// The films of the run's recorded episodes, in their order.
+    /// The animations of the run's recorded episodes, in order.
     pub(crate) fn films(&self) -> Vec<FilmName> {
         let Ok(entries) = fs::read_dir(self.run.join(EPISODES)) else { return Vec::new() };
         let name = |path: PathBuf| FilmName::of(path.file_name()?.to_str()?);
@@ -75,10 +76,10 @@ impl RunOverview {
         films
     }
 
-    /// The bytes of a film.
+    /// The bytes of an animation.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// An error if it cannot be read.
     pub(crate) fn film(&self, name: &FilmName) -> Result<Vec<u8>> {
         let file = format!("{EPISODES}/{}", name.file());
         reading::read(&self.run, &file, LARGEST)?

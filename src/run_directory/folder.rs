@@ -1,4 +1,5 @@
-//! The folder of a run under way, held open: the run's files go into this folder even after it was renamed.
+//! The folder of a run in progress, held open: the run's files go into this folder even after it is
+//! renamed.
 
 use std::error::Error;
 use std::fmt;
@@ -15,7 +16,7 @@ use anyhow::{Result, bail};
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     open: Arc<File>,
-    /// Path of the folder when it was looked at last, for messages.
+    /// Path of the folder at the last check, for messages.
     path: PathBuf,
 }
 
@@ -33,7 +34,7 @@ impl Folder {
         &self.path
     }
 
-    /// Path for writing files into the folder, valid while the folder is held open.
+    /// Path for writing files into the folder; it is valid while the folder is held open.
     pub(crate) fn inside(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()))
     }
@@ -57,7 +58,7 @@ impl Folder {
     /// Finds the folder's present path. Returns the former path if the folder was renamed.
     ///
     /// # Errors
-    /// If the folder was removed.
+    /// An error if the folder was removed.
     pub(crate) fn look(&mut self) -> Result<Option<PathBuf>> {
         let held = self.open.metadata()?;
         let same = |there: fs::Metadata| (there.dev(), there.ino()) == (held.dev(), held.ino());
@@ -75,7 +76,8 @@ impl Folder {
     }
 }
 
-/// An error in writing a file of the folder: its context in other words, and its root cause as it is.
+/// An error in writing a file of the folder: its context with the folder's path, and its root cause
+/// unchanged.
 #[derive(Debug)]
 struct Told {
     text: String,

@@ -1,4 +1,4 @@
-//! The messages of a run: what was printed of it that is no progress.
+//! The messages of a run: everything that was printed about it, except progress.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The file, a JSON object a line.
+/// The file, with one JSON object per line.
 pub(crate) const MESSAGES: &str = "messages.jsonl";
 
 /// A message of a run.
@@ -23,9 +23,9 @@ pub(crate) struct Message {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MessageKind {
-    /// The run begins, goes on or stops.
+    /// The run begins, resumes or stops.
     Run,
-    /// A print of the program, or a check that failed in it.
+    /// A print of the program, or a failed check.
     Print,
     Warning,
     Error,
@@ -37,7 +37,7 @@ impl Message {
         Message { time: time.as_secs_f64(), kind, text: text.to_owned() }
     }
 
-    /// Adds the message to those of a run, as one write.
+    /// Appends the message to the run's messages, in one write.
     pub(crate) fn add_to(&self, run: &Path) -> io::Result<()> {
         let mut file = File::options().create(true).append(true).open(run.join(MESSAGES))?;
         file.write_all(format!("{}\n", serde_json::to_string(self)?).as_bytes())

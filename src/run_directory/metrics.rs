@@ -1,4 +1,4 @@
-//! `metrics.jsonl`: one object for each [`Line`], in which a call ended or not.
+//! `metrics.jsonl`: one object for each [`Line`], even if no call ended in it.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -41,7 +41,7 @@ impl Metrics {
         Ok(file)
     }
 
-    /// The length of the file, all of which is on the disk then.
+    /// Synchronises the file to disk, and returns its length.
     pub(super) fn synchronised(&mut self) -> Result<u64> {
         synchronised(&mut self.file).with_context(|| cannot_write(&self.path))
     }
@@ -89,7 +89,8 @@ pub(super) fn points(run: &Path) -> Result<Vec<Point>> {
     read().with_context(|| cannot_read(run, METRICS))
 }
 
-/// Cuts a file off after so many bytes, and goes on there. What is no ordinary file has no length.
+/// Truncates a file to `bytes` bytes, and continues at its end. A file that is not regular has no
+/// length.
 pub(super) fn cut(file: &mut BufWriter<File>, bytes: u64) -> io::Result<()> {
     let metadata = file.get_ref().metadata()?;
     if metadata.is_file() {
@@ -100,11 +101,11 @@ pub(super) fn cut(file: &mut BufWriter<File>, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The length of a file, all of which is on the disk then.
+/// Synchronises a file to disk, and returns its length.
 pub(super) fn synchronised(file: &mut BufWriter<File>) -> io::Result<u64> {
     file.flush()?;
     match file.get_ref().sync_all() {
-        // What is no ordinary file cannot be synchronised, and need not be.
+        // A file that is not regular cannot be synchronised, and need not be.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(0),
         other => other.and_then(|()| file.stream_position()),
     }

@@ -4,9 +4,10 @@
 //! - A folder holds one run: if it has a `config.toml`, only `resume` of that run writes to it, in one process at a time.
 //! - Every checkpoint has the lengths of the growing files at its time. A resumed run truncates them to these lengths, so
 //!   that no iteration is recorded twice.
-//! - `config.toml` is written before anything is compiled, so that a folder which cannot be written costs no time.
-//! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call, and have
-//!   every iteration before a checkpoint.
+//! - `config.toml` is written before anything is compiled, so that a folder that cannot be written
+//!   costs no time.
+//! - Files that are written once are written atomically. Files that grow end in whole lines or
+//!   records after every call, and have every iteration before a checkpoint.
 
 mod best;
 mod events;
@@ -75,16 +76,17 @@ const CURVE: &str = "learning_curve.svg";
 /// The folder of recorded episodes.
 const EPISODES: &str = "episodes";
 
-/// The folder of a run under way.
+/// The folder of a run in progress.
 pub struct RunDirectory {
     folder: Folder,
     thinning: Thinning,
     metrics: Metrics,
     events: Events,
     checkpoints: Checkpoints,
-    /// The last checkpoint to go on from that was written or read: its folder, and its number of iterations.
+    /// The last checkpoint to resume from that was written or read: its folder, and its number of
+    /// iterations.
     last: Option<(PathBuf, u64)>,
-    /// Iterations of the last checkpoint of all, the partial ones included.
+    /// Iterations of the last checkpoint, including partial checkpoints.
     checkpointed: u64,
 }
 
@@ -103,19 +105,20 @@ pub struct Recorded {
     pub device_kind: String,
     /// The devices used, by index.
     pub devices: Vec<usize>,
-    /// Name of the machine; empty in records of versions that did not write it.
+    /// Name of the machine; empty in records of earlier versions.
     #[serde(default)]
     pub host: String,
-    /// The machine's processor and number of cores, alike.
+    /// The machine's processor and number of cores; empty in records of earlier versions.
     #[serde(default)]
     pub processor: String,
 }
 
 impl RunDirectory {
-    /// Makes the folder (`path`, or the next free `runs/<experiment>-<seed>-<n>`) and writes the settings into it.
+    /// Creates the folder (`path`, or the next free `runs/<experiment>-<seed>-<n>`) and writes the
+    /// settings into it.
     ///
     /// # Errors
-    /// Where the folder holds a run already, or cannot be written.
+    /// An error if the folder already holds a run, or cannot be written.
     pub fn create(path: Option<&Path>, settings: &Settings, recorded: &Recorded) -> Result<Self> {
         let path = match path {
             Some(path) => given(path)?,
@@ -137,47 +140,46 @@ impl RunDirectory {
     /// The settings of the run in a folder, with `overrides`.
     ///
     /// # Errors
-    /// [`UsageError`] for a folder without a run; those of [`Registry::load`].
+    /// [`UsageError`] for a folder without a run; errors of [`Registry::load`].
     pub fn settings(path: &Path, overrides: &Overrides, registry: &Registry) -> Result<Settings> {
         registry.load(&config(path)?.to_string_lossy(), overrides)
     }
 
-    /// The identity of the run, the same wherever its folder is and whenever it goes on: random, and made when it is first asked for.
+    /// The identity of the run. It stays the same when the folder moves or the run resumes: it is
+    /// random, and made when it is first read.
     ///
-    /// # Errors
-    /// Names the file that cannot be read or written.
+    /// # Errors An error that names the file that cannot be read or written.
     #[cfg(feature = "central")]
     pub fn identity(&self) -> Result<String> {
         self.folder.told(identity_in(&self.folder.inside()))
     }
 
-    /// The time at which the run in a folder began: that of its settings.
+    /// The start time of the run in a folder: the time of its settings.
     ///
-    /// # Errors
-    /// Where the system does not tell it.
+    /// # Errors An error if the system does not report it.
     pub fn began(path: &Path) -> Result<SystemTime> {
         let config = path.join(CONFIG);
         let time = fs::metadata(&config).and_then(|file| file.modified());
         time.with_context(|| format!("cannot tell the age of `{}`", config.display()))
     }
 
-    /// Tells if a folder holds a run.
+    /// True if a folder holds a run.
     #[must_use]
     pub fn is_run(path: &Path) -> bool {
         config(path).is_ok()
     }
 
-    /// Tells if a folder holds a run with a checkpoint, damaged or not.
+    /// True if a folder holds a run with a checkpoint, damaged or not.
     #[must_use]
     pub fn has_begun(path: &Path) -> bool {
         let latest = || Checkpoints::new(path.join(CHECKPOINTS), 1).latest();
         Self::is_run(path) && !matches!(latest(), Err(CheckpointError::None { .. }))
     }
 
-    /// Has a run that was stopped before its first checkpoint give way to another one in its folder.
+    /// Makes room for a new run in the folder of a run that was stopped before its first
+    /// checkpoint.
     ///
-    /// # Errors
-    /// Where the run is under way, or its settings cannot be removed.
+    /// # Errors An error if the run is in progress, or if its settings cannot be removed.
     pub fn give_way(path: &Path) -> Result<()> {
         if !Self::is_run(path) || Self::has_begun(path) {
             return Ok(());
@@ -187,10 +189,9 @@ impl RunDirectory {
         fs::remove_file(&config).with_context(|| format!("cannot remove `{}`", config.display()))
     }
 
-    /// The parameters that the run in a folder has trained, which are those of its result.
+    /// The parameters that the run in a folder has trained, which belong to its result.
     ///
-    /// # Errors
-    /// [`UsageError`] for a folder without a run; where the run has not ended, or its files are damaged.
+    /// # Errors [`UsageError`] for a folder without a run; an error if the run has not ended, or if its files are damaged.
     pub fn parameters(path: &Path) -> Result<Vec<(String, Array)>> {
         config(path)?;
         let parameters = parameters::read(&path.join(parameters::FILE))?;
@@ -208,11 +209,11 @@ impl RunDirectory {
         Ok(parameters)
     }
 
-    /// A checkpoint of the run in a folder: [`Checkpoints::latest`] to go on from, [`Checkpoints::latest_parameters`] to
-    /// evaluate.
+    /// A checkpoint of the run in a folder: [`Checkpoints::latest`] to resume from,
+    /// [`Checkpoints::latest_parameters`] to evaluate.
     ///
     /// # Errors
-    /// There is no checkpoint, or every one is damaged.
+    /// An error if there is no checkpoint, or if every checkpoint is damaged.
     pub fn find(
         path: &Path,
         settings: &Settings,
@@ -232,10 +233,9 @@ impl RunDirectory {
         })
     }
 
-    /// The last checkpoint to go on from of the run in a folder; `None` if there is none yet.
+    /// The last checkpoint to resume from, for the run in a folder; `None` if there is none yet.
     ///
-    /// # Errors
-    /// Every one is damaged.
+    /// # Errors An error if every checkpoint is damaged.
     pub fn find_any(path: &Path, settings: &Settings) -> Result<Option<Found>> {
         match checkpoints(path, settings).latest() {
             Err(CheckpointError::None { .. }) => Ok(None),
@@ -243,11 +243,10 @@ impl RunDirectory {
         }
     }
 
-    /// Opens the folder to go on from a checkpoint, and removes what was recorded after it. Returns the learning curve so
-    /// far, too.
+    /// Opens the folder to resume from a checkpoint, and removes the records after it. Also returns
+    /// the learning curve so far.
     ///
-    /// # Errors
-    /// Where another process goes on with the run, or the folder cannot be written.
+    /// # Errors An error if another process trains the run, or if the folder cannot be written.
     pub fn resume(
         path: &Path,
         settings: &Settings,
@@ -256,7 +255,7 @@ impl RunDirectory {
         files: &Files,
     ) -> Result<(Self, Vec<Point>)> {
         let metrics = path.join(METRICS);
-        // The lock comes first: nothing is changed where another process is at work.
+        // The lock comes first: nothing is changed if another process trains the run.
         let opened = Metrics::open(&metrics, files.metrics)?;
         let points = metrics::points(path)?;
         let folder = held(path)?;
@@ -276,7 +275,7 @@ impl RunDirectory {
     /// Writes a checkpoint, with the run's settings, counters and lengths of files.
     ///
     /// # Errors
-    /// Names the file that cannot be written.
+    /// An error that names the file that cannot be written.
     pub fn write_checkpoint(
         &mut self,
         mut checkpoint: Checkpoint,
@@ -284,7 +283,7 @@ impl RunDirectory {
         recorded: &Recorded,
         counters: Counters,
     ) -> Result<()> {
-        // A run that goes on from here makes the iterations after it again, and not those before.
+        // A run that resumes from here repeats the iterations after it, but not those before.
         self.flush()?;
         self.look()?;
         let progress = RunProgress {
@@ -312,13 +311,13 @@ impl RunDirectory {
         self.checkpointed
     }
 
-    /// Iterations of the last checkpoint to go on from; `None` before the first.
+    /// Iterations of the last checkpoint to resume from; `None` before the first.
     #[must_use]
     pub fn resumable(&self) -> Option<u64> {
         self.last.as_ref().map(|(_, iterations)| *iterations)
     }
 
-    /// The command that goes on from the last checkpoint, as a sentence for the user.
+    /// The command that resumes from the last checkpoint, as a sentence for the user.
     #[must_use]
     pub fn way_back(&self) -> String {
         let run = self.folder.path().display();
@@ -332,7 +331,7 @@ impl RunDirectory {
         }
     }
 
-    /// Path of the folder when it was looked at last.
+    /// Path of the folder at the last check.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -343,17 +342,17 @@ impl RunDirectory {
         &self.folder
     }
 
-    /// Adds the metrics of a call. `before` are the iterations and environment steps of the calls before it, `seconds` its
-    /// duration.
+    /// Adds the metrics of a call. `before` has the iterations and environment steps before the
+    /// call, `seconds` is its duration.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// An error if the folder cannot be written.
     pub fn record(&mut self, call: &CallMetrics, before: (u64, u64), seconds: f64) -> Result<()> {
         let lines = self.thinning.add(call, before, seconds);
         self.write(&lines)
     }
 
-    /// Writes the metrics that wait for their second to be over.
+    /// Writes the metrics that wait for the end of their second.
     fn flush(&mut self) -> Result<()> {
         let line = self.thinning.flush();
         self.write(line.as_slice())
@@ -368,10 +367,10 @@ impl RunDirectory {
         self.events.write(lines)
     }
 
-    /// Adds an evaluation after so many iterations and environment steps: names and values.
+    /// Adds an evaluation after these iterations and environment steps: names and values.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// An error if the folder cannot be written.
     pub fn record_evaluation(
         &mut self,
         progress: (u64, u64),
@@ -381,10 +380,11 @@ impl RunDirectory {
         self.events.evaluation(progress.1, values)
     }
 
-    /// Writes `learning_curve.svg`, if the program has the feature `plots`. The last point is the mean of so many `episodes`.
+    /// Writes `learning_curve.svg`, if the program has the feature `plots`. The last point is the
+    /// mean of `episodes` episodes.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// An error if the folder cannot be written.
     pub fn write_curve(&self, settings: &Settings, points: &[Point], episodes: u64) -> Result<()> {
         #[cfg(feature = "plots")]
         {
@@ -400,7 +400,7 @@ impl RunDirectory {
     /// Writes `parameters.safetensors`.
     ///
     /// # Errors
-    /// Where the folder cannot be written, or two parameters share a name.
+    /// An error if the folder cannot be written, or if two parameters share a name.
     pub fn write_parameters(&self, parameters: &[(String, Array)]) -> Result<()> {
         self.folder.told(parameters::save(parameters, &self.folder.inside().join(parameters::FILE)))
     }
@@ -408,7 +408,7 @@ impl RunDirectory {
     /// Writes `result.json`.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// An error if the folder cannot be written.
     pub fn write_result(&self, result: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(result)? + "\n";
         self.write_file(RESULT, text.as_bytes())
@@ -431,7 +431,7 @@ impl RunDirectory {
     }
 }
 
-/// The settings' file of the run in a folder.
+/// The settings file of the run in a folder.
 fn config(path: &Path) -> Result<PathBuf, UsageError> {
     let config = path.join(CONFIG);
     if config.is_file() {
@@ -445,7 +445,7 @@ fn config(path: &Path) -> Result<PathBuf, UsageError> {
 
 impl Drop for RunDirectory {
     fn drop(&mut self) {
-        // Of a run that failed. What went wrong before is the error that matters.
+        // After a failed run the earlier error is the one that matters.
         let _ = self.flush();
     }
 }
@@ -473,7 +473,7 @@ fn checkpoints(path: &Path, settings: &Settings) -> Checkpoints {
     Checkpoints::new(path.join(CHECKPOINTS), settings.train.checkpoints_kept)
 }
 
-/// The identity of the run in a folder, which is made if there is none.
+/// The identity of the run in a folder, which is created if there is none.
 #[cfg(any(feature = "central", test))]
 fn identity_in(folder: &Path) -> Result<String> {
     let path = folder.join(IDENTITY);

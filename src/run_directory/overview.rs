@@ -1,4 +1,5 @@
-//! A run at a glance: experiment, settings, results and state, read from its folder without an agent or environment.
+//! Overview of a run: experiment, settings, results and state, read from its folder without an
+//! agent or environment.
 
 use std::collections::BTreeMap;
 use std::fs::{self, TryLockError};
@@ -16,10 +17,10 @@ use super::{CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, MESSAGES, METRICS, R
 use crate::parameters;
 use crate::settings::UsageError;
 
-/// The end of `metrics.jsonl` that is read for the last line, in bytes.
+/// Number of bytes at the end of `metrics.jsonl` that are searched for the last line.
 const TAIL: u64 = 1 << 16;
 
-/// A run at a glance.
+/// Overview of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunOverview {
     /// Path of its folder.
@@ -28,17 +29,18 @@ pub struct RunOverview {
     pub experiment: String,
     /// Seed of the run.
     pub seed: u64,
-    /// Environment steps that are recorded.
+    /// Number of recorded environment steps.
     pub env_steps: u64,
-    /// Mean return of the last 100 episodes or more, as recorded last.
+    /// Mean return of at least the last 100 episodes, as last recorded.
     pub mean_return: Option<f64>,
-    /// Environment steps per second, of a run with a result.
+    /// Environment steps per second, if the run has a result.
     pub env_steps_per_second: Option<f64>,
-    /// Environment steps per second of the whole training, in all of its processes, of a run with a result.
+    /// Environment steps per second of the whole training, over all its processes, if the run has a
+    /// result.
     pub total_steps_per_second: Option<f64>,
     /// State of the run.
     pub state: RunState,
-    /// The settings but for the seed, by dotted key, as in TOML.
+    /// The settings except the seed, by dotted key, as in TOML.
     #[serde(skip)]
     pub settings: BTreeMap<String, String>,
 }
@@ -49,11 +51,11 @@ pub struct RunOverview {
 pub enum RunState {
     /// A process trains it now.
     Running,
-    /// All that was asked for is done.
+    /// All requested steps are done.
     Finished,
-    /// A signal stopped it, and it left a result.
+    /// A signal stopped it, and it has a result.
     Stopped,
-    /// It ended without a result: killed, or by an error.
+    /// It ended without a result: it was killed, or failed.
     Unfinished,
 }
 
@@ -74,7 +76,8 @@ impl RunOverview {
     /// Reads the folder of a run.
     ///
     /// # Errors
-    /// [`UsageError`] for a folder without a run, or with settings that are no TOML; where a file cannot be read.
+    /// [`UsageError`] for a folder without a run, or with settings that are not TOML; an error if a
+    /// file cannot be read.
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(CONFIG);
         if !path.is_file() {
@@ -115,7 +118,7 @@ impl RunOverview {
         })
     }
 
-    /// True if there is a checkpoint to go on from.
+    /// True if there is a checkpoint to resume from.
     #[must_use]
     pub fn has_checkpoint(&self) -> bool {
         fs::read_dir(self.run.join(CHECKPOINTS)).is_ok_and(|mut entries| entries.next().is_some())
@@ -124,15 +127,15 @@ impl RunOverview {
     /// The run's result as JSON; `None` if it has none.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// An error if the file cannot be read.
     pub fn result(&self) -> Result<Option<String>> {
         read_text(&self.run, RESULT)
     }
 
-    /// Removes the files of the run, and its folder if nothing else is in it. Returns what is left, if anything is.
+    /// Removes the files of the run, and its folder if nothing else is in it. Returns the remaining
+    /// files.
     ///
-    /// # Errors
-    /// [`UsageError`] for a run that a process trains now; where a file cannot be removed.
+    /// # Errors [`UsageError`] for a run in progress; an error if a file cannot be removed.
     pub fn remove(&self) -> Result<Vec<PathBuf>> {
         if is_running(&self.run) {
             let run = self.run.display();
@@ -167,10 +170,10 @@ impl RunOverview {
     }
 }
 
-/// The runs in a folder, in the order of their names; none if it is not there.
+/// The runs in a folder, in the order of their names; none if the folder does not exist.
 ///
 /// # Errors
-/// Where the folder cannot be read. A run that cannot be read is left out.
+/// An error if the folder cannot be read. A run that cannot be read is left out.
 pub fn runs_in(folder: &Path) -> Result<Vec<RunOverview>> {
     let cannot = || format!("cannot read `{}`", folder.display());
     let entries = match fs::read_dir(folder) {
@@ -185,7 +188,8 @@ pub fn runs_in(folder: &Path) -> Result<Vec<RunOverview>> {
     Ok(runs)
 }
 
-/// The settings in which runs differ: the values of each run, in order, by dotted key. The seed is not among them.
+/// The settings that differ between runs: the values of each run, in order, by dotted key. The seed
+/// is not included.
 #[must_use]
 pub fn differences(runs: &[&RunOverview]) -> BTreeMap<String, Vec<String>> {
     let keys = runs.iter().flat_map(|run| run.settings.keys());
@@ -198,7 +202,7 @@ pub fn differences(runs: &[&RunOverview]) -> BTreeMap<String, Vec<String>> {
         .collect()
 }
 
-/// The settings by dotted key, without what is only recorded.
+/// The settings by dotted key, without the table `[recorded]`.
 pub(crate) fn settings_by_key(config: &Table) -> BTreeMap<String, String> {
     let mut entries = BTreeMap::new();
     for (section, value) in config {

@@ -29,7 +29,7 @@ pub(super) fn next_free(name: &str) -> Result<PathBuf> {
     let mut number = 1u64;
     loop {
         let path = runs.join(format!("{name}-{number}"));
-        // Making the folder is what claims the number: another process may look for one too.
+        // Creating the folder claims the number: another process may look for a number too.
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
@@ -41,7 +41,7 @@ pub(super) fn next_free(name: &str) -> Result<PathBuf> {
 /// A folder for the run directories of several runs: `path`, or the next free `runs/<name>-<n>`.
 ///
 /// # Errors
-/// Where the folder cannot be made.
+/// An error if the folder cannot be created.
 pub fn group(path: Option<&Path>, name: &str) -> Result<PathBuf> {
     let Some(path) = path else { return next_free(name) };
     let failed = || format!("cannot make the folder `{}`", path.display());

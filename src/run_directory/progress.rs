@@ -1,4 +1,5 @@
-//! The part of a checkpoint beside the state: settings, counters, lengths of files; and the check that a run can go on from it.
+//! The part of a checkpoint in addition to the state: settings, counters, lengths of files. Also
+//! the check that a run can resume from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::program_name::program_name;
 use crate::registry::Registry;
 use crate::settings::{Settings, UsageError};
 
-/// The part of a checkpoint beside the state.
+/// The part of a checkpoint in addition to the state.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct RunProgress {
     /// The settings, as a table of tables.
@@ -22,24 +23,24 @@ pub struct RunProgress {
     pub recorded: Recorded,
     /// Sums over all calls.
     pub counters: Counters,
-    /// Lengths of the growing files after these calls.
+    /// Lengths of the growing files after the calls so far.
     pub files: Files,
 }
 
 /// Sums over all calls of a run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Counters {
-    /// Calls of the compiled program.
+    /// Number of calls of the compiled program.
     pub calls: u64,
-    /// Iterations done.
+    /// Number of iterations done.
     #[serde(alias = "updates")]
     pub iterations: u64,
-    /// Environment steps.
+    /// Number of environment steps.
     pub env_steps: u64,
-    /// Seconds of all calls, in all processes that trained the run.
+    /// Seconds of all calls, over all processes that trained the run.
     #[serde(default)]
     pub seconds: f64,
-    /// Episodes that ended.
+    /// Number of episodes that ended.
     pub episodes: u64,
     /// Mean return of the last episodes; `None` before the first.
     pub mean_return: Option<f64>,
@@ -48,13 +49,14 @@ pub struct Counters {
     /// The last evaluation; `None` before the first.
     #[serde(default)]
     pub evaluated: Option<Evaluated>,
-    /// The evaluation with the highest mean return, whose parameters are in `best/`.
+    /// The evaluation with the highest mean return; its parameters are in `best/`.
     #[serde(default)]
     pub best: Option<Evaluated>,
 }
 
 impl Counters {
-    /// The last evaluation and the best one, as names and values of the result; nothing before the first.
+    /// The last evaluation and the best evaluation, as names and values of the result; empty before
+    /// the first.
     #[must_use]
     pub fn evaluations(&self) -> Vec<(String, f64)> {
         let named = [("eval", self.evaluated), ("best_eval", self.best)];
@@ -72,7 +74,7 @@ impl Counters {
 /// An evaluation during the training.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Evaluated {
-    /// Iterations before it.
+    /// Number of iterations before it.
     pub iterations: u64,
     /// Mean return of its episodes.
     pub mean_return: f64,
@@ -93,18 +95,19 @@ impl RunProgress {
     /// Reads the progress from a checkpoint.
     ///
     /// # Errors
-    /// The checkpoint was not written by a run directory.
+    /// An error if the checkpoint was not written by a run directory.
     pub fn of(found: &Found) -> Result<Self> {
         serde_json::from_value(found.checkpoint.about.clone()).with_context(|| {
             format!("the checkpoint `{}` is none of a run directory", found.path.display())
         })
     }
 
-    /// Checks that a run of these settings and devices can go on from the checkpoint at `path`; the settings come with the options of XLA's that
-    /// podracer's rule chooses for them. Returns what differs in devices, versions and such options, as a sentence for the user; `None` if nothing does.
+    /// Checks that a run with these settings and devices can resume from the checkpoint at `path`.
+    /// The settings come with the XLA options that podracer's rule chooses for them. Returns the
+    /// differences in devices, versions and these options, as a sentence for the user; `None` if
+    /// there are none.
     ///
-    /// # Errors
-    /// [`UsageError`] with the settings that differ, and what to do.
+    /// # Errors [`UsageError`] with the settings that differ, and a remedy.
     pub fn check(
         &self,
         path: &Path,
@@ -113,10 +116,10 @@ impl RunProgress {
         registry: &Registry,
     ) -> Result<Option<String>> {
         let path = path.display();
-        // By the same way as those of the checkpoint: numbers may come out of JSON rounded.
+        // Converted like the checkpoint's settings: numbers from JSON may be rounded.
         let settings: Value = serde_json::from_str(&serde_json::to_string(settings)?)?;
         let (before, now) = (flat(&self.settings), flat(&settings));
-        // Options that podracer's rule did not have yet when the checkpoint was written.
+        // Options that podracer's rule did not have when the checkpoint was written.
         let rule: BTreeMap<_, _> = rule.iter().cloned().collect();
         let rule = serde_json::to_value(rule)?;
         let of_the_rule = |key: &str| {
@@ -198,7 +201,7 @@ impl RunProgress {
     }
 }
 
-/// The values of a table of tables, by dotted keys.
+/// The values in a table of tables, by dotted keys.
 fn flat(table: &Value) -> BTreeMap<String, &Value> {
     let mut entries = BTreeMap::new();
     for (section, value) in table.as_object().into_iter().flatten() {

@@ -1,8 +1,9 @@
 //! Reading the files of a run. The folder may come from another person.
 //!
 //! # Invariants
-//! - Every file of a run is opened by [`open`]: a regular file below a bound, in the folder itself and never behind a link. So a reader
-//!   neither waits for a pipe, nor fills its memory, nor shows a file from elsewhere.
+//! - Every file of a run is opened by [`open`]: a regular file below a bound, in the folder itself
+//!   and never behind a link. So a reader neither waits for a pipe, nor fills its memory, nor shows
+//!   a file from elsewhere.
 //! - A line has a bound as well: [`next_line`].
 
 use std::fs::File;
@@ -14,9 +15,9 @@ use podracer_plugins::check_regular;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
-/// Greatest length in bytes of a file of settings, of a result or of messages.
+/// Greatest length in bytes of a file with settings, a result or messages.
 pub(crate) const LARGEST_TEXT: u64 = 16 << 20;
-/// Greatest length of a line in bytes, its end included.
+/// Greatest length of a line in bytes, including its end.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// Opens a file of the run in the folder `run`. `name` is its path in the folder; `most` is the greatest length in bytes.
@@ -30,13 +31,13 @@ pub(crate) fn open(run: &Path, name: &str, most: u64) -> io::Result<File> {
         io::Error::new(ErrorKind::InvalidInput, problem)
     };
     let linked = |error| match error {
-        // The two errors of a link in place of a file and of a folder.
+        // The errors for a link in place of a file and of a folder.
         Errno::LOOP | Errno::NOTDIR => irregular("a link"),
-        // Of a socket.
+        // The error for a socket.
         Errno::NXIO => irregular("a socket"),
         error => error.into(),
     };
-    // Opening a pipe for reading waits for a writer, unless asked not to.
+    // Opening a pipe for reading waits for a writer, unless it is non-blocking.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = File::open(run)?;
     let mut parts = name.split('/').peekable();
@@ -48,7 +49,8 @@ pub(crate) fn open(run: &Path, name: &str, most: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// [`open`] with the file's path in the message of an error; `None` for a file that does not exist.
+/// Does the same as [`open`], with the file's path in an error's message; `None` for a file that
+/// does not exist.
 ///
 /// # Errors
 /// Errors of [`open`], unless the file does not exist.
@@ -83,7 +85,7 @@ pub(crate) fn read_text(run: &Path, name: &str) -> Result<Option<String>> {
 /// The last `most` bytes of a file of the run in the folder `run`, or all bytes of a shorter file.
 ///
 /// # Errors
-/// As [`open`].
+/// Errors of [`open`].
 pub(crate) fn tail(run: &Path, name: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut file = open(run, name, u64::MAX)?;
     let length = file.metadata()?.len();
@@ -93,8 +95,8 @@ pub(crate) fn tail(run: &Path, name: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the next line into `line`, with its end. Returns the number of bytes of the file that it takes: 0 at the end of the file. Of a
-/// line with more than a mebibyte, `line` is empty.
+/// Reads the next line into `line`, with its end. Returns its number of bytes in the file: 0 at the
+/// end of the file. `line` is empty for a line with more than a mebibyte.
 ///
 /// # Errors
 /// System errors.
@@ -136,7 +138,7 @@ mod tests {
             let error = open(&run, name, 100).unwrap_err().to_string();
             assert_eq!(error, "it is a link and must be a regular file", "{name}");
         }
-        // The folder itself may be a link: the user has named it.
+        // The folder itself may be a link, because the user has named it.
         symlink(&other, folder.path().join("link")).unwrap();
         let read = read(&folder.path().join("link"), "film.gif", 100).unwrap();
         assert_eq!(read.as_deref(), Some(&b"secret"[..]));

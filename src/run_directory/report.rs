@@ -1,4 +1,4 @@
-//! What a report says of a run beside its [`RunOverview`].
+//! Data of a run for a report, in addition to its [`RunOverview`].
 
 use std::io::ErrorKind;
 
@@ -9,14 +9,14 @@ use toml::Table;
 use super::reading::{cannot_read, read_text, tail};
 use super::{CONFIG, MESSAGES, Message, RunOverview};
 
-/// The end of `messages.jsonl` that is read, in bytes.
+/// Number of bytes at the end of `messages.jsonl` that are read.
 const TAIL: u64 = 4 << 20;
 
 impl RunOverview {
     /// The run's configuration, as TOML: an experiment.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// An error if the file cannot be read.
     pub fn config(&self) -> Result<String> {
         read_text(&self.run, CONFIG)?.with_context(|| cannot_read(&self.run, CONFIG))
     }
@@ -24,14 +24,14 @@ impl RunOverview {
     /// The table `[recorded]` of the configuration: devices and versions, for readers.
     ///
     /// # Errors
-    /// Where the configuration cannot be read.
+    /// An error if the configuration cannot be read.
     pub fn recorded(&self) -> Result<Table> {
         let config: Table = self.config()?.parse()?;
         let recorded = config.get("recorded").and_then(toml::Value::as_table);
         Ok(recorded.cloned().unwrap_or_default())
     }
 
-    /// The first digits of a hash of all settings but the seed.
+    /// The first digits of a hash of all settings except the seed.
     #[must_use]
     pub fn settings_hash(&self) -> String {
         let mut hash = Sha256::new();
@@ -41,10 +41,11 @@ impl RunOverview {
         format!("{:x}", hash.finalize())[..16].to_owned()
     }
 
-    /// The last messages of the run, the oldest first. A line that is not whole, as the last one may be after a crash, is left out.
+    /// The last messages of the run, the oldest first. An incomplete line, such as the last line
+    /// after a crash, is left out.
     ///
     /// # Errors
-    /// Where the file is there and cannot be read.
+    /// An error if the file exists but cannot be read.
     pub(crate) fn messages(&self, most: usize) -> Result<Vec<Message>> {
         let tail = match tail(&self.run, MESSAGES, TAIL) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

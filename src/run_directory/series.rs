@@ -1,4 +1,4 @@
-//! Metrics of a run, read back from `metrics.jsonl`: for charts.
+//! Metrics of a run, read back from `metrics.jsonl` for charts.
 
 use std::collections::BTreeSet;
 use std::io::BufReader;
@@ -14,9 +14,9 @@ use super::reading::{cannot_read, next_line, open};
 #[cfg(feature = "plots")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Environment steps of the run then.
+    /// Environment steps of the run at that time.
     pub env_steps: f64,
-    /// Seconds of training then, over all calls so far.
+    /// Seconds of training at that time, over all calls so far.
     pub seconds: f64,
     /// The metric's value.
     pub value: f64,
@@ -30,10 +30,10 @@ pub struct Series {
 }
 
 impl Series {
-    /// Reads the metrics of the run in a folder. A last line that is not whole is left out.
+    /// Reads the metrics of the run in a folder. An incomplete last line is left out.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// An error if the file cannot be read.
     pub fn read(run: &Path) -> Result<Self> {
         let cannot = || cannot_read(run, METRICS);
         let mut file = BufReader::new(open(run, METRICS, u64::MAX).with_context(cannot)?);
@@ -53,7 +53,7 @@ impl Series {
         self.lines.iter().map(|(seconds, line)| Row { seconds: *seconds, line })
     }
 
-    /// The names of the metrics that have a number somewhere.
+    /// The names of the metrics that have at least one number.
     #[must_use]
     pub fn names(&self) -> BTreeSet<&str> {
         let numbers = self.lines.iter().flat_map(|(_, line)| line);
@@ -61,7 +61,7 @@ impl Series {
         names.filter(|name| is_metric(name)).collect()
     }
 
-    /// The values of a metric that are numbers.
+    /// The numbers among the values of a metric.
     #[cfg(feature = "plots")]
     #[must_use]
     pub fn metric(&self, name: &str) -> Vec<Sample> {
@@ -76,7 +76,7 @@ impl Series {
 /// A line of the metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// Seconds of training then, over all calls so far.
+    /// Seconds of training at that time, over all calls so far.
     pub seconds: f64,
     line: &'a Map<String, Value>,
 }
@@ -95,12 +95,12 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The seconds of training of lines, whose last one of a call has the seconds of that call.
+/// The seconds of training of lines. The last line of a call has the seconds of the call.
 #[derive(Debug)]
 pub struct Timed<L> {
-    /// Lines since the last one with the seconds of a call.
+    /// Lines since the last line with the seconds of a call.
     untimed: Vec<L>,
-    /// Seconds of training until then.
+    /// Seconds of training until that line.
     pub until: f64,
 }
 
@@ -111,8 +111,8 @@ impl<L> Default for Timed<L> {
 }
 
 impl<L> Timed<L> {
-    /// Adds a line. Where it has the seconds of a call, it gives all lines of the call, which share them, each with the seconds of training
-    /// then.
+    /// Adds a line. If it has the seconds of a call, all lines of the call are returned. They share
+    /// the seconds evenly, and each comes with its seconds of training.
     pub fn add(
         &mut self,
         line: L,
@@ -128,7 +128,7 @@ impl<L> Timed<L> {
     }
 }
 
-/// True of what is measured, and not the place of a line in the training.
+/// True for a measurement, false for the position of a line in the training.
 pub fn is_metric(name: &str) -> bool {
     !["iteration", "iterations", "env_steps", "seconds"].contains(&name)
 }

@@ -55,7 +55,7 @@ fn parameters() -> Vec<(String, Array)> {
     ]
 }
 
-/// The identity was made of the folder's path, and a run that was moved was another one for ever.
+/// The identity does not depend on the folder's path, so a moved run stays the same run.
 #[test]
 fn a_run_that_was_moved_is_the_same_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn a_run_that_was_moved_is_the_same_run() {
     drop(run);
     fs::rename(&here, &there).unwrap();
     assert_eq!(identity_in(&there).unwrap(), identity);
-    // A run of before has none.
+    // A run of an earlier version has none.
     fs::remove_file(there.join("identity.txt")).unwrap();
     let new = identity_in(&there).unwrap();
     assert!(new != identity && identity_in(&there).unwrap() == new);
@@ -107,7 +107,7 @@ fn a_run_whose_folder_is_renamed_writes_into_no_other_run() {
     assert!(error.contains(&there.join("result.json").display().to_string()), "{error}");
 }
 
-/// A run that still compiles is not one that was stopped.
+/// A run that still compiles is not a stopped run.
 #[test]
 fn a_run_without_a_checkpoint_is_under_way_or_was_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,7 +179,8 @@ fn what_a_call_reports_is_on_disk_after_it() {
     assert!(leftovers.into_iter().all(|name| !name.to_string_lossy().ends_with("unfinished")));
 }
 
-/// A run in a new folder, which records a call of 4 iterations and 40 steps for each number of seconds.
+/// A run in a new folder, which records a call of 4 iterations and 40 steps for each given
+/// duration.
 struct Recording {
     folder: tempfile::TempDir,
     run: RunDirectory,
@@ -220,7 +221,7 @@ impl Recording {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Checks that every iteration is in one line, and every call.
+    /// Checks that every iteration, and every call, is in exactly one line.
     fn complete(&self) {
         let lines = self.lines();
         let mut iteration = 0;
@@ -243,11 +244,12 @@ impl Recording {
     }
 }
 
-/// A loop with thousands of iterations a second wrote hundreds of megabytes an hour.
+/// Otherwise a loop with thousands of iterations per second would write hundreds of megabytes per
+/// hour.
 #[test]
 fn after_the_first_minute_there_is_at_most_one_line_a_second() {
     let mut recording = Recording::new(MetricsEvery::Second);
-    // A sixteenth of a second: sums are exact.
+    // A sixteenth of a second, so that sums are exact.
     recording.calls(60 * 16, 0.0625);
     assert_eq!(recording.lines().len(), 60 * 16 * 4);
     recording.calls(10 * 16, 0.0625);
@@ -262,7 +264,7 @@ fn after_the_first_minute_there_is_at_most_one_line_a_second() {
     );
     recording.complete();
 
-    // Calls of several seconds have as many lines, and slow iterations one each.
+    // Calls of several seconds have as many lines, and each slow iteration has one line.
     let before = lines.len();
     recording.calls(1, 3.0);
     assert_eq!(recording.lines().len(), before + 3);
@@ -283,7 +285,7 @@ fn every_iteration_has_a_line_if_the_settings_say_so() {
     recording.complete();
 }
 
-/// An option that podracer's rule has since a run was trained would keep it from going on.
+/// An option that was added to podracer's rule after a run began does not prevent it from resuming.
 #[test]
 fn a_run_goes_on_with_the_options_that_the_rule_has_since() {
     let with = |xla: &[(&str, OptionValue)]| {
@@ -314,7 +316,7 @@ fn a_run_goes_on_with_the_options_that_the_rule_has_since() {
         let error = check(&with(&[]), &with(&[other])).unwrap_err().to_string();
         assert!(error.contains("was absent and is"), "{error}");
     }
-    // The choice of the user, where the rule has none.
+    // The user's choice, if the rule has none.
     let error = checked(&with(&[]), &now, &[]).unwrap_err().to_string();
     assert!(error.contains("xla.xla_backend_optimization_level was absent and is 2"), "{error}");
 }
@@ -438,7 +440,7 @@ fn a_full_disk_is_a_clear_error() {
     assert!(!path.join("parameters.safetensors").exists());
 }
 
-/// Such as a link to an endless device in a run that somebody sent.
+/// A received run could otherwise have a link to an endless device.
 #[test]
 fn files_of_a_run_are_regular_ones_of_a_bounded_size() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
-//! The lines of `metrics.jsonl` and the events of TensorBoard: one for each iteration in the first minute, and at most one a second
-//! after that.
+//! The lines of `metrics.jsonl` and the events of TensorBoard: one per iteration in the first
+//! minute, and at most one per second after that.
 //!
 //! # Invariants
-//! - Every iteration and every call is in exactly one line, and lines follow one another without a gap.
-//! - Nothing reads a clock: a call's iterations share its seconds evenly, so that the same calls and seconds give the same lines.
+//! - Every iteration and every call is in exactly one line, and the lines leave no gaps.
+//! - Nothing reads a clock: a call's iterations share its seconds evenly, so that the same calls
+//!   and seconds give the same lines.
 
 use crate::settings::MetricsEvery;
 use crate::training::CallMetrics;
@@ -11,18 +12,18 @@ use crate::training::CallMetrics;
 /// Seconds of training in which every iteration has a line.
 const FULL: f64 = 60.0;
 
-/// The record of some iterations in a row.
+/// The record of some consecutive iterations.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Iterations of the run so far.
+    /// Number of iterations of the run so far.
     pub(super) iteration: u64,
-    /// Environment steps of the run so far.
+    /// Number of environment steps of the run so far.
     pub(super) env_steps: u64,
-    /// Number of iterations that the line is of.
+    /// Number of iterations in the line.
     pub(super) iterations: u64,
-    /// The metrics of each iteration, one value of which is [`Series::mean`].
+    /// The metrics of each iteration; [`Series::mean`] reduces them to one value.
     pub(super) series: Vec<(String, Series)>,
-    /// The calls that ended in these iterations; `None` if none did.
+    /// The calls that ended in these iterations; `None` if no call ended.
     pub(super) calls: Option<Calls>,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct Line {
 pub(super) struct Series {
     sum: f64,
     count: u64,
-    /// The last value that is no number.
+    /// The last value that is not a number.
     odd: Option<f32>,
 }
 
@@ -45,8 +46,8 @@ impl Series {
         }
     }
 
-    /// The mean over the iterations that have a number: `episode_return` is NaN where no episode ended. NaN or an infinity if none
-    /// has one.
+    /// The mean over the iterations that have a number: `episode_return` is NaN if no episode
+    /// ended. NaN or an infinity if no iteration has a number.
     pub(super) fn mean(&self) -> f32 {
         match self.count {
             0 => self.odd.unwrap_or(f32::NAN),
@@ -82,7 +83,7 @@ impl Calls {
         if before == 0.0 {
             self.values.clone_from(&call.per_call);
         } else {
-            // A share of time that a call does not name is 0 there.
+            // A share of time that a call does not report is 0.
             for (name, mean) in &mut self.values {
                 let now = call.per_call.iter().find(|(other, _)| other == name);
                 let now = now.map_or(0.0, |(_, value)| *value);
@@ -103,12 +104,12 @@ impl Calls {
     }
 }
 
-/// Gathers calls into lines.
+/// Collects calls into lines.
 pub(super) struct Thinning {
     every: MetricsEvery,
     /// Seconds of all calls so far.
     trained: f64,
-    /// Seconds since the last line, once lines are thinned.
+    /// Seconds since the last line, in the part with at most one line per second.
     waited: f64,
     pending: Line,
 }
@@ -118,7 +119,8 @@ impl Thinning {
         Thinning { every, trained: 0.0, waited: 0.0, pending: Line::default() }
     }
 
-    /// Adds a call of so many seconds, and gives the lines that are complete. `iterations` and `steps` are those of the run before it.
+    /// Adds a call of `seconds` seconds, and returns the lines that are complete. `iterations` and
+    /// `steps` are the run's before the call.
     pub(super) fn add(
         &mut self,
         call: &CallMetrics,
@@ -131,7 +133,7 @@ impl Thinning {
             self.waited += seconds;
             call.iterations.min(self.waited as u64)
         };
-        // Where iterations take longer than a second, nothing is left for later ones.
+        // If iterations take longer than a second, no time is left over for later iterations.
         self.waited = if due == call.iterations { 0.0 } else { self.waited - due as f64 };
         self.trained += seconds;
         let mut lines = Vec::new();
@@ -161,7 +163,7 @@ impl Thinning {
         lines
     }
 
-    /// The line of what no line has yet, if there is any.
+    /// The line of the iterations that are in no line yet, if there are any.
     pub(super) fn flush(&mut self) -> Option<Line> {
         let line = std::mem::take(&mut self.pending);
         (line.iterations > 0).then_some(line)

@@ -1,8 +1,9 @@
-//! Keys, types, ranges and values of a table of settings, read from the JSON schema of the struct that the table becomes.
-//! The struct is the one definition: checks, messages and `podracer describe` all read it here.
+//! Keys, types, ranges and values of a table of settings, read from the JSON schema of the table's
+//! struct. The struct is the only definition: checks, messages and `podracer describe` all use it.
 //!
-//! Beside what schemars derives, a field may have `#[schemars(extend("x-must" = "..."))]`: what its value must do, in words,
-//! where "at least 1" says too little; and `#[schemars(extend("x-resume" = true))]`: a run that goes on may change it.
+//! In addition to schemars' attributes, a field may have `#[schemars(extend("x-must" = "..."))]`, a
+//! requirement in words for which "at least 1" says too little, and `#[schemars(extend("x-resume" =
+//! true))]`: a resumed run may change the setting.
 
 mod values;
 
@@ -35,11 +36,12 @@ pub struct Key {
     pub doc: String,
     /// Type and range of its values.
     pub kind: Kind,
-    /// Requirement on the value in words, where the type and the range do not say it: the field's `x-must`.
+    /// Requirement on the value in words, if type and range do not express it: the field's
+    /// `x-must`.
     pub must: Option<String>,
-    /// True if a run that goes on may have another value: the field's `x-resume`.
+    /// True if a resumed run may have another value: the field's `x-resume`.
     pub resume: bool,
-    /// True for an `Option`: the setting may be absent, and the value "none" takes it away.
+    /// True for an `Option`: the setting may be absent, and the value "none" unsets it.
     pub optional: bool,
 }
 
@@ -48,7 +50,7 @@ pub struct Key {
 pub enum Kind {
     /// `true` or `false`
     Boolean,
-    /// An integer. `unsigned` where its type has no negative values.
+    /// An integer. `unsigned` if its type has no negative values.
     Integer {
         /// True if the type has no negative values.
         unsigned: bool,
@@ -57,7 +59,7 @@ pub enum Kind {
     },
     /// A floating-point number; integers are converted.
     Number(Range),
-    /// Any string at all.
+    /// Any string.
     Text,
     /// One of these strings, each with its documentation.
     OneOf(Vec<(String, String)>),
@@ -68,9 +70,9 @@ pub enum Kind {
         /// The least and the greatest number of elements.
         length: (usize, usize),
     },
-    /// A table of any keys.
+    /// A table with any keys.
     Table,
-    /// One of several types, which `expected` describes to people.
+    /// One of several types, with a readable description in `expected`.
     Any {
         /// The ways to write a value.
         expected: String,
@@ -79,12 +81,12 @@ pub enum Kind {
     },
 }
 
-/// The numbers of a range; `None` is no bound.
+/// The numbers of a range; `None` for no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Range {
     /// The least number.
     pub least: Option<f64>,
-    /// Bound that all numbers exceed.
+    /// An exclusive lower bound.
     pub above: Option<f64>,
     /// The greatest number.
     pub most: Option<f64>,
@@ -94,7 +96,8 @@ impl Schema {
     /// The schema of a struct, with its defaults.
     ///
     /// # Errors
-    /// Defaults that are no TOML table, and types that are no struct of named fields.
+    /// Returns defaults that are not a TOML table, and types that are not structs with named
+    /// fields.
     pub fn of<T: Default + Serialize + JsonSchema>() -> Result<Self, String> {
         let name = std::any::type_name::<T>();
         let defaults = Table::try_from(T::default()).map_err(|error| {
@@ -112,20 +115,20 @@ impl Schema {
         Ok(Schema { doc: doc(&schema), keys, defaults })
     }
 
-    /// The key of this name.
+    /// The key with this name.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
 
-/// Reads parts of a schema that may refer to its definitions.
+/// Reader of the parts of a schema, which may refer to its definitions.
 struct Reader<'a> {
     definitions: &'a Json,
 }
 
 impl Reader<'_> {
-    /// The properties of a struct, those of flattened fields included.
+    /// The properties of a struct, including flattened fields.
     fn keys(&self, schema: &Json, keys: &mut Vec<Key>) {
         let schema = self.resolved(schema);
         for (name, schema) in
@@ -211,7 +214,7 @@ impl Reader<'_> {
     }
 }
 
-/// True for a schema that allows null, as that of an `Option` does.
+/// True for a schema that allows null, such as an `Option`'s.
 fn optional(schema: &Json) -> bool {
     let null = json!("null");
     let several = schema.get("anyOf").and_then(Json::as_array).into_iter().flatten();
@@ -231,7 +234,7 @@ fn names(schema: &Json) -> Option<Vec<(String, String)>> {
     let Some(variants) = schema.get("oneOf").and_then(Json::as_array) else {
         return one(schema).map(|one| vec![one]);
     };
-    // Variants without documentation stand together in one `enum`.
+    // Variants without documentation share one `enum`.
     let names = variants.iter().map(names);
     Some(names.collect::<Option<Vec<_>>>()?.concat())
 }
@@ -242,8 +245,9 @@ fn doc(schema: &Json) -> String {
     unlinked(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The text with the names of rustdoc's links in their place: [`Foo`], [`Foo`](crate::Foo), [`Foo`][foo] and [words](crate::Foo).
-/// Other brackets are as they were: shapes such as `[T, B]`, and intervals.
+/// The text with the names of rustdoc's links in place of the links: [`Foo`], [`Foo`](crate::Foo),
+/// [`Foo`][foo] and [words](crate::Foo). Other brackets stay: shapes such as `[T, B]`, and
+/// intervals.
 fn unlinked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -299,7 +303,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Bounds of 2^31 and beyond are left out: nobody comes near them, and they have too many digits to read.
+/// Bounds of 2^31 and beyond are left out: they do not matter in practice, and have too many digits
+/// to read.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Range { least, above, most } = *self;
@@ -315,7 +320,8 @@ impl fmt::Display for Range {
 }
 
 impl Schema {
-    /// The table as JSON, for programs: `[{"key", "type", "value", "default", "values", "doc"}]`. `values` are the settings in use.
+    /// The table as JSON, for programs: `[{"key", "type", "value", "default", "values", "doc"}]`.
+    /// `values` has the present settings.
     #[must_use]
     pub fn to_json(&self, values: &Table) -> Json {
         let key = |key: &Key| {
@@ -340,7 +346,7 @@ impl Schema {
 mod tests {
     use super::*;
 
-    /// Only brackets beside backticks were taken away, and targets were left.
+    /// Links with and without backticks are replaced by their names, without targets.
     #[test]
     fn links_of_rustdoc_are_no_part_of_a_description() {
         for (text, expected) in [

@@ -4,22 +4,22 @@ use toml::Value;
 
 use super::{Kind, Range};
 
-/// 2^53: all whole numbers up to it are floats.
+/// 2^53: floats represent all integers up to it.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A value that is not of a kind.
+/// A value that does not match its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mistake {
-    /// A value of another type; what it must be, such as `must be a number`.
+    /// A value of a wrong type, with a requirement such as `must be a number`.
     Type(String),
-    /// A value out of range; what it must be, such as `must be at least 1`.
+    /// A value out of range, with a requirement such as `must be at least 1`.
     Range(String),
-    /// A string that is none of these names.
+    /// A string that is not one of these names.
     Name(Vec<String>),
 }
 
 impl Kind {
-    /// The value, with integers as numbers where numbers are asked for.
+    /// The value, with integers converted to floats if the kind is a number.
     pub(crate) fn check(&self, value: &Value) -> Result<Value, Mistake> {
         let must = |what: &str| Err(Mistake::Type(format!("must be {what}")));
         match (self, value) {
@@ -86,7 +86,8 @@ impl Kind {
                 for kind in kinds {
                     match kind.check(value) {
                         Ok(value) => return Ok(value),
-                        // The right type with a wrong number says more than what may be written.
+                        // An error about a wrong number of the right type says more than the list
+                        // of types.
                         Err(mistake @ Mistake::Range(_)) => wrong = mistake,
                         Err(_) => {}
                     }
@@ -97,7 +98,7 @@ impl Kind {
     }
 }
 
-/// The mistake of a list with a wrong element.
+/// The error of a list with a wrong element.
 fn of_elements(mistake: Mistake) -> Mistake {
     match mistake {
         Mistake::Type(must) => {
@@ -113,7 +114,8 @@ fn of_elements(mistake: Mistake) -> Mistake {
 }
 
 impl Range {
-    /// The message names the one bound that the integer is beyond: the other one may have many digits.
+    /// The message names only the bound that the integer violates, because the other may have many
+    /// digits.
     fn check_integer(&self, number: i64) -> Result<(), Mistake> {
         let number = number as f64;
         let must = match *self {

@@ -1,4 +1,4 @@
-//! Devices of a run as the user names them: `2` (the first two), `"all"`, or `[0, 3]` (those of these indices).
+//! Devices of a run as the user names them: `2` (the first two), `"all"`, or `[0, 3]` (by index).
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub enum Devices {
     Count(usize),
     /// Every device of the platform.
     All,
-    /// The devices of these indices.
+    /// The devices with these indices.
     List(Vec<usize>),
 }
 
@@ -29,7 +29,7 @@ impl Devices {
     /// Parses devices of the command line: `2`, `all`, `0,3` or `[0, 3]`.
     ///
     /// # Errors
-    /// The ways to name devices.
+    /// Returns the ways to name devices.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text == "all" {
@@ -43,7 +43,7 @@ impl Devices {
         indices.map(Self::List).map_err(|_| format!("expected {EXPECTED}"))
     }
 
-    /// Least number of devices of a machine that has all that are named; 0 for [`Devices::All`].
+    /// Least number of devices of a machine that has all named devices; 0 for [`Devices::All`].
     #[must_use]
     pub fn named(&self) -> usize {
         match self {
@@ -56,7 +56,7 @@ impl Devices {
     /// The indices on a machine of `available` devices.
     ///
     /// # Errors
-    /// No device, one that does not exist, or one named twice.
+    /// Returns an error for no device, a device that does not exist, or a device named twice.
     pub fn resolve(&self, available: usize, platform: &str) -> Result<Vec<usize>, UsageError> {
         let there_are = match available {
             1 => format!("there is 1 {platform} device, number 0"),

@@ -5,29 +5,30 @@ use podracer_rl::meta::MetaSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The loop that trains an update rule, LPG of Oh et al. 2020, through the updates of agents, each in a task of its own.
+/// The loop that trains an update rule, LPG of Oh et al. 2020, through the updates of agents. Each
+/// agent has its own task.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct MetaLoopSettings {
     /// Agents that learn at the same time, over all devices.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub agents: usize,
-    /// Lanes of an agent.
+    /// Number of lanes of an agent.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub environments: usize,
-    /// Steps of each lane in an update of an agent.
+    /// Number of steps of each lane per update of an agent.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub unroll: usize,
-    /// Updates of the rule in one call of the compiled program.
+    /// Number of updates of the rule in one call of the compiled program.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub iterations_per_call: usize,
     /// Adam's step size for the rule.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Gradients of the rule of a greater global norm are scaled down to it.
+    /// Greatest global norm of the rule's gradients; greater gradients are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
-    /// The rule, the lives of agents, and what the rule is judged by.
+    /// The rule, the lives of agents, and the rule's loss.
     #[serde(flatten)]
     pub meta: MetaSettings,
 }

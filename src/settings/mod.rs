@@ -1,8 +1,10 @@
 //! The settings of an experiment. [`crate::loading`] reads them from files, `--set` and flags.
 //!
 //! # Invariants
-//! - [`Settings`] are complete and valid: every key has a value of its type and range, and the values fit together.
-//! - What [`Settings::to_toml`] writes reads back as the same settings: a run's `config.toml` is an experiment.
+//! - [`Settings`] are complete and valid: every key has a value of its type and range, and the
+//!   values fit together.
+//! - [`Settings::to_toml`] writes settings that read back as equal: a run's `config.toml` is an
+//!   experiment.
 
 mod devices;
 mod meta;
@@ -30,7 +32,8 @@ pub(crate) use training_loop::decide;
 
 use crate::format::plural;
 
-/// The greatest count of steps or iterations of a run: what a number of JSON, and an `f64`, has without rounding.
+/// The greatest number of steps or iterations of a run that a JSON number, or an `f64`, represents
+/// without rounding.
 const MOST_STEPS: u64 = 1 << 53;
 
 /// An experiment: everything that a run depends on, except the machine.
@@ -56,7 +59,8 @@ pub struct Settings {
     /// Table `[metrics]`.
     #[serde(default)]
     pub metrics: MetricsSettings,
-    /// Table `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
+    /// Table `[xla]`: options for XLA by name. They extend and override the options by podracer's
+    /// rule.
     #[serde(default)]
     pub xla: BTreeMap<String, OptionValue>,
 }
@@ -78,60 +82,65 @@ pub struct TrainSettings {
     /// Devices of the run.
     #[schemars(extend("x-resume" = true))]
     pub devices: Devices,
-    /// Iterations between two checkpoints, which are written at the end of a call. None: a checkpoint at the end of the run, or
-    /// when it is stopped, only.
+    /// Number of iterations between two checkpoints, which are written at the end of a call. None:
+    /// only one checkpoint, at the end of the run or when it is stopped.
     #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
     pub checkpoint_every: Option<u64>,
-    /// Iterations between two checkpoints that have the agent's store, such as a replay of gigabytes. Those between have all
-    /// else: `eval` and `export` read them, `resume` goes on from the last one with the store. None: all have it.
+    /// Number of iterations between two checkpoints that have the agent's store, such as a replay
+    /// of gigabytes. The checkpoints in between have everything else: `eval` and `export` read
+    /// them, and `resume` starts from the last one with the store. None: all have it.
     #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
     pub store_every: Option<u64>,
     /// Reaction to parameters that are not finite.
     #[schemars(extend("x-resume" = true))]
     pub on_nan: OnNan,
-    /// Checkpoints that are kept: an older one serves where the last is damaged.
+    /// Number of checkpoints that are kept: an older checkpoint is used if the last is damaged.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
     pub checkpoints_kept: usize,
-    /// Iterations between two evaluations, which are made at the end of a call. None: there are none. They do not change the training.
+    /// Number of iterations between two evaluations, which take place at the end of a call. None:
+    /// no evaluations. They do not change the training.
     #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
     pub eval_every: Option<u64>,
-    /// Episodes of an evaluation.
+    /// Number of episodes per evaluation.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
     pub eval_episodes: usize,
-    /// True if an evaluation draws actions from the policy, as in training; false if it takes the greedy ones.
+    /// True if an evaluation draws actions from the policy, as in training; false if it takes the
+    /// greedy actions.
     #[schemars(extend("x-resume" = true))]
     pub eval_sampled: bool,
-    /// Iterations between two episodes that are recorded, at the end of a call: a GIF of each is in the run directory's `episodes/`. None: there
-    /// are none. They do not change the training.
+    /// Number of iterations between two recorded episodes, which are recorded at the end of a call:
+    /// a GIF of each is in the run directory's `episodes/`. None: no recordings. They do not change
+    /// the training.
     #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
     pub record_every: Option<u64>,
-    /// Processes that train together, each on devices of its own: as many as the launcher starts. None: one by itself, or as many as are
-    /// started.
+    /// Number of processes that train together, each on its own devices; the launcher must start
+    /// this many. None: as many as the launcher starts, or a single process.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
     pub processes: Option<usize>,
-    /// Seconds for which another process of the training may be silent before all are ended, with the name of the silent one. None: 60.
+    /// Seconds for which another process of the training may be silent. After that all processes
+    /// end, with a message that names the silent process. None: 60.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
     pub patience: Option<u64>,
 }
 
-/// The reaction to parameters that are NaN or infinite. They are looked at where a metric is not finite, and before each
-/// checkpoint.
+/// The reaction to parameters that are NaN or infinite. Parameters are checked if a metric is not
+/// finite, and before each checkpoint.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnNan {
     /// The run ends with an error. Its last checkpoint is finite.
     Stop,
-    /// The run goes on after a warning.
+    /// The run continues after a warning.
     Warn,
-    /// The run goes on without a word.
+    /// The run continues silently.
     Ignore,
 }
 
@@ -170,10 +179,11 @@ pub struct MetricsSettings {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum MetricsEvery {
-    /// At most once a second after the first minute, with means over the iterations since the line before.
+    /// At most once per second after the first minute, with means over the iterations since the
+    /// previous line.
     #[default]
     Second,
-    /// Every iteration, however fast.
+    /// Every iteration, at any speed.
     Iteration,
 }
 
@@ -182,10 +192,10 @@ pub enum MetricsEvery {
 pub struct Plan {
     /// Environment steps of an iteration, over all lanes.
     pub steps_per_iteration: u64,
-    /// Iterations in the steps that were asked for, at least 1: what schedules count to.
+    /// Number of iterations in the requested steps, at least 1, over which schedules extend.
     pub iterations: u64,
-    /// Calls of the compiled program. If `iterations_per_call` does not divide the iterations, the last call goes beyond
-    /// them.
+    /// Number of calls of the compiled program. If `iterations_per_call` does not divide the
+    /// iterations, the last call exceeds them.
     pub calls: u64,
 }
 
@@ -217,11 +227,12 @@ impl Settings {
         self.train.processes.unwrap_or(1)
     }
 
-    /// The iterations and calls of the steps that were asked for.
+    /// The iterations and calls for the requested steps.
     #[must_use]
     pub fn plan(&self) -> Plan {
         let (lanes, unroll) = (self.training_loop.lanes(), self.training_loop.unroll());
-        // Environments on the host are each process's own; those of one program are divided over the processes.
+        // Environments on the host belong to each process; those in a single program are divided
+        // over the processes.
         let host = self.training_loop.host().map_or(1, |_| self.processes());
         let steps = (lanes as u64).saturating_mul(unroll as u64).saturating_mul(host as u64);
         let steps_per_iteration = steps.saturating_mul(self.training_loop.rollouts() as u64).max(1);
@@ -230,8 +241,8 @@ impl Settings {
         Plan { steps_per_iteration, iterations, calls }
     }
 
-    /// A sentence for the user where the run trains fewer or more steps than `train.steps`, by one percent or more, since it consists of whole
-    /// calls.
+    /// A sentence for the user if the run trains at least one percent fewer or more steps than
+    /// `train.steps`, because it consists of whole calls.
     #[must_use]
     pub fn rounding(&self) -> Option<String> {
         let (plan, iterations) = (self.plan(), self.training_loop.iterations_per_call());
@@ -260,7 +271,7 @@ impl Settings {
     /// The settings as TOML, which `loading::load` reads back.
     ///
     /// # Errors
-    /// Values that TOML cannot write, which `loading::load` does not give.
+    /// Returns values that TOML cannot write, which `loading::load` never returns.
     pub fn to_toml(&self) -> anyhow::Result<String> {
         Ok(toml::to_string(self)?)
     }

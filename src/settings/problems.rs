@@ -1,4 +1,4 @@
-//! Mistakes in settings: collected, so that all of a file's are reported at once.
+//! Mistakes in settings, collected so that all mistakes of a file are reported at once.
 
 use crate::UsageError;
 
@@ -23,8 +23,8 @@ impl Problems {
     }
 }
 
-/// Settings, each with the names that other libraries have for it, their letters and digits alone: those of Stable-Baselines3,
-/// CleanRL, and of papers.
+/// Settings, each with its names in other libraries, reduced to letters and digits:
+/// Stable-Baselines3, CleanRL, and papers.
 const OTHER_NAMES: [(&str, &[&str]); 35] = [
     ("learning_rate", &["lr", "stepsize"]),
     ("actor_learning_rate", &["lr", "learningrate", "actorlr", "policylr"]),
@@ -63,8 +63,9 @@ const OTHER_NAMES: [(&str, &[&str]); 35] = [
     ("steps", &["totaltimesteps", "timesteps", "totalsteps", "numtimesteps"]),
 ];
 
-/// `; did you mean ...?` with at most three names that are meant or similar, the most similar first; empty without any. A name is
-/// meant by its letters (`MountainCar-v0` is `mountain-car`), or by the name of another library (`lr` is `learning_rate`).
+/// `; did you mean ...?` with at most three matching or similar names, the most similar first;
+/// empty without any. A name matches by its letters (`MountainCar-v0` is `mountain-car`), or by its
+/// name in another library (`lr` is `learning_rate`).
 pub(crate) fn suggestion<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let lower = wrong.to_lowercase();
     // Gym's names end in a version.

@@ -1,4 +1,4 @@
-//! `[program]`: what is done to the program on its way to XLA.
+//! `[program]`: preparation of the program for XLA.
 
 use podracer_compiler::simplify::{Group, Options};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -8,15 +8,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ProgramSettings {
-    /// Groups of simplifications that are switched on. They make fewer equations; that XLA compiles or runs them faster could
-    /// not be measured.
+    /// Groups of simplifications that are switched on. They reduce the number of equations; faster
+    /// compilation or execution by XLA could not be measured.
     pub simplify: Vec<SimplifyGroup>,
-    /// True for fewer kernels to launch: outputs of a loop's iteration are written together, short bodies run several times an iteration,
-    /// and searches go down and up their trees without loops. By default so on GPUs.
+    /// True for fewer kernel launches: outputs of a loop's iteration are written together, short
+    /// bodies run several times per iteration, and searches descend and back up their trees without
+    /// loops. True by default on GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<bool>,
-    /// True for one kernel of each loop without products of matrices, whatever its size, and for none of those with them. By default so on CPUs for
-    /// agents that search; without effect elsewhere.
+    /// True for one kernel per loop without matrix products, whatever its size, and for none per
+    /// loop with matrix products. True by default on CPUs for agents that search; without effect on
+    /// other platforms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole_loops: Option<bool>,
 }
@@ -33,7 +35,7 @@ impl ProgramSettings {
     }
 }
 
-/// A group of simplifications by its word.
+/// A group of simplifications, by its name.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SimplifyGroup(pub Group);

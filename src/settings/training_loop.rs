@@ -1,4 +1,4 @@
-//! The loop of an experiment: `[anakin]`, `[sebulba]`, `[central]` or `[meta]`, of which it has one.
+//! The loop of an experiment, one of `[anakin]`, `[sebulba]`, `[central]` and `[meta]`.
 
 use podracer_runtime::{AnakinSettings, CentralSettings, HostLoopSettings, SebulbaSettings};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum TrainingLoop {
     Sebulba(SebulbaSettings),
     /// Central inference: workers step environments and know no model.
     Central(CentralSettings),
-    /// Agents in tasks of their own, through whose updates an update rule is trained, in one program.
+    /// Agents in separate tasks: an update rule is trained through their updates, in one program.
     Meta(Box<MetaLoopSettings>),
 }
 
@@ -33,7 +33,8 @@ impl TrainingLoop {
         }
     }
 
-    /// The settings that both loops with environments on the host have; `None` for loops that are one program.
+    /// The settings that both loops with environments on the host share; `None` for single-program
+    /// loops.
     #[must_use]
     pub fn host(&self) -> Option<&HostLoopSettings> {
         match self {
@@ -51,7 +52,8 @@ impl TrainingLoop {
         }
     }
 
-    /// The setting whose number the learner devices divide, and the number: lanes, or the agents of `[meta]`.
+    /// The setting with the number that the learner devices divide, and the number: lanes, or the
+    /// agents of `[meta]`.
     #[must_use]
     pub fn divided(&self) -> (&'static str, usize) {
         match self {
@@ -60,7 +62,8 @@ impl TrainingLoop {
         }
     }
 
-    /// Lanes that are together: all of Anakin's, those of an actor thread, of a device that acts for workers, or of an agent of `[meta]`.
+    /// Number of lanes that are together: all lanes in Anakin, or those of an actor thread, of an
+    /// inference device, or of an agent of `[meta]`.
     #[must_use]
     pub fn environments(&self) -> usize {
         match self {
@@ -71,7 +74,7 @@ impl TrainingLoop {
         }
     }
 
-    /// Lanes in all; before devices are picked those of one device that acts.
+    /// Number of lanes in total; before devices are picked, of one acting device.
     #[must_use]
     pub fn lanes(&self) -> usize {
         match self {
@@ -86,7 +89,7 @@ impl TrainingLoop {
         }
     }
 
-    /// Environments that step together: those of an actor thread or of a worker in the process.
+    /// Number of environments that step together, in an actor thread or in a worker of the process.
     #[must_use]
     pub fn batch(&self) -> usize {
         match self {
@@ -95,7 +98,7 @@ impl TrainingLoop {
         }
     }
 
-    /// Steps of each lane in an iteration.
+    /// Number of steps of each lane per iteration.
     #[must_use]
     pub fn unroll(&self) -> usize {
         match self {
@@ -106,7 +109,8 @@ impl TrainingLoop {
         }
     }
 
-    /// Rollouts of each lane in an iteration: in `[meta]` one for each update of an agent and one by which the rule is judged.
+    /// Number of rollouts of each lane per iteration: in `[meta]` one per update of an agent, and
+    /// one for the rule's loss.
     #[must_use]
     pub fn rollouts(&self) -> usize {
         match self {
@@ -115,7 +119,7 @@ impl TrainingLoop {
         }
     }
 
-    /// Iterations of a call.
+    /// Number of iterations per call.
     #[must_use]
     pub fn iterations_per_call(&self) -> usize {
         match self {
@@ -126,16 +130,16 @@ impl TrainingLoop {
         }
     }
 
-    /// Least number of devices of a machine that has all that are named; 0 if none is.
+    /// Least number of devices of a machine that has all named devices; 0 if none is named.
     #[must_use]
     pub fn devices_named(&self) -> usize {
         self.host().map_or(0, |host| up_to(host.actors.iter().chain(&host.learners)))
     }
 
-    /// Checks that a machine of so many devices has those that are named.
+    /// Checks that a machine with `devices` devices has the named devices.
     ///
     /// # Errors
-    /// A device that the machine does not have.
+    /// Returns a device that the machine does not have.
     pub fn check_named(&self, devices: usize, machine: &str) -> Result<(), UsageError> {
         let (named, section) = (self.devices_named(), self.section());
         if named <= devices {
@@ -188,8 +192,8 @@ impl TrainingLoop {
     }
 }
 
-/// Picks the devices that act and learn: those that are named, and by the rule if none is. `devices` are those of the run.
-/// Returns a warning if a device does both.
+/// Picks the devices that act and learn: the named devices, or by the rule if none is named.
+/// `devices` has the devices of the run. Returns a warning if a device does both.
 pub(crate) fn decide(
     host: &mut HostLoopSettings,
     devices: &[usize],
@@ -260,7 +264,7 @@ mod tests {
     fn devices_that_are_named_are_taken() {
         assert_eq!(decided(&[3], &[], &[0, 1, 3]).learners, [0, 1]);
         assert_eq!(decided(&[], &[0], &[0, 1]).actors, [1]);
-        // In the order in which they are named.
+        // In the order of the names.
         let settings = decided(&[3, 0], &[2, 1], &[0]);
         assert_eq!((&settings.actors[..], &settings.learners[..]), (&[3, 0][..], &[2, 1][..]));
         let settings = decided(&[5], &[6, 7], &[0]);

@@ -7,19 +7,20 @@ use anyhow::Result;
 
 use crate::run_directory::{RunOverview, Series, differences};
 
-/// The columns that every table has, before the settings in which its runs differ and their metrics.
+/// The columns that every table has, before the settings that differ between its runs and the
+/// metrics.
 pub(super) const FIRST: [&str; 6] =
     ["run", "experiment", "seed", "iteration", "env_steps", "seconds"];
 
 /// The columns of a table of some runs.
 pub(super) struct Columns {
-    /// The settings in which runs differ, by dotted key.
+    /// The settings that differ between the runs, by dotted key.
     pub(super) settings: Vec<String>,
     pub(super) metrics: Vec<String>,
 }
 
 impl Columns {
-    /// The columns of these runs, which are read one after another.
+    /// The columns for these runs, which are read one after another.
     pub(super) fn of(runs: &[PathBuf]) -> Result<Columns> {
         let mut metrics = BTreeSet::new();
         let mut overviews = Vec::new();

@@ -36,7 +36,8 @@ pub(crate) fn write(runs: &[PathBuf], path: &Path) -> Result<Vec<Written>> {
     Ok(vec![Written { path: path.to_owned(), advice: None }])
 }
 
-/// A cell that no spreadsheet takes for a formula: text that begins as a formula does has an apostrophe in front of it.
+/// A cell that no spreadsheet interprets as a formula: text that begins like a formula gets an
+/// apostrophe in front of it.
 fn plain(cell: impl Into<String>) -> String {
     let cell = cell.into();
     let formula =

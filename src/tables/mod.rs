@@ -1,4 +1,4 @@
-//! The metrics of runs as other programs read them: CSV, and the folders of Weights & Biases.
+//! The metrics of runs in other programs' formats: CSV, and the folders of Weights & Biases.
 
 mod columns;
 mod csv;
@@ -21,9 +21,10 @@ struct Exported {
     series: Series,
     /// Name of its folder.
     name: String,
-    /// Digits of a hash of its folder's path, by which other programs know it: the same each time.
+    /// Digits of a hash of its folder's path, which identify it in other programs, the same every
+    /// time.
     id: String,
-    /// The time at which it began.
+    /// The start time of the run.
     began: SystemTime,
 }
 
@@ -40,7 +41,8 @@ impl Exported {
         Ok(Exported { overview, series, name, id, began })
     }
 
-    /// The time of so many seconds of training, in seconds since 1970: pauses between two processes are left out.
+    /// The time after `seconds` seconds of training, in seconds since 1970: pauses between two
+    /// processes are left out.
     fn seconds_since_1970(&self, seconds: f64) -> f64 {
         let began = self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         began.as_secs_f64() + seconds
@@ -51,13 +53,13 @@ impl Exported {
         self.series.rows().last().map_or(0.0, |row| row.seconds)
     }
 
-    /// True unless the run ended before what was asked for.
+    /// True unless the run ended before its requested steps.
     fn is_whole(&self) -> bool {
         matches!(self.overview.state, RunState::Finished | RunState::Running)
     }
 }
 
-/// A file that exports a run, and what to do with it, for the user.
+/// A file that exports a run, and its use, for the user.
 pub(crate) struct Written {
     pub(crate) path: PathBuf,
     pub(crate) advice: Option<String>,

@@ -1,7 +1,8 @@
-//! The folder of a run of Weights & Biases that was made without a network: `wandb sync` uploads it.
+//! The folder of an offline run of Weights & Biases: `wandb sync` uploads it.
 //!
-//! Its file is a log of LevelDB's format, blocks of 32 KiB of records in parts, each with a checksum. A record is a message of Weights & Biases'
-//! protocol buffers, of which those that a run needs are here.
+//! Its file is a log in LevelDB's format: blocks of 32 KiB with records in parts, each with a
+//! checksum. A record is a protocol buffer of Weights & Biases; the messages that a run needs are
+//! in this file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,12 @@ use crate::machine;
 
 /// The first bytes of a file: a name, a magic number and the version 0.
 const BEGINNING: &[u8] = b":W&B\xe1\xbe\x00";
-/// Bytes of a block, and of the head of a part: checksum, length, kind.
+/// Number of bytes of a block, and of a part's head: checksum, length, kind.
 const BLOCK: usize = 1 << 15;
 const HEAD: usize = 7;
-/// The oldest program that reads the file.
+/// The oldest version of wandb that can read the file.
 const OLDEST: &str = "0.12.0";
-/// Letters of a run's id.
+/// Number of letters of a run's id.
 const ID: usize = 8;
 
 #[derive(Clone, PartialEq, Message)]
@@ -88,7 +89,7 @@ struct Items {
     update: Vec<Item>,
 }
 
-/// A value as JSON, of a key that nests or not.
+/// A value as JSON, for a key that is nested or not.
 #[derive(Clone, PartialEq, Message)]
 struct Item {
     #[prost(string, tag = "1")]
@@ -148,7 +149,7 @@ fn item(key: &str, value_json: String) -> Item {
     Item { key: key.to_owned(), nested_key: Vec::new(), value_json }
 }
 
-/// The records of a run, in their order.
+/// The records of a run, in order.
 fn records(exported: &Exported) -> Vec<Record> {
     let Exported { overview, series, name, id, .. } = exported;
     let producer = format!("podracer {}", env!("CARGO_PKG_VERSION"));
@@ -198,7 +199,7 @@ fn records(exported: &Exported) -> Vec<Record> {
     records
 }
 
-/// A setting as JSON: it is written as TOML writes it, but for texts, which have no quotes.
+/// A setting as JSON: it is written as in TOML, except for texts, which have no quotes.
 fn json(setting: &str) -> String {
     match serde_json::from_str::<Value>(setting) {
         Ok(value) => value.to_string(),
@@ -206,7 +207,7 @@ fn json(setting: &str) -> String {
     }
 }
 
-/// The file of these records. A record that reaches over the end of a block is several parts.
+/// The file with these records. A record that crosses the end of a block is split into parts.
 fn log(records: &[Record]) -> Vec<u8> {
     let mut file = BEGINNING.to_vec();
     for record in records {
@@ -252,7 +253,8 @@ mod tests {
         assert_eq!(made, ["0.1", "[64,64]", "true", "\"mean\"", "0.0001", "\"inf\""]);
     }
 
-    /// Records of every length around that of a block, read back by the rules of LevelDB's logs.
+    /// Records of every length around the length of a block, read back by the rules of LevelDB's
+    /// logs.
     #[test]
     fn records_are_parts_of_blocks() {
         let lengths = [0, 1, 100, BLOCK - 60, BLOCK, 3 * BLOCK, 7, BLOCK - 7, BLOCK - 14, 5];

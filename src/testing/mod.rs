@@ -8,7 +8,8 @@
 //! assert!(summary.kernels <= 12, "{summary}");
 //! ```
 //!
-//! The macros expand to `insta::assert_snapshot!` of the user's crate, which has insta among its development dependencies.
+//! The macros expand to `insta::assert_snapshot!` in the user's crate, which needs insta as a
+//! development dependency.
 
 mod summary;
 
@@ -22,7 +23,8 @@ use podracer_envs::Environment;
 
 pub use summary::{ProgramSummary, program_summary};
 
-/// A traced program with the names of its parameters and results. Prints as the readable text, without lines of the source.
+/// A traced program with the names of its parameters and results. Prints as the readable text,
+/// without source lines.
 #[derive(Clone, Debug)]
 pub struct Program {
     func: Func,
@@ -36,7 +38,7 @@ impl Program {
         &self.func
     }
 
-    /// The program with a name for each argument and each result in place of its position.
+    /// The program with a name for each argument and each result instead of its index.
     fn with_roots(self, arguments: &[&str], results: &[&str]) -> Program {
         let named = |paths: Vec<String>, roots: &[&str]| {
             let name = |path: String| {
@@ -89,16 +91,17 @@ impl From<&Program> for Program {
     }
 }
 
-/// The program of [`Environment::initial_state`], of one environment.
+/// The program of [`Environment::initial_state`] for one environment.
 ///
 /// # Panics
-/// For mistakes of the environment, with the user's lines.
+/// Panics on mistakes of the environment, with the user's lines.
 pub fn initial_state_program<E: Environment>(environment: &E) -> Program {
     let traced = trace((key(),), |(key,)| environment.initial_state(key));
     Program::from(or_panic(traced)).named("initial_state").with_roots(&["key"], &[])
 }
 
-/// The program of [`Environment::step`], of one environment: from the state, the action and the key to the next state and the time step.
+/// The program of [`Environment::step`] for one environment: from the state, the action and the key
+/// to the next state and the time step.
 ///
 /// # Panics
 /// As [`initial_state_program`].
@@ -111,7 +114,7 @@ pub fn step_program<E: Environment>(environment: &E) -> Program {
     program.with_roots(&["state", "action", "key"], &["state", "time_step"])
 }
 
-/// The program of [`Environment::observe`], of one environment.
+/// The program of [`Environment::observe`] for one environment.
 ///
 /// # Panics
 /// As [`initial_state_program`].
@@ -121,10 +124,10 @@ pub fn observe_program<E: Environment>(environment: &E) -> Program {
     Program::from(or_panic(traced)).named("observe").with_roots(&["state"], &[])
 }
 
-/// The program of the gradient of a loss at parameters of these types.
+/// The program of a loss's gradient at parameters of these types.
 ///
 /// # Panics
-/// For mistakes of the loss, with the user's lines.
+/// Panics on mistakes of the loss, with the user's lines.
 pub fn gradient_program<S: ArgumentSpec, V: Loss>(
     params: S,
     loss: impl FnOnce(S::Tree) -> V,
@@ -139,7 +142,8 @@ fn or_panic<T>(traced: Result<T, TraceErrors>) -> T {
     traced.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Compares the readable text of a program with a snapshot file, by the `insta` of the calling crate.
+/// Compares the readable text of a program with a snapshot file, using the `insta` of the calling
+/// crate.
 ///
 /// A function of an environment is named as `environment.step`, `environment.initial_state` or `environment.observe`. Anything else is a
 /// [`Program`](crate::testing::Program) or a reference to a [`Traced`](crate::prelude::Traced) function:

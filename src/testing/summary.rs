@@ -7,14 +7,17 @@ use podracer_compiler::{Effect, Eqn, Func, TensorType};
 
 use super::Program;
 
-/// Counts and estimates of a program's cost. They depend on the program alone, not on a machine: a test may bound them, and a bound that is
-/// exceeded says that the program has become another one. `podracer profile` measures the time and the kernels of a device.
+/// Counts and estimates of a program's cost. They depend only on the program, not on a machine. A
+/// test may bound them: if a bound is exceeded, the program has changed. `podracer profile`
+/// measures the time and the kernels of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSummary {
     /// Number of equations of each op, with each body counted once.
     pub ops: BTreeMap<&'static str, usize>,
-    /// Estimated number of kernels: the equations that XLA does not fuse with their readers (reductions, products, sorts, loops, collectives),
-    /// and one for the elementwise equations of each function that has any. The kernels of a loop's body count once.
+    /// Estimated number of kernels. It counts the equations that XLA does not fuse with their
+    /// readers (reductions, products, sorts, loops, collectives), and one kernel for the
+    /// elementwise equations of each function that has any. The kernels of a loop's body count
+    /// once.
     pub kernels: usize,
     /// Estimated number of floating-point operations: one for each element of a float result, two for each multiplication of a matrix
     /// product or convolution, and one for each element that a reduction reads. A loop's body counts as often as it runs.
@@ -40,7 +43,7 @@ impl ProgramSummary {
         self.ops.values().sum()
     }
 
-    /// Adds a function that runs so often.
+    /// Adds a function that runs `turns` times.
     fn add(&mut self, func: &Func, turns: usize) {
         let mut fused = false;
         for eqn in &func.eqns {
@@ -75,7 +78,7 @@ fn flops(func: &Func, eqn: &Eqn) -> usize {
     results.filter(is_float).map(TensorType::elements).sum()
 }
 
-/// One line for the counts, one for the ops.
+/// One line for the counts, one line for the ops.
 impl fmt::Display for ProgramSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ProgramSummary { ops, kernels, flops, bytes } = self;

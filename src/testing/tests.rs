@@ -1,4 +1,4 @@
-//! Snapshots of programs, their budgets, and how much of a text changes when a program does.
+//! Snapshots of programs, their budgets, and the size of a text's changes when a program changes.
 
 use podracer_compiler::ops::{Add, Negate, Scan};
 use podracer_compiler::{Eqn, Func, Loc, OpRef, Var};
@@ -46,7 +46,7 @@ fn a_summary_counts_what_a_program_does() {
     let program = trace(spec, |(x, w)| (x.matmul(w).tanh() * 2.0).sum()).unwrap();
     let summary = program_summary(&program);
     assert_eq!(summary.ops["tanh"], 1);
-    // The product, the sum, and what is elementwise.
+    // The product, the sum, and the elementwise equations.
     assert_eq!(summary.kernels, 3);
     assert_eq!(summary.bytes, (32 + 12 + 1) * 4);
     // Product, tanh, multiplication, sum.
@@ -63,7 +63,7 @@ fn a_summary_counts_what_a_program_does() {
     assert!(looped(20).flops >= 9 * looped(2).flops);
 }
 
-/// Pseudorandom numbers: the multiplicative generator of Lehmer with the constants of Park and Miller.
+/// Pseudorandom numbers: Lehmer's multiplicative generator with the constants of Park and Miller.
 struct Random(u64);
 
 impl Random {
@@ -73,7 +73,7 @@ impl Random {
     }
 }
 
-/// The positions of equations that belong to no library function and have operands.
+/// The indices of equations that belong to no library function and have operands.
 fn own(func: &Func) -> Vec<usize> {
     let is_own = |&position: &usize| {
         let eqn = &func.eqns[position];
@@ -86,14 +86,15 @@ fn body(func: &Func, position: usize) -> Option<&Scan> {
     func.eqns[position].op.downcast::<Scan>()
 }
 
-/// The number of equations that belong to no library function, those of loops included.
+/// The number of equations that belong to no library function, including those in loops.
 fn count(func: &Func) -> usize {
     let of = |&position: &usize| 1 + body(func, position).map_or(0, |scan| count(&scan.body));
     own(func).iter().map(of).sum()
 }
 
-/// The function with one more equation, before the equation with this number: one of its operands, negated or doubled, which it reads in
-/// place of the operand, as half of the time all later readers do. `None` for a bool.
+/// The function with one more equation, inserted before the equation with this number: one of its
+/// operands, negated or doubled. The equation reads it in place of the operand, and half of the
+/// time all later readers do too. `None` for a bool.
 fn inserted(func: &Func, mut number: usize, random: &mut Random) -> Option<Func> {
     let mut func = func.clone();
     for position in own(&func) {
@@ -150,7 +151,8 @@ fn changed_lines(before: &str, after: &str) -> usize {
     row[after.len()]
 }
 
-/// The medians of the lines that an inserted equation changes, in the readable and in the canonical text.
+/// The medians of the number of lines that an inserted equation changes, in the readable and in the
+/// canonical text.
 fn medians(programs: &[Program]) -> (usize, usize) {
     let mut random = Random(7);
     let (mut readable, mut canonical) = (Vec::new(), Vec::new());
@@ -185,6 +187,6 @@ fn an_inserted_equation_changes_few_lines() {
     let programs = [online.traced().into(), ppo.traced().into(), step_program(&Acrobot::default())];
     let (readable, canonical) = medians(&programs);
     assert!(readable <= 5, "{readable}");
-    // The canonical text numbers all that follows anew.
+    // The canonical text renumbers everything that follows.
     assert!(canonical >= 5 * readable, "readable {readable}, canonical {canonical}");
 }

@@ -181,3 +181,65 @@ fn lines_of_source_that_a_page_shows_are_there() {
     assert!(seen >= 5, "the pages show {seen} lines");
     check_all(&complaints);
 }
+
+/// Paths in pages that are examples, or lie in a reader's own crate.
+const EXAMPLES: [&str; 6] = [
+    "experiments/NAME.toml",
+    "src/cli/NAME.rs",
+    "envs/src/docking.rs",
+    "experiments/docking-ppo.toml",
+    "tests/training.rs",
+    "src/reinforce.rs",
+];
+
+/// `a/{b,c}` as `a/b` and `a/c`.
+fn alternatives(path: &str) -> Vec<String> {
+    let braces = path.split_once('{').and_then(|(before, rest)| {
+        let (inside, after) = rest.split_once('}')?;
+        Some((before, inside, after))
+    });
+    match braces {
+        Some((before, inside, after)) => inside
+            .split(',')
+            .flat_map(|one| alternatives(&format!("{before}{one}{after}")))
+            .collect(),
+        None => vec![path.to_owned()],
+    }
+}
+
+/// A path in backticks that begins with a folder of the repository was often gone: modules move, and pages stay.
+#[test]
+fn paths_that_pages_name_are_there() {
+    let files = workspace::files().expect("the repository can be read");
+    let known: BTreeSet<&Path> = files.iter().flat_map(|file| file.ancestors()).collect();
+    let folder = |path: &str| {
+        let (folder, rest) = path.split_once('/')?;
+        let written = |c: char| c.is_ascii_alphanumeric() || "_-./{},".contains(c);
+        (known.contains(Path::new(folder)) && rest.chars().all(written)).then_some(())
+    };
+    let mut complaints = Vec::new();
+    let mut found = 0;
+    for (page, text) in pages() {
+        let mut code = false;
+        for (line, number) in text.lines().zip(1..) {
+            code ^= line.starts_with("```");
+            // Every second part of a line is between backticks.
+            for path in line.split('`').skip(1).step_by(2).filter(|_| !code) {
+                if folder(path).is_none() || EXAMPLES.contains(&path) {
+                    continue;
+                }
+                for path in alternatives(path) {
+                    found += 1;
+                    let path = path.trim_end_matches('/');
+                    let module = format!("{path}.rs");
+                    if !known.contains(Path::new(path)) && !known.contains(Path::new(&module)) {
+                        complaints
+                            .push(format!("{}:{number}: `{path}` is not there", page.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(found > 200, "{found} paths: pages name more");
+    check_all(&complaints);
+}

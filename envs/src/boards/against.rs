@@ -1,4 +1,4 @@
-//! A game of two players as an environment of one: the opponent's move is part of the step.
+//! A game of two players as an environment for one player: the opponent's move is part of the step.
 
 use crate::checked::{checked_legal_actions, checked_step};
 use crate::environment::{Environment, TimeStep};
@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Opponent;
 
-/// A game of two players against a fixed opponent, in the same program. The agent sees the game where it is to move, and its rewards:
-/// 1 for a game that it wins, -1 for one that it loses. A step is the agent's move and the opponent's answer; an opponent who begins
-/// moves in the first state already.
+/// A game of two players against a fixed opponent, in the same program. The agent sees the game
+/// when it is to move, and its own rewards: 1 for a game that it wins, -1 for a game that it loses.
+/// A step is the agent's move and the opponent's answer. An opponent who begins makes its first
+/// move in the initial state.
 ///
-/// The game is one of [`boards`](crate::boards), of two players who take turns, and steps from a game that is over change nothing.
+/// The game is one of [`boards`](crate::boards), with two players who take turns. Steps from a
+/// finished game change nothing.
 ///
 /// ```
 /// use podracer_envs::boards::{Against, ConnectFour, OpponentOfAll};
@@ -33,13 +35,13 @@ pub struct Against<E, O> {
     /// The game, which has no settings.
     #[serde(skip)]
     pub game: E,
-    /// Who plays the other side.
+    /// The opponent, which plays the other side.
     pub opponent: O,
-    /// Who makes the first move.
+    /// The player who makes the first move.
     pub begins: Begins,
 }
 
-/// Who makes the first move of a game.
+/// Players who may make the first move of a game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Begins {
@@ -47,7 +49,7 @@ pub enum Begins {
     Agent,
     /// The opponent makes the first move.
     Opponent,
-    /// One of the two, at random in each game.
+    /// A random player in each game.
     #[default]
     Either,
 }
@@ -58,7 +60,7 @@ impl<E: Environment, O: Opponent<E>> Against<E, O> {
         Against { game, opponent, begins: Begins::Either }
     }
 
-    /// The same with a fixed player to begin.
+    /// The same game with a fixed player to begin.
     #[must_use]
     pub fn beginning(self, begins: Begins) -> Self {
         Against { begins, ..self }
@@ -96,7 +98,8 @@ impl<E: Environment, O: Opponent<E>> Environment for Against<E, O> {
     ) -> (E::State, TimeStep<E::Observation>) {
         let [step, answer] = key.split_into();
         let (state, moved) = checked_step(&self.game, state, action, step);
-        // Where the agent's move ended the game, the opponent's changes nothing, and pays nothing.
+        // If the agent's move ended the game, the opponent's move changes nothing, and pays
+        // nothing.
         let (state, answered) = self.answered(state, answer);
         let timestep = TimeStep {
             observation: answered.observation,

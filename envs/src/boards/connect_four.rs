@@ -17,8 +17,8 @@ pub struct ConnectFour {}
 pub(super) const ROWS: usize = 6;
 /// Columns of the board.
 pub(super) const COLUMNS: usize = 7;
-/// Bits of a column. The highest one is never set, so that no row goes on in the next column: bit `STRIDE * column + height` is a cell,
-/// with height 0 at the bottom.
+/// Bits of a column. The highest bit is never set, so that no row continues in the next column: bit
+/// `STRIDE * column + height` is a cell, with height 0 at the bottom.
 pub(super) const STRIDE: usize = ROWS + 1;
 /// A full column.
 const COLUMN: u64 = (1 << ROWS) - 1;
@@ -60,7 +60,8 @@ pub(super) const FULL: u64 = {
     full
 };
 
-/// Bits from a cell to the next one of a row: upwards, to the right, and along the two diagonals.
+/// Distance in bits from a cell to the next cell in a line: upwards, to the right, and along the
+/// two diagonals.
 pub(super) const DIRECTIONS: [usize; 4] = [1, STRIDE, STRIDE - 1, STRIDE + 1];
 
 /// True if four stones are in a row. u64 to bool, any shape.
@@ -86,10 +87,10 @@ impl Environment for ConnectFour {
             let filled = state.filled();
             let first = action.astype(U64) * STRIDE;
             let bottom = scalar(1u64) << first;
-            // One more than the filled cells of a column is the lowest free one.
+            // Adding 1 to the filled cells of a column gives its lowest free cell.
             let free = (filled + bottom) & (scalar(COLUMN) << first);
             let legal = free.ne(0u64);
-            // In a full column the stone takes the place of the lowest one, as in pgx.
+            // In a full column the stone replaces the lowest stone, as in pgx.
             let stone = select(legal, free, bottom);
             let (own, other) = (state.own | stone, state.other & !stone);
             let won = four(own);

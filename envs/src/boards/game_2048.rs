@@ -1,7 +1,8 @@
-//! 2048: slide the tiles, of which equal ones merge, while new ones come.
+//! 2048: slide the tiles; equal tiles merge, and new tiles appear.
 //!
-//! A step is a slide, which is known, and then a new tile, which is chance. [`Game2048::slide`],
-//! [`Game2048::chance_probabilities`] and [`Game2048::settle`] are the two halves as functions, for a search with chance nodes.
+//! A step is a deterministic slide, followed by a random new tile. [`Game2048::slide`],
+//! [`Game2048::chance_probabilities`] and [`Game2048::settle`] are the two halves as functions, for
+//! a search with chance nodes.
 
 use super::computed_if;
 use crate::environment::{Environment, TimeStep};
@@ -27,7 +28,7 @@ const SIZE: usize = 4;
 const CELLS: usize = SIZE * SIZE;
 /// Channels of the observation: no tile, and the tiles 2 to 2^30.
 const CHANNELS: usize = 31;
-/// Number of outcomes of chance: a 2 in each cell, and a 4 in each cell.
+/// Number of chance outcomes: a 2 in each cell, and a 4 in each cell.
 pub const OUTCOMES: usize = 2 * CELLS;
 /// Probability that a new tile is a 4.
 const FOUR: f64 = 0.1;
@@ -39,8 +40,8 @@ const HIGHEST: u32 = 0x8080_8080;
 /// The highest bit of each tile of a row that has a neighbour on the right.
 const HIGHEST_BUT_LAST: u32 = 0x0080_8080;
 
-/// The tiles. A row is a word, whose byte `c`, counted from the lowest, is the tile in column `c`: 0 where there is none, `n` for the tile
-/// `2^n`.
+/// The tiles. A row is a word. Byte `c` of it, counted from the lowest, is the tile in column `c`:
+/// 0 for no tile, `n` for the tile `2^n`.
 #[derive(Tree, Clone, Copy)]
 pub struct Board {
     /// The rows from top to bottom. `u32[]` each
@@ -61,15 +62,15 @@ pub struct State {
 pub struct Slide {
     /// The board after the slide: the afterstate.
     pub afterstate: Board,
-    /// Sum of the tiles that merged tiles became. `f32[]`
+    /// Sum of the tiles made by merging. `f32[]`
     pub reward: Tensor,
-    /// True if a tile moved, without which the action is not legal. `bool[]`
+    /// True if a tile moved; otherwise the action is not legal. `bool[]`
     pub moved: Tensor,
 }
 
 type Rows = [Tensor; SIZE];
 
-/// The highest bit of each byte that is not 0; bytes are below 128. Others are cleared.
+/// The highest bit of each byte that is not 0; bytes are below 128. Other bits are cleared.
 #[track_caller]
 fn taken(row: Tensor) -> Tensor {
     (row + !HIGHEST) & HIGHEST
@@ -81,14 +82,14 @@ fn tile(row: Tensor, column: usize) -> Tensor {
     (row >> (BITS * column)) & 0xff
 }
 
-/// The row without the byte at a column: those behind it move up, and a 0 follows.
+/// The row without the byte at a column: the bytes behind it move up, and a 0 is appended.
 #[track_caller]
 fn without(row: Tensor, column: usize) -> Tensor {
     let before = (1u32 << (BITS * column)) - 1;
     (row & before) | ((row >> BITS) & !before)
 }
 
-/// The row slid to the left, and the sum of what merged tiles became, `u32[]`.
+/// The row slid to the left, and the sum of the tiles made by merging, `u32[]`.
 #[track_caller]
 fn slid(row: Tensor) -> (Tensor, Tensor) {
     let gaps_closed = (0..SIZE - 1)
@@ -128,7 +129,7 @@ fn transposed([a, b, c, d]: Rows) -> Rows {
     [a, b, c, d]
 }
 
-/// Rows of `yes` where the condition is true, of `no` elsewhere.
+/// Rows of `yes` if the condition is true, otherwise of `no`.
 #[track_caller]
 fn either(condition: Tensor, yes: Rows, no: Rows) -> Rows {
     std::array::from_fn(|row| select(condition, yes[row], no[row]))
@@ -140,20 +141,21 @@ fn any(words: &[Tensor]) -> Tensor {
     words.iter().copied().reduce(|all, word| all | word).expect("there are words").ne(0u32)
 }
 
-/// A number below `count`, i32 `[]`, by the first of two uniform numbers, f32 `[2]`.
+/// A number below `count`, i32 `[]`, from the first of two uniform numbers, f32 `[2]`.
 #[track_caller]
 fn nth(draws: Tensor, count: Tensor) -> Tensor {
     (draws.index(0) * count.astype(F32)).astype(I32)
 }
 
-/// The outcome of a tile in a cell, i32 `[]`: of two uniform numbers, f32 `[2]`, the second decides between a 2 and a 4.
+/// The outcome of a tile in a cell, i32 `[]`. The second of two uniform numbers, f32 `[2]`, decides
+/// between a 2 and a 4.
 #[track_caller]
 fn outcome(cell: Tensor, draws: Tensor) -> Tensor {
     cell + select(draws.index(1).lt(FOUR), CELLS as i32, 0)
 }
 
 impl Board {
-    /// A board of these rows.
+    /// A board with these rows.
     pub fn of([a, b, c, d]: Rows) -> Board {
         Board { rows: (a, b, c, d) }
     }
@@ -163,7 +165,7 @@ impl Board {
         [a, b, c, d]
     }
 
-    /// The exponents of the tiles, 0 where there is none. `u32[4, 4]`
+    /// The exponents of the tiles, 0 for no tile. `u32[4, 4]`
     #[track_caller]
     pub fn tiles(&self) -> Tensor {
         let rows = stack(&self.rows(), 0).expand_dims(1).broadcast_to([SIZE, SIZE]);
@@ -192,7 +194,8 @@ impl Board {
         stack(&[any(&left), any(&up), any(&right), any(&down)], 0)
     }
 
-    /// The board with the tile of an outcome: 2 in cell `outcome`, or 4 in cell `outcome - 16`. A tile there is replaced.
+    /// The board with the tile of an outcome: 2 in cell `outcome`, or 4 in cell `outcome - 16`. It
+    /// replaces a tile in that cell.
     #[track_caller]
     fn with(&self, outcome: Tensor) -> Board {
         let (cell, four) = (outcome & (CELLS as i32 - 1), outcome.ge(CELLS as i32));
@@ -213,7 +216,8 @@ impl Game2048 {
     pub fn slide(&self, board: Board, action: Tensor) -> Slide {
         let rows = board.rows();
         let (vertical, backward) = ((action & 1).eq(1), action.ge(2));
-        // Every slide is one to the left, on a board that is turned for it and turned back.
+        // Every slide is a slide to the left, on a board that is turned before and turned back
+        // after.
         let turned = either(vertical, transposed(rows), rows);
         let turned = either(backward, turned.map(mirrored), turned);
         let slid = turned.map(slid);
@@ -225,8 +229,9 @@ impl Game2048 {
         Slide { afterstate: Board::of(after), reward, moved: any(&moved) }
     }
 
-    /// The probability of each outcome of chance after a slide: outcome `c` is a 2 in cell `c = 4 * row + column`, outcome `16 + c` a 4. They
-    /// sum up to 1 wherever a cell is free, as one is after a slide that moved a tile. `f32[32]`
+    /// The probability of each chance outcome after a slide: outcome `c` is a 2 in cell `c = 4 *
+    /// row + column`, outcome `16 + c` a 4. They sum to 1 if a cell is free, as after a slide that
+    /// moved a tile. `f32[32]`
     #[track_caller]
     pub fn chance_probabilities(&self, afterstate: Board) -> Tensor {
         let free = afterstate.tiles().reshape([CELLS]).eq(0).astype(F32);
@@ -234,28 +239,30 @@ impl Game2048 {
         concatenate(&[per_cell * (1.0 - FOUR), per_cell * FOUR], 0)
     }
 
-    /// The state after a slide and an outcome of chance, `i32[]`, as [`Game2048::chance_probabilities`] numbers them.
+    /// The state after a slide and a chance outcome, `i32[]`, numbered as in
+    /// [`Game2048::chance_probabilities`].
     #[track_caller]
     pub fn settle(&self, afterstate: Board, outcome: Tensor) -> State {
         let board = afterstate.with(outcome);
         State { board, over: !board.slides().any() }
     }
 
-    /// Draws an outcome of chance after a slide, `i32[]`. On a full board it is one of the first cell.
+    /// Draws a chance outcome after a slide, `i32[]`. On a full board it is an outcome in the first
+    /// cell.
     #[track_caller]
     pub fn draw_chance(&self, afterstate: Board, key: Key) -> Tensor {
         let draws = key.uniform([2]);
-        // The highest bit of each free cell's byte, whose others are not in use.
+        // The highest bit of each free cell's byte; other bits are unused.
         let free = afterstate.rows().map(|row| !(row + 0x7f7f_7f7fu32) & 0x8080_8080u32);
         let bits = |x: Tensor| x.popcount().astype(I32);
-        // Free cells before each row, and in all.
+        // Free cells before each row, and in total.
         let mut before = vec![scalar(0)];
         before.extend(free.iter().scan(scalar(0), |count, &row| {
             *count += bits(row);
             Some(*count)
         }));
         let count = before[SIZE];
-        // Free cells that are passed over before the one to take.
+        // Number of free cells to skip before the drawn cell.
         let left = nth(draws, count);
         let (mut row, mut passed, mut columns) = (scalar(0), scalar(0), free[0]);
         for next in 1..SIZE {
@@ -272,7 +279,7 @@ impl Game2048 {
         outcome(cell, draws)
     }
 
-    /// A step whose chance is decided by the caller, from the board after the slide.
+    /// A step with a chance outcome chosen by the caller, from the board after the slide.
     #[track_caller]
     pub fn step_by(
         &self,
@@ -302,7 +309,8 @@ impl Environment for Game2048 {
         let [first, second] = key.split_into();
         let first = first.uniform([2]);
         let second = second.uniform([2]);
-        // As `draw_chance` on an empty board, and on one of a single tile, where nothing is to be counted.
+        // As `draw_chance` on an empty board, and on a board with a single tile, where no counting
+        // is needed.
         let cell = nth(first, scalar(CELLS as i32));
         let place = nth(second, scalar(CELLS as i32 - 1));
         let other = place + place.ge(cell).astype(I32);
@@ -313,7 +321,7 @@ impl Environment for Game2048 {
         self.step_by(state, action, |afterstate| self.draw_chance(afterstate, key.again()))
     }
 
-    /// 1 in channel `n` where the tile is `2^n`, in channel 0 where there is none. `f32[4, 4, 31]`
+    /// 1 in channel `n` for the tile `2^n`, and in channel 0 for no tile. `f32[4, 4, 31]`
     fn observe(&self, state: State) -> Tensor {
         let shape = [SIZE, SIZE, CHANNELS];
         let tiles = state.board.tiles().expand_dims(2).broadcast_to(shape);
@@ -348,7 +356,7 @@ impl Environment for Game2048 {
     }
 }
 
-/// Colours of the tiles 2, 4, 8 and so on; greater ones are white.
+/// Colours of the tiles 2, 4, 8 and so on; greater tiles are white.
 const COLOURS: [Colour; 11] = [
     Colour::GREY,
     Colour::SKY,

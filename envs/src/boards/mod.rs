@@ -3,25 +3,29 @@
 //! # Two players
 //! An environment has one agent, which plays both sides in turn: each step is one move of the player whose turn it is.
 //!
-//! - [`observe`](crate::Environment::observe) and [`legal_actions`](crate::Environment::legal_actions) are those of the player to
-//!   move. After a step that is the other player. Players always alternate: a player who cannot move has an action that passes.
-//! - [`TimeStep::reward`](crate::TimeStep) is the reward of the player who just moved, 1 for a win, -1 for a loss, 0 otherwise. The other
-//!   player's is its negative. Only the last step of a game pays.
-//! - So the value of a state, seen by the player to move, is `reward - value(next state)`: a discount of -1, in searches, in returns
-//!   and in advantages alike.
-//! - An action that is not legal ends the game with a reward of -1. The move is made all the same, as far as it can be.
-//! - A step from a state whose game is over changes nothing, pays nothing, and is `terminated`. Then every action is legal, so
-//!   that a search may normalise over the mask of any state.
+//! - [`observe`](crate::Environment::observe) and
+//!   [`legal_actions`](crate::Environment::legal_actions) are for the player to move. After a step
+//!   that is the other player. Players always alternate: a player who cannot move has an action
+//!   that passes.
+//! - [`TimeStep::reward`](crate::TimeStep) is the reward of the player who just moved, 1 for a win,
+//!   -1 for a loss, 0 otherwise. The other player's reward is its negative. Only the last step of a
+//!   game has a reward other than 0.
+//! - So the value of a state for the player to move is `reward - value(next state)`: a discount of
+//!   -1, in searches, in returns and in advantages.
+//! - An action that is not legal ends the game with a reward of -1. The move is still made as far
+//!   as possible.
+//! - A step from a finished game changes nothing, pays nothing, and is `terminated`. Every action
+//!   is then legal, so that a search may normalise over the mask of any state.
 //!
 //! [`Environment::players`](crate::Environment::players) is 2 for such an environment.
 //!
-//! The rules, the observations and what illegal actions do are those of pgx 2.6.0 (Koyamada et al., "Pgx: Hardware-Accelerated
-//! Parallel Game Simulators for Reinforcement Learning", 2023). Its rewards of both players are here the reward of the one who
-//! moved.
+//! The rules, the observations and the effects of illegal actions follow pgx 2.6.0 (Koyamada et
+//! al., "Pgx: Hardware-Accelerated Parallel Game Simulators for Reinforcement Learning", 2023). pgx
+//! has rewards for both players; here there is only the reward of the player who moved.
 //!
 //! # Invariants
-//! - The stones of a player are a set of cells: one word, in which each cell has a bit. Only pictures, observations and masks have
-//!   an element for each cell or action.
+//! - The stones of a player are a set of cells: one word with a bit per cell. Only pictures,
+//!   observations and masks have an element for each cell or action.
 
 mod against;
 pub mod connect_four;
@@ -45,14 +49,14 @@ use crate::space::Space;
 use podracer_dsl::prelude::*;
 use tic_tac_toe::CELLS as CELLS_OF_TIC_TAC_TOE;
 
-/// The stones of two players, and whose turn it is.
+/// The stones of two players, and the player to move.
 #[derive(Tree, Clone, Copy)]
 pub struct Stones {
     /// Cells with a stone of the player to move: a word of bits, `u32[]` or `u64[]`.
     pub own: Tensor,
     /// Cells with a stone of the other player.
     pub other: Tensor,
-    /// The player to move: 0 for the one who began the game, 1 for the other. `i32[]`
+    /// The player to move: 0 for the player who began the game, 1 for the other. `i32[]`
     pub player: Tensor,
     /// True if the game is over. `bool[]`
     pub over: Tensor,
@@ -74,7 +78,7 @@ struct Moved {
 }
 
 impl Stones {
-    /// The first position of a game that begins with these stones.
+    /// The first position of a game with these stones.
     #[track_caller]
     fn first(own: Tensor, other: Tensor) -> Stones {
         Stones { own, other, player: scalar(0), over: constant(false) }
@@ -109,23 +113,23 @@ impl Stones {
         (next, select(self.over, 0.0, reward), over)
     }
 
-    /// The stones of the player who began the game, and of the other one.
+    /// The stones of the player who began the game, and of the other player.
     #[track_caller]
     fn by_player(&self) -> [Tensor; 2] {
         let began = self.player.eq(0);
         [select(began, self.own, self.other), select(began, self.other, self.own)]
     }
 
-    /// The planes of the player to move and of the other one, `f32[rows, columns, 2]`. `bits` are the bits of the cells in row-major
-    /// order.
+    /// The planes of the player to move and of the other player, `f32[rows, columns, 2]`. `bits`
+    /// has the bits of the cells in row-major order.
     #[track_caller]
     fn observation(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
         let planes = [self.own, self.other].map(|stones| on(stones, bits).astype(F32));
         stack(&planes, 1).reshape([rows, columns, 2])
     }
 
-    /// The stones that planes show, of a game that goes on; the player to move is said to have begun it. The inverse of
-    /// [`Stones::observation`] for words of this type.
+    /// The stones in planes of an unfinished game, where the player to move is assumed to have
+    /// begun it. The inverse of [`Stones::observation`] for words of this type.
     #[track_caller]
     fn seen(planes: Tensor, bits: &[u32], dtype: DType) -> Stones {
         let planes = planes.reshape([bits.len(), 2]);
@@ -137,7 +141,7 @@ impl Stones {
         Stones::first(own, other)
     }
 
-    /// The picture of the board: the player who began in yellow, the other one in red.
+    /// The picture of the board: the player who began in yellow, the other player in red.
     #[track_caller]
     fn picture(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
         let [first, second] = self.by_player().map(|stones| on(stones, bits));
@@ -146,8 +150,9 @@ impl Stones {
     }
 }
 
-/// The tree of `compute` where it is `wanted`, bool `[]`, and `otherwise` elsewhere. It is computed in a loop that runs once:
-/// outside of one, XLA would compute a move again for every cell of the observation that follows from it.
+/// The tree of `compute` if it is `wanted`, bool `[]`, and `otherwise` if not. It is computed in a
+/// loop that runs once, because outside a loop XLA would compute a move again for every cell of the
+/// observation that depends on it.
 #[track_caller]
 fn computed_if<T: Tree>(wanted: Tensor, otherwise: T, compute: impl FnOnce() -> T) -> T {
     while_loop((wanted, otherwise), |(wanted, _)| wanted, |_| (constant(false), compute())).1

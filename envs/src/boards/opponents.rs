@@ -1,4 +1,4 @@
-//! Players that are part of a program: opponents of an agent that learns or is measured.
+//! Players that are part of a program: opponents of an agent that learns or is evaluated.
 
 use super::solve::tic_tac_toe::Solution;
 use super::{CELLS_OF_TIC_TAC_TOE, Othello, Stones, TicTacToe, on};
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 
 /// A player of a game, without memory.
 pub trait Opponent<E: Environment>: Clone + 'static {
-    /// The action to take in a state, of the player to move. i32 `[]`
+    /// The action to take in a state, for the player to move. i32 `[]`
     fn choose(&self, game: &E, state: &E::State, key: Key) -> Tensor;
 }
 
-/// Players of any game of two with a mask of legal actions.
+/// Players for any game of two players with a mask of legal actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpponentOfAll {
-    /// Any legal action, each as often.
+    /// Any legal action, with equal probability.
     #[default]
     Random,
-    /// Wins in this move if it can; otherwise takes an action after which the other player cannot win in the next move, if there is one.
-    /// Among equals any, each as often.
+    /// Wins in this move if it can. Otherwise takes an action after which the other player cannot
+    /// win in the next move, if there is one. Draws uniformly among equally good actions.
     Careful,
 }
 
@@ -29,12 +29,13 @@ pub enum OpponentOfAll {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpponentOfTicTacToe {
-    /// Any free cell, each as often.
+    /// Any free cell, with equal probability.
     #[default]
     Random,
-    /// Wins at once if it can, and keeps the other player from doing so.
+    /// Wins at once if it can, and blocks the other player's immediate wins.
     Careful,
-    /// Never loses: exhaustive minimax. Among the actions that keep the value of the game any, each as often.
+    /// Never loses: exhaustive minimax. Draws uniformly among the actions that keep the value of
+    /// the game.
     Perfect,
 }
 
@@ -42,14 +43,14 @@ pub enum OpponentOfTicTacToe {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpponentOfOthello {
-    /// Any legal action, each as often.
+    /// Any legal action, with equal probability.
     #[default]
     Random,
     /// Turns as many stones as it can.
     Greedy,
 }
 
-/// One of the true elements of a mask, bool `[n]`, each as often; 0 if there is none. i32 `[]`
+/// One of the true elements of a mask, bool `[n]`, drawn uniformly; 0 if there is none. i32 `[]`
 #[track_caller]
 pub fn any_of(mask: Tensor, key: Key) -> Tensor {
     let ranks = mask.astype(I32).cumsum(0);
@@ -58,7 +59,7 @@ pub fn any_of(mask: Tensor, key: Key) -> Tensor {
     select(mask & ranks.eq(rank), arange(mask.len()), 0).sum()
 }
 
-/// The elements of `better` if there is one, all of `mask` otherwise.
+/// The elements of `better` if there are any, otherwise all of `mask`.
 #[track_caller]
 fn rather(better: Tensor, mask: Tensor) -> Tensor {
     select(better.any(), better, mask)
@@ -76,11 +77,11 @@ fn actions<E: Environment>(game: &E) -> usize {
     game.action_space().bounds(0).1 as usize + 1
 }
 
-/// The reward of each action of the player to move, f32 `[n]`, and the states that they lead to.
+/// The reward of each action for the player to move, f32 `[n]`, and the states after the actions.
 #[track_caller]
 fn tried<E: Environment>(game: &E, state: &E::State) -> (Tensor, E::State) {
     vmap((arange(actions(game)), whole(state.clone())), |(action, state)| {
-        // The games of two players draw nothing.
+        // Games of two players draw no random numbers.
         let (next, timestep) = game.step(state, action, Key::new(0u32));
         (timestep.reward, next)
     })
@@ -128,7 +129,7 @@ impl Opponent<Othello> for OpponentOfOthello {
             return any_of(legal, key);
         }
         let (_, after) = tried(game, state);
-        // The one who moved is the other player then.
+        // The player who moved is then the other player.
         let stones = vmap(after, |state| state.stones.other.popcount().astype(I32));
         let stones = select(legal, stones, -1);
         any_of(stones.eq(stones.max()), key)

@@ -1,4 +1,5 @@
-//! Othello: stones of the other player between two of one's own change sides, and the player of more stones wins.
+//! Othello: stones of the other player between two of one's own change sides, and the player with
+//! more stones wins.
 
 use super::{Moved, Stones, computed_if, on, two_planes};
 use crate::environment::{Environment, TimeStep};
@@ -18,7 +19,7 @@ pub struct Othello {}
 const SIZE: usize = 8;
 /// Number of cells, and the action that passes.
 const PASS: usize = SIZE * SIZE;
-/// Stones at the start: of the player who begins, and of the other one.
+/// Stones at the start: of the player who begins, and of the other player.
 const START: [u64; 2] = [1 << 28 | 1 << 35, 1 << 27 | 1 << 36];
 /// The moves of the player who begins.
 const FIRST_MOVES: u64 = 1 << 19 | 1 << 26 | 1 << 37 | 1 << 44;
@@ -28,7 +29,8 @@ const INNER_COLUMNS: u64 = 0x7e7e_7e7e_7e7e_7e7e;
 /// Cells that are not in the first or last row.
 const INNER_ROWS: u64 = 0x00ff_ffff_ffff_ff00;
 
-/// Bits from a cell to the next one of a line, and the cells that have neighbours on both sides along it.
+/// Distance in bits from a cell to the next cell in a line, and the cells with neighbours on both
+/// sides along it.
 const DIRECTIONS: [(usize, u64); 4] = [
     (1, INNER_COLUMNS),
     (SIZE, INNER_ROWS),
@@ -47,10 +49,10 @@ const CELLS: [u32; PASS] = {
     bits
 };
 
-/// The stones, what the player to move may do, and whether the last move was a pass.
+/// The stones, the moves of the player to move, and whether the last move was a pass.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// The stones and whose turn it is. Sets of cells are `u64[]`.
+    /// The stones and the player to move. Sets of cells are `u64[]`.
     pub stones: Stones,
     /// Cells that the player to move may put a stone in; none if the player has to pass. `u64[]`
     pub moves: Tensor,
@@ -64,14 +66,16 @@ fn shifted(set: Tensor, by: usize, up: bool) -> Tensor {
     if up { set << by } else { set >> by }
 }
 
-/// Stones of `other` that stand in an unbroken line behind one of `from`, for each of the eight directions, with the set one cell further.
+/// Stones of `other` in an unbroken line behind a stone of `from`, for each of the eight
+/// directions, with the set shifted by one more cell.
 #[track_caller]
 fn lines(from: Tensor, other: Tensor) -> Vec<(Tensor, Tensor)> {
     let mut lines = Vec::with_capacity(2 * DIRECTIONS.len());
     for (by, inner) in DIRECTIONS {
         let other = other & inner;
         for up in [true, false] {
-            // One stone, then two, then twice two more: six are the most that a line can have between two others.
+            // One stone, then two, then twice two more: a line has at most six stones between two
+            // others.
             let pairs = other & shifted(other, by, up);
             let mut line = other & shifted(from, by, up);
             line = line | (other & shifted(line, by, up));
@@ -116,7 +120,8 @@ impl Environment for Othello {
             let stone = scalar(1u64) << action.astype(U64);
             let legal = select(passes, allowed.eq(0u64), (allowed & stone).ne(0u64));
             let turned = turned(stone, stones.own, stones.other);
-            // Where a stone was already, it is as pgx has it: a stone of one's own goes, and one of the other's stays.
+            // On an occupied cell, as in pgx: the player's own stone is removed, and the other
+            // player's stone stays.
             let own = stones.own ^ (stone | turned);
             let other = stones.other ^ turned;
             let ended = (own | other).eq(u64::MAX) | other.eq(0u64) | (passed & passes);
@@ -149,9 +154,10 @@ impl Environment for Othello {
         Some(concatenate(&[moves, pass], 0) | state.stones.over)
     }
 
-    /// A player who has no move passes, and the observation does not tell whether the other player has just passed. Where the other
-    /// player has a move they have not; where neither player has one, this state says that they have. Its pass ends the game with the
-    /// outcome that two passes would have.
+    /// A player without a move passes, and the observation does not show whether the other player
+    /// has just passed. If the other player has a move, they have not passed. If neither player has
+    /// a move, this state assumes that they have: its pass ends the game with the outcome of two
+    /// passes.
     fn state_of(&self, observation: Tensor) -> Option<State> {
         let stones = Stones::seen(observation, &CELLS, U64);
         let own = moves(stones.own, stones.other);

@@ -1,4 +1,4 @@
-//! Snake: eat fruit, of which the snake grows, and bump into nothing.
+//! Snake: eat fruit to grow, and do not collide.
 
 use crate::cells::{WAYS, along, draw_cell};
 use crate::environment::{Environment, TimeStep};
@@ -41,7 +41,8 @@ impl Default for Snake {
 /// The snake and the fruit.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// Steps until each cell is free again: the length at the head, 1 at the tail, 0 where the snake is not. `i32[rows * columns]`
+    /// Steps until each cell is free again: the length at the head, 1 at the tail, 0 outside the
+    /// snake. `i32[rows * columns]`
     pub body: Tensor,
     /// Row of the head. `i32[]`
     pub row: Tensor,
@@ -60,7 +61,7 @@ impl Snake {
         self.rows * self.columns
     }
 
-    /// True at a cell, `bool[cells]`; nowhere if the cell is outside.
+    /// True at a cell, `bool[cells]`; true nowhere if the cell is outside the board.
     #[track_caller]
     fn cell_mask(&self, row: Tensor, column: Tensor) -> Tensor {
         let cell = row * self.columns as i32 + column;
@@ -69,18 +70,19 @@ impl Snake {
         arange(self.cells()).eq(select(inside, cell, -1))
     }
 
-    /// True at the cell of the head, `bool[cells]`. A head that left the board, with which the episode ends, is seen on the other side, as
-    /// jax indexes, or nowhere.
+    /// True at the head's cell, `bool[cells]`. A head that left the board, which ends the episode,
+    /// appears on the other side, as in jax's indexing, or nowhere.
     #[track_caller]
     fn head(&self, row: Tensor, column: Tensor) -> Tensor {
         let wrapped = |x: Tensor, extent: usize| select(x.lt(0), x + extent as i32, x);
         self.cell_mask(wrapped(row, self.rows), wrapped(column, self.columns))
     }
 
-    /// True if the head may go there: inside of the board, and where the body will be gone. `bool[]`
+    /// True if the head may move to the cell: on the board, and not occupied by the body after the
+    /// move. `bool[]`
     #[track_caller]
     fn free(&self, body: Tensor, row: Tensor, column: Tensor) -> Tensor {
-        // The tail moves on.
+        // The tail moves away.
         (self.cell_mask(row, column) & body.le(1)).any()
     }
 
@@ -92,7 +94,8 @@ impl Snake {
         row * self.columns as i32 + column
     }
 
-    /// A step whose new fruit, if this one is eaten, is decided by the caller: from whether it is eaten and the body.
+    /// A step with a new fruit chosen by the caller, if this fruit is eaten. The choice gets
+    /// whether it is eaten, and the body.
     #[track_caller]
     pub fn step_by(
         &self,
@@ -109,7 +112,7 @@ impl Snake {
         let body = (state.body - select(eaten, 0, 1)).maximum(0);
         let body = select(head, grown, body);
         let fruit = select(eaten, fruit(eaten, body), state.fruit);
-        // A head that left the board is no cell of the snake.
+        // A head that left the board is not a cell of the snake.
         let length = select(head.any(), grown, grown - 1);
         let time = state.time + 1;
         let complete = body.gt(0).all();
@@ -120,7 +123,7 @@ impl Snake {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// The state of a snake of one cell, and a fruit in another.
+    /// The state with a snake of one cell, and a fruit in another cell.
     #[track_caller]
     pub fn first_at(&self, row: Tensor, column: Tensor, fruit: Tensor) -> State {
         let body = self.cell_mask(row, column).astype(I32);
@@ -132,7 +135,7 @@ impl Environment for Snake {
     type State = State;
     type Observation = Tensor;
 
-    /// A snake of one cell, and a fruit, anywhere.
+    /// A snake of one cell, and a fruit, at random cells.
     fn initial_state(&self, key: Key) -> State {
         let [row, column, fruit] = key.split_into();
         let row = row.randint([], 0..self.rows as i32);
@@ -147,8 +150,8 @@ impl Environment for Snake {
         })
     }
 
-    /// 1 at the body, the head, the tail and the fruit, and the part of the snake that is left from the tail to each cell.
-    /// `f32[rows, columns, 5]`
+    /// 1 at the body, the head, the tail and the fruit, and each cell's relative position in the
+    /// snake, counted from the tail. `f32[rows, columns, 5]`
     fn observe(&self, state: State) -> Tensor {
         let State { body, row, column, fruit, length, .. } = state;
         let part = body.astype(F32) / length.maximum(1).astype(F32);
@@ -172,7 +175,7 @@ impl Environment for Snake {
         Space::discrete(4)
     }
 
-    /// The ways that do not end the episode; all four where every way ends it.
+    /// The moves that do not end the episode, or all four if every move ends it.
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
         let free = WAYS
             .map(|(rows, columns)| self.free(state.body, state.row + rows, state.column + columns));

@@ -19,7 +19,7 @@ const SIZE: usize = 3;
 pub(super) const CELLS: [u32; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 /// The word of bits in which every cell has a stone.
 pub(super) const FULL: u32 = 0o777;
-/// The rows, columns and diagonals, of which one wins. An octal digit is a row.
+/// The winning rows, columns and diagonals. An octal digit is a row.
 pub(super) const LINES: [u32; 8] = [0o007, 0o070, 0o700, 0o111, 0o222, 0o444, 0o421, 0o124];
 
 impl Environment for TicTacToe {

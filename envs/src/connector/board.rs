@@ -1,4 +1,4 @@
-//! Circuit boards of one's own, on the host: read from text.
+//! User-defined circuit boards, on the host: read from text.
 
 use crate::text::{self, Text, Unreadable};
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// A circuit board: pins to connect in pairs, and obstacles.
 ///
-/// As text it has a line for each row: `.` is a free cell, `#` an obstacle, and a letter from `A` to `Z` one of the two pins of a wire. Spaces around
-/// lines and empty lines do not count.
+/// As text it has one line per row: `.` is a free cell, `#` an obstacle, and a letter from `A` to
+/// `Z` one of the two pins of a wire. Spaces around lines and empty lines are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Text", into = "Vec<String>")]
 pub struct Board {
@@ -32,7 +32,7 @@ pub enum BoardError {
     File {
         /// Path of the file.
         path: String,
-        /// The system's words about it.
+        /// The system's error message.
         problem: String,
     },
     /// A character other than `.`, `#` and the letters from `A` to `Z`.
@@ -94,7 +94,7 @@ impl Board {
     /// Reads a board from text.
     ///
     /// # Errors
-    /// [`BoardError`] says where the text is no board.
+    /// [`BoardError`] with the position of the first mistake.
     pub fn parse(text: &str) -> Result<Board, BoardError> {
         let mut pins: BTreeMap<char, Vec<Pin>> = BTreeMap::new();
         let read = |row, column, got| {
@@ -145,7 +145,8 @@ impl Board {
         self.wires.values().copied().collect()
     }
 
-    /// True for a cell of a larger board in whose upper left corner this one lies where nothing may go: an obstacle, or a cell outside of this board.
+    /// True for an obstacle, or for a cell outside this board, on a larger board with this board in
+    /// its upper left corner.
     pub(super) fn is_obstacle(&self, row: usize, column: usize) -> bool {
         let inside = row < self.rows && column < self.columns;
         !inside || self.obstacles[row * self.columns + column]

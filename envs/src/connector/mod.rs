@@ -19,17 +19,18 @@ use serde::{Deserialize, Serialize};
 /// behind it. The wire is connected when the head reaches the wire's target. A cell can be taken
 /// only once. If two heads move to the same cell, the wire with the higher number gets it.
 ///
-/// The reward is the sum over the wires: 1 in the step that connects a wire, and -0.03 in each step that it begins unconnected. The episode is
-/// terminated when each wire is connected or cannot move, and truncated after `time_limit` steps.
+/// The reward is the sum over the wires: 1 in the step that connects a wire, and -0.03 in each step
+/// that it begins unconnected. The episode is terminated when each wire is connected or cannot
+/// move, and truncated after `time_limit` steps.
 ///
 /// Every board can be solved: its targets are the ends of random walks from the heads that lead
-/// away from their beginnings.
+/// away from their starts.
 ///
 /// The rules and the boards follow jumanji 1.1.2's Connector-v3 (Bonnet et al., "Jumanji: a Diverse
 /// Suite of Scalable Reinforcement Learning Environments in JAX", 2024), which gives each wire its
 /// own reward. Boards are drawn with other random numbers.
 ///
-/// With a `board` of your own, each episode routes that board. A trained agent needs no further
+/// With a user-defined `board`, each episode routes that board. A trained agent needs no further
 /// training for this: obstacles look to it like parts of the first wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -37,20 +38,22 @@ pub struct Connector {
     /// Rows and columns of the board.
     #[schemars(range(min = 2, max = 50), extend("x-reason" = "a wire needs two cells, and the board is an array of cells"))]
     pub size: usize,
-    /// Wires, each of which needs two neighbouring free cells at the start.
+    /// Number of wires, each of which needs two neighbouring free cells at the start.
     #[schemars(range(min = 1, max = 100))]
     pub wires: usize,
     /// Steps after which an episode is truncated.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
-    /// Temperature of the walks that make boards: below 1 they go straighter.
+    /// Temperature of the random walks that make boards: below 1 they are straighter.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub temperature: f64,
-    /// The view that agents are shown: the `board`, or of each of the `wires` what is around its head.
+    /// The view for agents: the whole `board`, or for each of the `wires` the surroundings of its
+    /// head.
     #[serde(skip_serializing_if = "View::is_board")]
     pub view: View,
-    /// A board of one's own in place of those that are drawn: the path of a text file, or a list with a string for each row. `.` is a free cell, `#` an
-    /// obstacle, and each letter from `A` to `Z` stands for the two pins of a wire. It lies in the upper left corner where it is smaller than `size`, and
+    /// A user-defined board in place of random boards: the path of a text file, or a list with one
+    /// string per row. `.` is a free cell, `#` an obstacle, and each letter from `A` to `Z` stands
+    /// for the two pins of a wire. A board smaller than `size` lies in the upper left corner. It
     /// may have fewer wires than `wires`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -71,21 +74,22 @@ impl Default for Connector {
     }
 }
 
-/// Actions of a wire: to stay, and [`WAYS`].
+/// Actions of a wire: staying, and [`WAYS`].
 const ACTIONS: usize = 5;
-/// Numbers of a free cell, and of wire `i` and its head and target less `3 * i`.
+/// Numbers of a free cell, and of wire `i` and its head and target minus `3 * i`.
 const FREE: i32 = 0;
 const PATH: i32 = 1;
 const HEAD: i32 = 2;
 const TARGET: i32 = 3;
-/// Reward of a step that a wire begins unconnected.
+/// Reward for a step that a wire begins unconnected.
 const UNCONNECTED: f64 = -0.03;
 
 /// The board and its wires.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// The number of each cell, row by row: 0 where it is free, and of wire `i` from 0 on `3 * i + 1` for the wire behind its head,
-    /// `3 * i + 2` for the head, `3 * i + 3` for the target; `3 * wires + 1` for an obstacle. `i32[size * size]`
+    /// The number of each cell, row by row: 0 for a free cell. Wire `i`, counted from 0, has `3 * i
+    /// + 1` for the wire behind its head, `3 * i + 2` for the head, and `3 * i + 3` for the target.
+    /// An obstacle has `3 * wires + 1`. `i32[size * size]`
     pub board: Tensor,
     /// Rows of the heads. `i32[wires]`
     pub rows: Tensor,
@@ -97,10 +101,10 @@ pub struct State {
     pub time: Tensor,
 }
 
-/// Walks that make a board.
+/// Random walks that make a board.
 #[derive(Tree, Clone, Copy)]
 struct Walks {
-    /// Cells that are taken: a word for each row, with a bit for each column. `u64[size]`
+    /// Occupied cells: a word per row, with a bit per column. `u64[size]`
     taken: Tensor,
     /// Rows of the heads. `i32[wires]`
     rows: Tensor,
@@ -109,12 +113,13 @@ struct Walks {
 }
 
 impl Connector {
-    /// The number of an obstacle's cell, which is behind those of the wires.
+    /// The number of an obstacle's cell, which follows the wires' numbers.
     fn obstacle(&self) -> i32 {
         3 * self.wires as i32 + PATH
     }
 
-    /// The state at the start of an episode on a board of one's own. A wire that the board lacks is nowhere, and so is its target.
+    /// The initial state of an episode on a user-defined board. A wire that the board lacks is
+    /// nowhere, and so is its target.
     #[track_caller]
     fn on(&self, board: &Board) -> State {
         let pins = board.pins();
@@ -136,7 +141,7 @@ impl Connector {
         self.size * self.size
     }
 
-    /// Steps that walks take at most, the first one included.
+    /// Greatest number of steps of a walk, including the first.
     fn longest(&self) -> usize {
         self.size * 3 / 2
     }
@@ -163,21 +168,22 @@ impl Connector {
         (rows, columns, self.inside(rows, columns))
     }
 
-    /// True for places on the board. `bool` of their shape
+    /// True for positions on the board. `bool` of their shape
     #[track_caller]
     fn inside(&self, rows: Tensor, columns: Tensor) -> Tensor {
         let size = self.size as i32;
         rows.ge(0) & rows.lt(size) & columns.ge(0) & columns.lt(size)
     }
 
-    /// The numbers of the board at places; where they are not `inside` those of the first cell. `i32` of their shape
+    /// The numbers of the board at positions; positions that are not `inside` get the number of the
+    /// first cell. `i32` of their shape
     #[track_caller]
     fn there(&self, state: &State, rows: Tensor, columns: Tensor, inside: Tensor) -> Tensor {
         state.board.take(select(inside, self.cell(rows, columns), 0), 0)
     }
 
-    /// Where moves lead, `i32[n]` 0 to 4, of which all are possible: rows, columns, and whether the head moves: not where a later one moves to
-    /// the same cell.
+    /// The results of moves, `i32[n]` 0 to 4, which must all be possible: rows, columns, and
+    /// whether the head moves. A head does not move if a later head moves to the same cell.
     #[track_caller]
     fn moved(&self, rows: Tensor, columns: Tensor, action: Tensor) -> (Tensor, Tensor, Tensor) {
         let (down, right) = along(action - 1);
@@ -190,7 +196,7 @@ impl Connector {
         (select(moves, to_rows, rows), select(moves, to_columns, columns), moves)
     }
 
-    /// The state at the start of an episode whose wires have these heads, by row and column, and targets, by cell.
+    /// The initial state of an episode with these heads, by row and column, and targets, by cell.
     #[track_caller]
     pub fn at(&self, rows: Tensor, columns: Tensor, targets: Tensor) -> State {
         let cells = arange(self.cells()).expand_dims(1);
@@ -201,14 +207,15 @@ impl Connector {
         State { board, rows, columns, targets, time: scalar(0) }
     }
 
-    /// Wires of two cells, one after another wherever there is room, and where they begin, by row and column.
+    /// Wires of two cells, placed one after another at free positions, and their starts, by row and
+    /// column.
     #[track_caller]
     fn begun(&self, key: Key) -> (Walks, (Tensor, Tensor)) {
         let taken = zeros(U64, [self.size]);
         let (taken, places) = scan(taken, key.uniform([self.wires, 2]), |taken, draws| {
             let (start, first) = (draws.index(0), draws.slice(1..));
             let free = !taken & (word(scalar(self.size as i32)) - 1);
-            // A free cell of which a neighbour is free.
+            // A free cell with a free neighbour.
             let edge = zeros(U64, [1]);
             let above = concatenate(&[edge, free.slice_axis(0, ..self.size - 1)], 0);
             let below = concatenate(&[free.slice_axis(0, 1..), edge], 0);
@@ -227,7 +234,7 @@ impl Connector {
         (Walks { taken, rows, columns }, (start_rows, start_columns))
     }
 
-    /// True for each way to a free cell. `bool[n, 4]`
+    /// True for each direction to a free cell. `bool[n, 4]`
     #[track_caller]
     fn free_ways(&self, taken: Tensor, rows: Tensor, columns: Tensor) -> Tensor {
         let (rows, columns, inside) = self.beside(rows, columns);
@@ -235,13 +242,14 @@ impl Connector {
         inside & (words & word(select(inside, columns, 0))).eq(0)
     }
 
-    /// A step of each walk, by uniform draws, `f32[wires]`: to a free cell, the more probable the farther it is from where the wire began.
+    /// A step of each walk, by uniform draws, `f32[wires]`: to a free cell, with a probability that
+    /// increases with its distance from the wire's start.
     fn walked(&self, walks: Walks, (rows, columns): (Tensor, Tensor), draws: Tensor) -> Walks {
         let Walks { taken, .. } = walks;
         let ways = self.free_ways(taken, walks.rows, walks.columns);
         let (down, right) = (walks.rows - rows, walks.columns - columns);
         let away = stack(&[-down, right, down, -right], 1).astype(F32) / self.temperature;
-        // The best way that is open has the weight 1, however cold it is.
+        // The best open direction has the weight 1, at any temperature.
         let most = select(ways, away, -1e9).max_axis(keepdims(-1));
         let action = draw_way(select(ways, (away - most).exp(), 0.0), draws) + 1;
         let (rows, columns, moves) = self.moved(walks.rows, walks.columns, action);
@@ -250,13 +258,14 @@ impl Connector {
         Walks { taken: take_cells(taken, &cells), rows, columns }
     }
 
-    /// True for the wires whose heads are at their targets. `bool[wires]`
+    /// True for the wires with their heads at their targets. `bool[wires]`
     #[track_caller]
     fn connected(&self, state: &State) -> Tensor {
         self.cell(state.rows, state.columns).eq(state.targets)
     }
 
-    /// True for each way that a head may go, of wires that are not connected: to a free cell, or to the target. `bool[wires, 4]`
+    /// True for each direction in which the head of an unconnected wire may go: to a free cell, or
+    /// to the target. `bool[wires, 4]`
     #[track_caller]
     fn open(&self, state: &State) -> Tensor {
         let (rows, columns, inside) = self.beside(state.rows, state.columns);
@@ -265,11 +274,11 @@ impl Connector {
         inside & (there.eq(FREE) | there.eq(target)) & !self.connected(state).expand_dims(1)
     }
 
-    /// The board after heads moved between cells, by wire: those that `moves` says.
+    /// The board after the heads with true `moves` moved between cells, by wire.
     #[track_caller]
     fn written(&self, board: Tensor, old: Tensor, new: Tensor, moves: Tensor) -> Tensor {
         let cells = arange(self.cells());
-        // One after another: a loop over cells that runs along the machine's vectors.
+        // One after another: a loop over cells that uses the machine's vectors.
         (0..self.wires as i32).fold(board, |board, wire| {
             let moves = moves.index(wire);
             let at = |cell: Tensor| cells.eq(select(moves, cell.index(wire), -1));
@@ -278,13 +287,13 @@ impl Connector {
     }
 }
 
-/// The word with a bit at a column, `i32` of any shape. `u64`
+/// The word with a bit set at a column, `i32` of any shape. `u64`
 #[track_caller]
 fn word(column: Tensor) -> Tensor {
     scalar(1u64) << column.astype(U64)
 }
 
-/// Rows of bits, `u64[size]`, with cells that are taken: row, column, and whether, each.
+/// Rows of bits, `u64[size]`, with cells marked as occupied: row, column, and a condition for each.
 #[track_caller]
 fn take_cells(taken: Tensor, cells: &[(Tensor, Tensor, Tensor)]) -> Tensor {
     let rows = arange(taken.len());
@@ -293,7 +302,7 @@ fn take_cells(taken: Tensor, cells: &[(Tensor, Tensor, Tensor)]) -> Tensor {
     })
 }
 
-/// A bit of those that are set in rows of bits, by a uniform draw: row and column, `i32[]` each.
+/// One of the set bits in rows of bits, by a uniform draw: row and column, `i32[]` each.
 #[track_caller]
 fn draw_bit(rows: Tensor, draw: Tensor) -> (Tensor, Tensor) {
     let bits = (rows.expand_dims(1) & word(arange(rows.len())).expand_dims(0)).ne(0);
@@ -304,9 +313,10 @@ impl Environment for Connector {
     type State = State;
     type Observation = Tensor;
 
-    /// Checks that wires always find room on a board, of whose cells each takes two neighbouring ones at its start. Where no two neighbouring
-    /// cells are left, each free one has three neighbours or more, but for the corners, and of the six around a wire of two cells
-    /// at most four are free: then there are more wires than a quarter of the cells.
+    /// Checks that wires always find room on a board, where each takes two neighbouring cells at
+    /// its start. Suppose that no two neighbouring cells are free. Then each free cell, except the
+    /// corners, has at least three occupied neighbours, and of the six cells around a wire of two
+    /// cells at most four are free. So there are more wires than a quarter of the cells.
     fn check_settings(&self) -> Result<(), String> {
         let (size, wires, most) = (self.size, self.wires, self.cells() / 4);
         if wires > most {
@@ -328,7 +338,7 @@ impl Environment for Connector {
         }
     }
 
-    /// A new board: wires that walk at random from their heads end at the targets.
+    /// A new board: random walks from the heads end at the targets.
     fn initial_state(&self, key: Key) -> State {
         if let Some(board) = &self.board {
             return self.on(board);
@@ -336,7 +346,8 @@ impl Environment for Connector {
         let [begin, walk] = key.split_into();
         let (walks, starts) = self.begun(begin);
         let steps = self.longest() - 1;
-        // Drawn before the walks: XLA would draw a number again for each pair of wires that it decides about.
+        // Drawn before the walks: XLA would draw a number again for each pair of wires that depends
+        // on it.
         let draws = walk.uniform([steps, self.wires]);
         let (end, _) = scan(walks, draws, |walks, draws| (self.walked(walks, starts, draws), ()));
         let (start_rows, start_columns) = starts;
@@ -347,7 +358,7 @@ impl Environment for Connector {
     fn step(&self, state: State, action: Tensor, _: Key) -> (State, TimeStep) {
         let connected = self.connected(&state);
         let open = self.open(&state);
-        // A way that is not open is to stay.
+        // A direction that is not open means to stay.
         let way = arange(4).expand_dims(0) + 1;
         let goes = (open & way.eq(action.expand_dims(1))).any_axis(1);
         let (rows, columns, moves) = self.moved(state.rows, state.columns, select(goes, action, 0));
@@ -364,7 +375,7 @@ impl Environment for Connector {
         (state, TimeStep { observation, reward: reward.sum(), terminated, truncated })
     }
 
-    /// The observation of [`Connector::view`].
+    /// The observation for [`Connector::view`].
     fn observe(&self, state: State) -> Tensor {
         match self.view {
             View::Board => self.seen_board(&state),
@@ -393,7 +404,7 @@ impl Environment for Connector {
         Space::multi_discrete(vec![ACTIONS; self.wires])
     }
 
-    /// To stay, and the ways to a free cell or to the wire's target.
+    /// Staying, and the directions to a free cell or to the wire's target.
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
         let stay = full([self.wires, 1], true);
         Some(concatenate(&[stay, self.open(state)], 1).reshape([self.wires * ACTIONS]))
@@ -408,8 +419,9 @@ impl Environment for Connector {
         }
     }
 
-    /// Letters of the board's format: a wire's cells have its letter, small but for its pins. Of a board that was drawn the head and the target are the pins,
-    /// and wires are counted from `A` on. `None` for more than 26 wires.
+    /// Letters of the board's format: a wire's cells have its letter, in lower case except for its
+    /// pins. On a random board the head and the target are the pins, and wires are named from `A`
+    /// on. `None` for more than 26 wires.
     fn text(&self, state: &State) -> Option<Tensor> {
         let letters: Vec<u8> = match &self.board {
             Some(board) => board.letters(),
@@ -418,14 +430,14 @@ impl Environment for Connector {
         if self.board.is_none() && letters.len() < self.wires {
             return None;
         }
-        // Of wires that a board lacks there are no cells.
+        // Wires that a board lacks have no cells.
         let letters = letters.into_iter().chain(std::iter::repeat(b'?')).take(self.wires);
         let wires = letters.flat_map(|letter| [letter.to_ascii_lowercase(), letter, letter]);
         let table: Vec<u8> = [b'.'].into_iter().chain(wires).chain([b'#']).collect();
         let size = self.size;
         let text = constant(table).take(state.board, 0).reshape([size, size]);
         let Some(board) = &self.board else { return Some(text) };
-        // The pins that the wires began at.
+        // The pins at which the wires began.
         let mut pins = vec![0u8; size * size];
         for (letter, ends) in board.letters().into_iter().zip(board.pins()) {
             ends.into_iter().for_each(|(row, column)| pins[row * size + column] = letter);
@@ -435,7 +447,8 @@ impl Environment for Connector {
         Some(text.slice_axis(0, ..board.rows()).slice_axis(1, ..board.columns()))
     }
 
-    /// A colour for each wire: dark where it has been, bright at its head, a frame around its target. Obstacles are grey.
+    /// A colour for each wire: dark for its path, bright for its head, with a frame around its
+    /// target. Obstacles are grey.
     fn render(&self, state: &State) -> Option<Tensor> {
         let black = [Colour::BLACK.0];
         let wires = (0..self.wires).flat_map(|wire| {

@@ -1,27 +1,29 @@
-//! Views of a circuit board, which agents are shown.
+//! Views of a circuit board for agents.
 
 use super::{Connector, FREE, HEAD, PATH, State, TARGET};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Views of a circuit board, which agents are shown.
+/// Views of a circuit board for agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// The whole board, `f32[size, size, 3 * wires + 1]`: each wire, its head and its target as a plane of ones, wire by wire, and the share of the
-    /// time limit that has passed.
+    /// The whole board, `f32[size, size, 3 * wires + 1]`: for each wire in order, its cells, its
+    /// head and its target as planes of ones. The last plane is the elapsed share of the time
+    /// limit.
     #[default]
     Board,
-    /// A row for each wire, `f32[wires, 202]`, for a network that the wires share: for each cell of 7 by 7 around the wire's head, row by row,
-    /// whether it cannot be taken, is the head of another wire, is the target of another wire, is the wire's own target; then, by the size of the
-    /// board, rows and columns from the head to the target, and the head's row and column; whether the wire is connected; and the share of the time
-    /// limit that has passed.
+    /// A row for each wire, `f32[wires, 202]`, for a network that the wires share. For each cell of
+    /// 7 by 7 around the wire's head, row by row: whether it cannot be taken, is the head of
+    /// another wire, is the target of another wire, is the wire's own target. Then, divided by the
+    /// size of the board: rows and columns from the head to the target, and the head's row and
+    /// column. Then whether the wire is connected, and the elapsed share of the time limit.
     Wires,
 }
 
 impl View {
-    /// True for the view that settings need not name.
+    /// True for the default view.
     pub(super) fn is_board(&self) -> bool {
         *self == View::Board
     }
@@ -31,10 +33,10 @@ impl View {
 const SIGHT: i32 = 3;
 /// Rows, and columns, of the cells that a wire sees.
 const SIDE: usize = 2 * SIGHT as usize + 1;
-/// Numbers of a cell that a wire sees, and of a wire beside them.
+/// Number of values per cell in a wire's view, and per wire in addition to the cells.
 const OF_CELL: usize = 4;
 const OF_WIRE: usize = 6;
-/// Numbers of a wire's row.
+/// Number of values in a wire's row.
 pub(super) const ROW: usize = OF_CELL * SIDE * SIDE + OF_WIRE;
 
 impl Connector {
@@ -85,7 +87,7 @@ impl Connector {
         concatenate(&[cells, stack(&numbers, 1)], 1)
     }
 
-    /// The share of the time limit that has passed. `f32[]`
+    /// The elapsed share of the time limit. `f32[]`
     #[track_caller]
     fn passed(&self, state: &State) -> Tensor {
         state.time.astype(F32) / self.time_limit as f64

@@ -1,4 +1,4 @@
-//! What the player does: hit, gather, eat and drink, make tools, and place blocks.
+//! The player's actions: hit, gather, eat and drink, make tools, and place blocks.
 
 use super::map::{Map, Write, block, is_inside, is_solid};
 use super::turn::{Scene, either, first, of_kind, on, only, same};
@@ -9,10 +9,10 @@ use super::{
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
-/// A thing that is made by an action.
+/// A thing that an action makes.
 struct Made {
     action: i32,
-    /// Items that it takes, and how many of each.
+    /// Items that it costs, with the number of each.
     costs: &'static [(usize, i32)],
     makes: Product,
     achievement: usize,
@@ -56,10 +56,10 @@ const MADE: [Made; 10] = {
 /// A block that gives something to the player who hits it.
 struct Gathered {
     block: i32,
-    /// A tool that it takes.
+    /// The required tool.
     tool: Option<usize>,
     item: Option<usize>,
-    /// The block that is left.
+    /// The block that remains.
     left: i32,
     achievement: usize,
 }
@@ -85,18 +85,19 @@ const GATHERED: [Gathered; 8] = {
         gathered(block::DIAMOND, iron, Some(item::DIAMOND), block::PATH, COLLECT_DIAMOND),
         gathered(block::GRASS, None, Some(item::SAPLING), block::GRASS, COLLECT_SAPLING),
         gathered(block::WATER, None, None, block::WATER, COLLECT_DRINK),
-        // A plant is left: its age is what makes it ripe.
+        // A plant remains, because its age makes it ripe.
         gathered(block::RIPE_PLANT, None, None, block::PLANT, EAT_PLANT),
     ]
 };
 
-/// Damage of a hit with a sword of wood, stone and iron; without any it is 1.
+/// Damage of a hit with a sword of wood, stone and iron; without a sword it is 1.
 const SWORDS: [i32; 3] = [2, 3, 5];
 
-/// Probability of a sapling in grass that is hit.
+/// Probability of a sapling when grass is hit.
 const SAPLING: f64 = 0.1;
 
-/// One of some rows of numbers, by the number of an action or a block. Few numbers are not 0: row, place and number of each. `i32[width]`
+/// A row of numbers, selected by an action or a block. The rows are sparse, given as row, position
+/// and number of each nonzero. `i32[width]`
 #[track_caller]
 fn row(
     of: Tensor,
@@ -120,12 +121,12 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// The player acts. `seen` are the blocks around it, `sapling` is a uniform draw, `f32[]`.
+    /// The player acts. `seen` has the blocks around it, `sapling` is a uniform draw, `f32[]`.
     #[track_caller]
     pub(super) fn act(mut self, action: Tensor, seen: Tensor, sapling: Tensor) -> Done {
         let player = self.scene.player;
         let moves = action.ge(action::LEFT) & action.le(action::DOWN);
-        // Nobody moves and uses hands in one step: one cell counts.
+        // No action both moves and uses the hands, so one cell is enough.
         let facing = select(moves, action, player.facing);
         let here = player.place();
         let target = on(here, way(facing));
@@ -144,7 +145,8 @@ impl Done {
         self
     }
 
-    /// A tool is made, or a block placed, by what the player has: whether a block is placed, and which.
+    /// Makes a tool or places a block if the player has the items. Returns whether a block is
+    /// placed, and which.
     #[track_caller]
     fn make(
         &mut self,
@@ -193,13 +195,14 @@ impl Done {
         (makes & places, block)
     }
 
-    /// Notes achievements, `bool[ACHIEVEMENTS]`, if `when` is true.
+    /// Records achievements, `bool[ACHIEVEMENTS]`, if `when` is true.
     #[track_caller]
     fn achieve(&mut self, which: Tensor, when: Tensor) {
         self.achieved = self.achieved | (which & when);
     }
 
-    /// The player hits creatures in front of it, or else the block: whether the block is gathered, and the one that is left.
+    /// The player hits a creature in front of it, or otherwise the block. Returns whether the block
+    /// is gathered, and the block that remains.
     #[track_caller]
     fn hit(
         &mut self,
@@ -254,7 +257,8 @@ impl Done {
         (gathers, left)
     }
 
-    /// A creature of a kind at a place is struck: whether there was one, and whether it died.
+    /// Hits a creature of a kind at a position. Returns whether there was a creature, and whether
+    /// it died.
     #[track_caller]
     fn strike(
         &mut self,
@@ -268,7 +272,8 @@ impl Done {
         let here = kind & creatures.alive & same(creatures.places(), target) & hits;
         let one = first(here);
         let healths = creatures.healths - select(one, damage, 0);
-        // As in the package, any hit brings back those of the kind that went away with health left.
+        // As in the package, any hit revives the creatures of the kind that went away with health
+        // left.
         let alive = select(kind & hits, healths.gt(0), creatures.alive);
         self.scene.creatures = Creatures { healths, alive, ..creatures };
         (here.any(), (one & healths.le(0)).any())

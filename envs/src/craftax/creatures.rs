@@ -1,4 +1,4 @@
-//! Zombies, cows, skeletons and their arrows: how they move, attack, appear and go away.
+//! Zombies, cows, skeletons and their arrows: movement, attacks, appearance and disappearance.
 
 use super::map::{Map, Write, bits, block, is_among, is_inside, is_solid};
 use super::turn::{Scene, distance, either, first, of_kind, on, pick, same};
@@ -7,19 +7,19 @@ use crate::cells::draw_cell;
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
-/// Creatures this far from the player go away, and they appear nearer.
+/// Distance from the player beyond which creatures disappear; they appear within it.
 const FAR: i32 = 14;
-/// Rows and columns around the player in which creatures appear.
+/// Rows and columns around the player within which creatures appear.
 pub(super) const NEAR: usize = 27;
 
-/// Draws that move zombies or skeletons.
+/// Random draws for the moves of zombies or skeletons.
 #[derive(Tree, Clone, Copy)]
 pub struct Whims {
-    /// Ways, from 1 to 4. `i32[n]`
+    /// Directions, from 1 to 4. `i32[n]`
     pub ways: Tensor,
-    /// True for those that move along the rows where the player is as far along both axes. `bool[n]`
+    /// True to move along the rows if the player is equally far along both axes. `bool[n]`
     pub along_rows: Tensor,
-    /// Uniform draws that decide whether they move by their own ways. `f32[n]`
+    /// Uniform draws that decide whether they move in their random direction. `f32[n]`
     pub urges: Tensor,
 }
 
@@ -30,18 +30,18 @@ pub struct Luck {
     pub sapling: Tensor,
     /// Draws of the three zombies.
     pub zombies: Whims,
-    /// Ways of the cows, from 1 to 8, of which those above 4 lead nowhere. `i32[3]`
+    /// Directions of the cows, from 1 to 8; those above 4 do not move. `i32[3]`
     pub cows: Tensor,
     /// Draws of the two skeletons.
     pub skeletons: Whims,
     /// Uniform draws that decide whether a cow, a zombie and a skeleton appear. `f32[3]`
     pub births: Tensor,
-    /// Draws of their places. `f32[3]`
+    /// Draws of their positions. `f32[3]`
     pub places: Tensor,
 }
 
 impl Luck {
-    /// The luck of a step.
+    /// The random draws of a step.
     #[track_caller]
     pub fn draw(key: Key) -> Luck {
         let draws = key.uniform([20]);
@@ -66,19 +66,21 @@ impl Luck {
 
 /// One creature as it moves.
 struct One {
-    /// It alone. `bool[CREATURES]`
+    /// A mask of this creature. `bool[CREATURES]`
     is: Tensor,
     place: Place,
     /// Its distance from the player. `i32[]`
     away: Tensor,
-    /// True if it is there, and may attack. `bool[]`
+    /// True if it is present and may attack. `bool[]`
     ready: Tensor,
 }
 
 impl Scene {
-    /// All creatures and arrows move, one after another. The cells that become paths, -1 for none: `i32[3]`
+    /// All creatures and arrows move, one after another. Returns the cells that become paths, -1
+    /// for none: `i32[3]`
     ///
-    /// Each kind moves in a loop, which keeps the moves of one from being computed again for those after it.
+    /// Each kind moves in a loop, so that one creature's moves are not computed again for the
+    /// creatures after it.
     #[track_caller]
     pub(super) fn stir(self, map: Map, luck: &Luck) -> (Scene, Tensor) {
         let numbers = |kind: Range<usize>| arange(kind.end).slice(kind.start..);
@@ -102,7 +104,7 @@ impl Scene {
             .0
     }
 
-    /// The creature with a number.
+    /// The creature with this number.
     #[track_caller]
     fn one(&self, number: Tensor) -> One {
         let creatures = &self.creatures;
@@ -112,13 +114,13 @@ impl Scene {
         One { is, place, away: distance(place, self.player.place()), ready }
     }
 
-    /// True for a place where a creature can go. `bool[]`
+    /// True for a position that a creature can move to. `bool[]`
     #[track_caller]
     fn is_free(&self, map: Map, place: Place) -> Tensor {
         self.is_open(place, map.read(place))
     }
 
-    /// The way to the player: along the axis where it is farther.
+    /// The direction to the player, along the axis with the greater distance.
     #[track_caller]
     fn towards_player(&self, from: Place, along_rows: Tensor) -> Place {
         let player = self.player.place();
@@ -127,7 +129,8 @@ impl Scene {
         (select(rows, down.sign(), 0), select(rows, 0, right.sign()))
     }
 
-    /// A creature goes to a place if it can, and away if it was far from the player.
+    /// Moves a creature to a position if it can move there. The creature disappears if it was far
+    /// from the player.
     #[track_caller]
     fn move_to(&mut self, one: &One, can: Tensor, to: Place) {
         let was_alive = (one.is & self.creatures.alive).any();
@@ -143,7 +146,7 @@ impl Scene {
         };
     }
 
-    /// The creature waits before it attacks again, or a step less than before.
+    /// Starts the creature's cooldown when it attacks, and otherwise reduces it by one step.
     #[track_caller]
     fn wait(&mut self, one: &One, attacks: Tensor, steps: i32) {
         let cooldowns = self.creatures.cooldowns;
@@ -193,7 +196,8 @@ impl Scene {
         self
     }
 
-    /// An arrow flies on, by its number. `broken` are the cells that became paths, -1 for none: `i32[3]`
+    /// Moves an arrow, by its number. `broken` has the cells that became paths, -1 for none:
+    /// `i32[3]`
     #[track_caller]
     fn fly(mut self, map: Map, number: Tensor, broken: Tensor) -> (Scene, Tensor) {
         let arrows = self.arrows;
@@ -217,7 +221,8 @@ impl Scene {
         (self, broken)
     }
 
-    /// New creatures appear around the player. `near` are the blocks there, `u8[NEAR, NEAR]`, `light` is that of the step before.
+    /// New creatures appear around the player. `near` has the blocks there, `u8[NEAR, NEAR]`;
+    /// `light` is the previous step's light.
     #[track_caller]
     pub(super) fn breed(self, near: Tensor, light: Tensor, luck: &Luck) -> Scene {
         let by_night = (1.0 - light).square() * 0.1 + 0.02;
@@ -245,27 +250,28 @@ impl Scene {
 struct Birth {
     /// Creatures of its kind. `bool[CREATURES]`
     kind: Tensor,
-    /// Health that it begins with. `i32[]`
+    /// Initial health. `i32[]`
     health: Tensor,
-    /// Blocks on which it appears, as bits. `u32[]`
+    /// Blocks on which it may appear, as bits. `u32[]`
     ground: Tensor,
-    /// It appears farther from the player than this. `i32[]`
+    /// Distance from the player beyond which it may appear. `i32[]`
     beyond: Tensor,
-    /// False if it does not appear even where it can. `bool[]`
+    /// False if it does not appear even if it can. `bool[]`
     happens: Tensor,
-    /// Uniform draw of its place. `f32[]`
+    /// Uniform draw of its position. `f32[]`
     place: Tensor,
 }
 
 impl Creatures {
-    /// The same with a creature that appears, if there are not enough of its kind. `near` are the blocks behind a corner.
+    /// The creatures with a new one added, if there are not enough of its kind. `near` has the
+    /// blocks from a corner on.
     #[track_caller]
     fn with(self, near: Tensor, corner: Place, birth: &Birth) -> Creatures {
         let shape = [NEAR, NEAR];
         let middle = NEAR as i32 / 2;
         let away = |axis| (iota(I32, shape, axis) - middle).abs();
         let away = away(0) + away(1);
-        // Cells of those that are noted, -1 elsewhere.
+        // Cells of the noted creatures, -1 for others.
         let (rows, columns) = (self.rows - corner.0, self.columns - corner.1);
         let inside = |i: Tensor| i.ge(0) & i.lt(NEAR as i32);
         let inside = self.noted & inside(rows) & inside(columns);
@@ -278,7 +284,8 @@ impl Creatures {
 
         let absent = birth.kind & !self.alive;
         let born = first(absent) & birth.happens & room.any();
-        // As in the package, where none is absent the first is noted where it is.
+        // As in the package: if no creature of the kind is absent, the first is noted at its
+        // position.
         let again = first(birth.kind) & !absent.any();
         Creatures {
             rows: select(born, corner.0 + row, self.rows),

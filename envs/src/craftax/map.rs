@@ -1,4 +1,4 @@
-//! The map: its blocks, and what a step writes on it.
+//! The map: its blocks, and the writes of a step.
 
 use super::Place;
 use podracer_dsl::prelude::*;
@@ -27,7 +27,7 @@ pub(super) mod block {
     pub const RIPE_PLANT: i32 = 16;
     /// Blocks have numbers below this.
     pub const COUNT: usize = 17;
-    /// Blocks in the way of everybody.
+    /// Blocks that block all movement.
     pub const SOLID: [i32; 10] =
         [WATER, STONE, TREE, COAL, IRON, DIAMOND, TABLE, FURNACE, PLANT, RIPE_PLANT];
 }
@@ -43,20 +43,21 @@ pub(super) fn is_among(there: Tensor, bits: impl IntoTensor) -> Tensor {
     ((bits.into_tensor().astype(U32) >> there.astype(U32)) & 1u32).ne(0u32)
 }
 
-/// True for a block in the way of everybody. `bool` of the block's shape
+/// True for a block that blocks all movement. `bool` of the block's shape
 #[track_caller]
 pub(super) fn is_solid(there: Tensor) -> Tensor {
     is_among(there, bits(&block::SOLID))
 }
 
-/// True for a place on the map. `bool[]`
+/// True for a position on the map. `bool[]`
 #[track_caller]
 pub(super) fn is_inside((row, column): Place) -> Tensor {
     let size = SIZE as i32;
     row.ge(0) & row.lt(size) & column.ge(0) & column.lt(size)
 }
 
-/// The cell of a place. As in the package, a place before the first row or column is one of the last, and one behind the last is the last.
+/// The cell of a position. As in the package, a position before the first row or column wraps to
+/// the end, and a position behind the last is clamped to it.
 #[track_caller]
 fn cell((row, column): Place) -> Tensor {
     let size = SIZE as i32;
@@ -73,7 +74,8 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// A block on a place, if `when` is true and the place is not behind the last row or column.
+    /// A block at a position, if `when` is true and the position is not behind the last row or
+    /// column.
     #[track_caller]
     pub(super) fn new(when: Tensor, place: Place, block: impl IntoTensor) -> Write {
         let size = SIZE as i32;
@@ -87,17 +89,18 @@ impl Write {
     }
 }
 
-/// The map in the course of a step. What was written is kept beside the blocks, so that they are copied once.
+/// The map during a step. Writes are kept separately from the blocks, so that the blocks are copied
+/// once.
 #[derive(Clone, Copy)]
 pub(super) struct Map {
     /// Blocks before the step. `u8[CELLS]`
     pub(super) blocks: Tensor,
-    /// A cell that the player wrote, once it acted.
+    /// The cell that the player wrote, after it acted.
     pub(super) own: Option<Write>,
 }
 
 impl Map {
-    /// The block of a place. `i32[]`
+    /// The block at a position. `i32[]`
     #[track_caller]
     pub(super) fn read(&self, place: Place) -> Tensor {
         let cell = cell(place);
@@ -105,13 +108,14 @@ impl Map {
         self.own.iter().fold(before, |there, own| select(own.cell.eq(cell), own.block, there))
     }
 
-    /// The block of a place, where some became paths, by their cells, `i32[n]`. `i32[]`
+    /// The block at a position, after some cells, `i32[n]`, became paths. `i32[]`
     #[track_caller]
     pub(super) fn read_after(&self, broken: Tensor, place: Place) -> Tensor {
         select(broken.eq(cell(place)).any(), block::PATH, self.read(place))
     }
 
-    /// The blocks with all that was written, where some became paths, by their cells, `i32[n]`, -1 for none. `u8[CELLS]`
+    /// The blocks with all writes, after some cells, `i32[n]`, -1 for none, became paths.
+    /// `u8[CELLS]`
     #[track_caller]
     pub(super) fn after(&self, broken: Tensor) -> Tensor {
         let number = arange(CELLS);
@@ -123,10 +127,11 @@ impl Map {
     }
 }
 
-/// The blocks around a place, `rows` by `columns`, which are odd and at most 27, with [`block::OUTSIDE`] around the map. `u8[rows, columns]`
+/// The blocks around a position, `rows` by `columns`, which are odd and at most 27, with
+/// [`block::OUTSIDE`] around the map. `u8[rows, columns]`
 #[track_caller]
 pub(super) fn around(blocks: Tensor, (row, column): Place, rows: usize, columns: usize) -> Tensor {
-    // The middle may be a cell outside.
+    // The middle may be a cell outside the map.
     const EDGE: usize = 14;
     let map = blocks.reshape([SIZE, SIZE]);
     let padded = map.pad(&[(EDGE as i64, EDGE as i64); 2], block::OUTSIDE);

@@ -27,8 +27,9 @@ use turn::{Scene, only};
 /// The player gathers wood, stone, coal, iron and diamonds, makes tools, eats, drinks and sleeps,
 /// and fights zombies and skeletons. More of them come at night.
 ///
-/// Each of 22 achievements pays 1 the first time, and each point of health is worth 0.1. The episode is terminated when health or lava ends the
-/// player's life, and truncated after `time_limit` steps.
+/// Each of 22 achievements pays 1 the first time, and each point of health is worth 0.1. The
+/// episode is terminated when health or lava ends the player's life, and truncated after
+/// `time_limit` steps.
 ///
 /// The rules, the worlds and the symbolic observations follow craftax 1.6.1's
 /// Craftax-Classic-Symbolic-v1 (Matthews et al., "Craftax: A Lightning-Fast Benchmark for
@@ -115,19 +116,19 @@ mod achievement {
 pub const ITEMS: usize = 12;
 /// Number of achievements.
 pub const ACHIEVEMENTS: usize = 22;
-/// Creatures that there can be at once.
+/// Greatest number of creatures at once.
 pub const CREATURES: usize = 8;
-/// Numbers of the zombies, cows and skeletons among the creatures.
+/// Indices of the zombies, cows and skeletons among the creatures.
 const ZOMBIES: Range<usize> = 0..3;
 const COWS: Range<usize> = 3..6;
 const SKELETONS: Range<usize> = 6..8;
-/// Rows and columns that the player sees, with itself in the middle.
+/// Rows and columns of the player's view, with the player in the middle.
 const VIEW: (usize, usize) = (7, 9);
-/// Steps of a day.
+/// Number of steps of a day.
 const DAY: f64 = 300.0;
-/// Steps after which a plant is ripe.
+/// Number of steps after which a plant is ripe.
 const RIPE_AGE: i32 = 600;
-/// Reward of a point of health.
+/// Reward for a point of health.
 const HEALTH: f64 = 0.1;
 
 /// A row and a column, `i32[]` each.
@@ -140,7 +141,7 @@ pub struct Player {
     pub row: Tensor,
     /// Column of the player. `i32[]`
     pub column: Tensor,
-    /// Where the player looks: 1 to 4 for left, right, up and down. `i32[]`
+    /// Direction in which the player looks: 1 to 4 for left, right, up and down. `i32[]`
     pub facing: Tensor,
     /// Health, up to 9; the player dies at 0. `i32[]`
     pub health: Tensor,
@@ -150,15 +151,15 @@ pub struct Player {
     pub drink: Tensor,
     /// Energy, from 0 to 9. `i32[]`
     pub energy: Tensor,
-    /// Towards a point of health. `f32[]`
+    /// Progress towards a point of health. `f32[]`
     pub recover: Tensor,
-    /// Towards a point of food less. `f32[]`
+    /// Progress towards losing a point of food. `f32[]`
     pub hunger: Tensor,
-    /// Towards a point of drink less. `f32[]`
+    /// Progress towards losing a point of drink. `f32[]`
     pub thirst: Tensor,
-    /// Towards a point of energy less, or more where it is negative. `f32[]`
+    /// Progress towards losing a point of energy, or gaining a point if it is negative. `f32[]`
     pub fatigue: Tensor,
-    /// True for a player who sleeps, and does nothing else. `bool[]`
+    /// True if the player sleeps; it then does nothing else. `bool[]`
     pub asleep: Tensor,
 }
 
@@ -171,14 +172,15 @@ pub struct Creatures {
     pub columns: Tensor,
     /// Health; they are dead at 0. `i32[8]`
     pub healths: Tensor,
-    /// False for those that are dead, or went away. `bool[8]`
+    /// False for creatures that died or disappeared. `bool[8]`
     pub alive: Tensor,
-    /// Steps until they attack again. `i32[8]`
+    /// Steps until they can attack again. `i32[8]`
     pub cooldowns: Tensor,
-    /// True for those whose cells count as taken. `bool[8]`
+    /// True for creatures with cells that count as occupied. `bool[8]`
     ///
-    /// The package has a map of the cells that are taken, which differs from where creatures are: one that comes back, or shares its cell with
-    /// another, clears the cell when it leaves. The cells of those that are noted are the package's map.
+    /// The package has a map of occupied cells, which differs from the creatures' positions: a
+    /// creature that reappears, or that shares its cell with another creature, clears the cell when
+    /// it leaves. The cells of the noted creatures form the package's map.
     pub noted: Tensor,
 }
 
@@ -189,11 +191,11 @@ pub struct Arrows {
     pub rows: Tensor,
     /// Columns. `i32[3]`
     pub columns: Tensor,
-    /// Rows of a step. `i32[3]`
+    /// Row offset per step. `i32[3]`
     pub down: Tensor,
-    /// Columns of a step. `i32[3]`
+    /// Column offset per step. `i32[3]`
     pub right: Tensor,
-    /// False for those that are no longer there. `bool[3]`
+    /// False for arrows that are gone. `bool[3]`
     pub flying: Tensor,
 }
 
@@ -206,20 +208,22 @@ pub struct Plants {
     pub columns: Tensor,
     /// Steps since they were placed, or eaten. `i32[10]`
     pub ages: Tensor,
-    /// False for none. `bool[10]`
+    /// False for absent plants. `bool[10]`
     pub growing: Tensor,
 }
 
-/// The world and all in it.
+/// The world and everything in it.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// The block of each cell, row by row; a plant that is ripe is one that is not, see [`plants`](Self::plants). `u8[64 * 64]`
+    /// The block of each cell, row by row. A ripe plant has the block of an unripe plant, see
+    /// [`plants`](Self::plants). `u8[64 * 64]`
     pub map: Tensor,
-    /// The blocks that the player sees. They are kept: several things read them. `u8[7, 9]`
+    /// The blocks in the player's view, kept because several functions read them. `u8[7, 9]`
     pub seen: Tensor,
     /// Place and needs of the player.
     pub player: Player,
-    /// Numbers of wood, stone, coal, iron, diamonds, saplings, and of pickaxes and then swords of wood, stone and iron. `i32[12]`
+    /// Numbers of wood, stone, coal, iron, diamonds, saplings, and of pickaxes and then swords of
+    /// wood, stone and iron. `i32[12]`
     pub inventory: Tensor,
     /// Zombies, cows and skeletons.
     pub creatures: Creatures,
@@ -235,7 +239,8 @@ pub struct State {
     pub time: Tensor,
 }
 
-/// Rows and columns of a step: 1 to 4 lead left, right, up and down, others nowhere.
+/// Row and column offsets of a step: 1 to 4 go left, right, up and down; other numbers have offset
+/// 0.
 #[track_caller]
 fn way(number: Tensor) -> Place {
     let by = |plus: i32, minus: i32| number.eq(plus).astype(I32) - number.eq(minus).astype(I32);
@@ -250,14 +255,14 @@ fn daylight(time: Tensor) -> Tensor {
 }
 
 impl Player {
-    /// Where the player is.
+    /// The player's position.
     pub fn place(&self) -> Place {
         (self.row, self.column)
     }
 }
 
 impl State {
-    /// The same with what the player sees now.
+    /// The same state with the player's present view.
     #[track_caller]
     pub fn looked(self) -> State {
         State { seen: map::around(self.map, self.player.place(), VIEW.0, VIEW.1), ..self }
@@ -265,7 +270,7 @@ impl State {
 }
 
 impl CraftaxClassic {
-    /// The state at the start of an episode in a world of these blocks, `u8[64 * 64]`.
+    /// The initial state of an episode in a world with these blocks, `u8[64 * 64]`.
     #[track_caller]
     pub fn at(&self, map: Tensor) -> State {
         let (row, column) = world::middle();
@@ -285,7 +290,8 @@ impl CraftaxClassic {
         };
         let nones = |count: usize| zeros(I32, [count]);
         let nos = |count: usize| full([count], false);
-        // Those with health come when something is hit for the first time, far from the player, as in the package.
+        // Creatures with health appear when something is first hit, far from the player, as in the
+        // package.
         let creatures = Creatures {
             rows: nones(CREATURES),
             columns: nones(CREATURES),
@@ -318,7 +324,7 @@ impl CraftaxClassic {
         .looked()
     }
 
-    /// A step with given luck.
+    /// A step with given random draws.
     #[track_caller]
     pub fn step_with(&self, state: State, action: Tensor, luck: &Luck) -> (State, TimeStep) {
         let before = state;
@@ -377,8 +383,10 @@ impl Environment for CraftaxClassic {
         self.step_with(state, action, &Luck::draw(key))
     }
 
-    /// Planes of ones over the cells that the player sees, `[7, 9]`, for each block, and for zombies, cows, skeletons and arrows; then the items, health, food, drink
-    /// and energy, in tenths as 16-bit floats have them; where the player looks, daylight, and whether the player sleeps. `f32[1345]`
+    /// Planes of ones over the cells of the player's view, `[7, 9]`, for each block, and for
+    /// zombies, cows, skeletons and arrows. Then the items, health, food, drink and energy, in
+    /// tenths and rounded to 16-bit floats; the player's direction; daylight; and whether the
+    /// player sleeps. `f32[1345]`
     fn observe(&self, state: State) -> Tensor {
         let blocks = view::seen_blocks(&state).expand_dims(2).eq(arange(block::COUNT));
         let moving = stack(&view::moving(&state), 2);
@@ -399,8 +407,8 @@ impl Environment for CraftaxClassic {
             .described("blocks and creatures, items, needs, direction, daylight, sleep")
     }
 
-    /// To do nothing, to go left, right, up and down, to use what is in front, to sleep, to place a stone, a table, a furnace and a plant, and to
-    /// make pickaxes and then swords of wood, stone and iron.
+    /// Do nothing; go left, right, up and down; use the block in front; sleep; place a stone, a
+    /// table, a furnace and a plant; make pickaxes and then swords of wood, stone and iron.
     fn action_space(&self) -> Space {
         Space::discrete(action::COUNT)
     }

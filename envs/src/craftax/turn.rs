@@ -1,11 +1,11 @@
-//! A step in the making: who and what moves, and helpers about places.
+//! A step in progress: everything that moves, and helpers for positions.
 
 use super::map::{block, is_inside, is_solid};
 use super::{ACHIEVEMENTS, Arrows, CREATURES, Creatures, Place, Plants, Player, RIPE_AGE, State};
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
-/// All that moves in a step.
+/// Everything that moves in a step.
 #[derive(Tree, Clone, Copy)]
 pub(super) struct Scene {
     pub(super) player: Player,
@@ -15,50 +15,50 @@ pub(super) struct Scene {
     pub(super) woken: Tensor,
 }
 
-/// The first of those that are true, alone. `bool[n]`
+/// A mask with only the first true element. `bool[n]`
 #[track_caller]
 pub(super) fn first(flags: Tensor) -> Tensor {
     let number = arange(flags.len());
     number.eq(select(flags, number, flags.len() as i32).min())
 }
 
-/// The number of one alone of some, `i32[n]`: its mask is `bool[n]`. `i32[]`
+/// The number selected from `i32[n]` by a mask with a single true element, `bool[n]`. `i32[]`
 #[track_caller]
 pub(super) fn pick(one: Tensor, of: Tensor) -> Tensor {
     select(one, of, 0).sum()
 }
 
-/// True where two places are the same. `bool` of the places' shape
+/// True if two positions are equal. `bool` of the positions' shape
 #[track_caller]
 pub(super) fn same(a: Place, b: Place) -> Tensor {
     a.0.eq(b.0) & a.1.eq(b.1)
 }
 
-/// Steps from one place to another, first along one axis and then along the other. `i32[]`
+/// Number of steps from one position to another, along one axis and then the other. `i32[]`
 #[track_caller]
 pub(super) fn distance(a: Place, b: Place) -> Tensor {
     (a.0 - b.0).abs() + (a.1 - b.1).abs()
 }
 
-/// One of two places.
+/// One of two positions.
 #[track_caller]
 pub(super) fn either(first: Tensor, a: Place, b: Place) -> Place {
     (select(first, a.0, b.0), select(first, a.1, b.1))
 }
 
-/// A place and a way on from it.
+/// The position after an offset.
 #[track_caller]
 pub(super) fn on(place: Place, (down, right): Place) -> Place {
     (place.0 + down, place.1 + right)
 }
 
-/// One achievement alone. `bool[ACHIEVEMENTS]`
+/// A mask of one achievement. `bool[ACHIEVEMENTS]`
 #[track_caller]
 pub(super) fn only(achievement: usize) -> Tensor {
     arange(ACHIEVEMENTS).eq(achievement as i32)
 }
 
-/// Creatures of a kind, by the range of their numbers. `bool[CREATURES]`
+/// A mask of the creatures of a kind, by the range of their indices. `bool[CREATURES]`
 #[track_caller]
 pub(super) fn of_kind(kind: Range<usize>) -> Tensor {
     let flags: Vec<bool> = (0..CREATURES).map(|number| kind.contains(&number)).collect();
@@ -66,12 +66,12 @@ pub(super) fn of_kind(kind: Range<usize>) -> Tensor {
 }
 
 impl Creatures {
-    /// Where the creatures are. `i32[CREATURES]` each
+    /// Positions of the creatures. `i32[CREATURES]` each
     pub fn places(&self) -> Place {
         (self.rows, self.columns)
     }
 
-    /// No creature is noted at a place any more, if `when` is true.
+    /// Unmarks all creatures noted at a position, if `when` is true.
     #[track_caller]
     pub(super) fn forget(self, when: Tensor, place: Place) -> Creatures {
         Creatures { noted: self.noted & !(same(self.places(), place) & when), ..self }
@@ -79,7 +79,7 @@ impl Creatures {
 }
 
 impl Plants {
-    /// Where plants are. `i32[10]` each
+    /// Positions of the plants. `i32[10]` each
     pub fn places(&self) -> Place {
         (self.rows, self.columns)
     }
@@ -90,13 +90,13 @@ impl Plants {
         self.growing & self.ages.ge(RIPE_AGE)
     }
 
-    /// True where a ripe plant is. `bool[]`
+    /// True if there is a ripe plant at the position. `bool[]`
     #[track_caller]
     pub(super) fn is_ripe(&self, place: Place) -> Tensor {
         (self.ripe() & same(self.places(), place)).any()
     }
 
-    /// Plants a step later.
+    /// The plants one step later.
     #[track_caller]
     pub(super) fn older(self) -> Plants {
         Plants { ages: select(self.growing, self.ages + 1, 0), ..self }
@@ -109,14 +109,14 @@ impl Scene {
         Scene { player, creatures, arrows, woken: constant(false) }
     }
 
-    /// True where a creature is noted, or the player is. `bool[]`
+    /// True if a creature is noted at the position, or if the player is there. `bool[]`
     #[track_caller]
     pub(super) fn is_taken(&self, place: Place) -> Tensor {
         let noted = self.creatures.noted & same(self.creatures.places(), place);
         noted.any() | same(self.player.place(), place)
     }
 
-    /// True for a place on the map where somebody can go unharmed, by its block. `bool[]`
+    /// True for a position on the map with a harmless block that can be walked on. `bool[]`
     #[track_caller]
     pub(super) fn is_open(&self, place: Place, there: Tensor) -> Tensor {
         let way = !is_solid(there) & there.ne(block::LAVA);

@@ -1,4 +1,4 @@
-//! The view: blocks and creatures that the player sees, and a picture of them.
+//! The player's view: blocks and creatures, and a picture of them.
 
 use super::map::block;
 use super::turn::same;
@@ -7,7 +7,7 @@ use crate::render::Colour;
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
-/// Rows and columns among those that are seen of places, `i32` of any shape.
+/// Rows and columns of positions within the view, `i32` of any shape.
 #[track_caller]
 fn in_view(state: &State, (rows, columns): Place) -> Place {
     let (top, left) =
@@ -15,14 +15,14 @@ fn in_view(state: &State, (rows, columns): Place) -> Place {
     (rows - top, columns - left)
 }
 
-/// The number of each row and column that is seen. `i32[7, 9]` each
+/// The index of each row and column in the view. `i32[7, 9]` each
 #[track_caller]
 fn view_cells() -> Place {
     let shape = [VIEW.0, VIEW.1];
     (iota(I32, shape, 0), iota(I32, shape, 1))
 }
 
-/// Blocks that are seen, where ripe plants are [`block::RIPE_PLANT`]. `i32[7, 9]`
+/// Blocks in the view, with [`block::RIPE_PLANT`] for ripe plants. `i32[7, 9]`
 #[track_caller]
 pub(super) fn seen_blocks(state: &State) -> Tensor {
     let (rows, columns) = in_view(state, state.plants.places());
@@ -33,10 +33,11 @@ pub(super) fn seen_blocks(state: &State) -> Tensor {
     })
 }
 
-/// Cells where the zombies, cows, skeletons and arrows are, of those that are seen. `bool[7, 9]` each
+/// Cells of the view with zombies, cows, skeletons and arrows. `bool[7, 9]` each
 ///
-/// As in the package, one that is gone hides one before it in its cell, and so does one that is up to a view's extent above or to the left of what
-/// is seen in the cell as far from the other edge.
+/// As in the package, an absent creature hides an earlier creature in its cell. A creature up to
+/// one view's extent above or to the left of the view also does: it hides an earlier creature in
+/// the cell to which its position wraps around.
 #[track_caller]
 pub(super) fn moving(state: &State) -> [Tensor; 4] {
     let planes = |(rows, columns): Place, present: Tensor| {
@@ -59,7 +60,8 @@ pub(super) fn moving(state: &State) -> [Tensor; 4] {
     [creatures(ZOMBIES), creatures(COWS), creatures(SKELETONS), arrows]
 }
 
-/// The cells that the player sees, darker at night, and below them bars of health, food, drink and energy. u8 `[11, 9, 3]`
+/// The cells in the player's view, darker at night, and below them bars of health, food, drink and
+/// energy. u8 `[11, 9, 3]`
 #[track_caller]
 pub(super) fn picture(state: &State) -> Tensor {
     let brown = Colour([140, 100, 60]);

@@ -6,22 +6,23 @@ use crate::cells::{draw_cell, only};
 use podracer_dsl::prelude::*;
 use std::f64::consts::{SQRT_2, TAU};
 
-/// Rows and columns of the lattices of noise: lakes, mountains, tunnels, woods.
+/// Rows and columns of the noise lattices: lakes, mountains, tunnels, woods.
 const LATTICES: [(usize, usize); 4] = [(4, 4), (4, 4), (8, 32), (16, 16)];
 
-/// Uniform draws that make a world.
+/// Uniform draws from which a world is made.
 #[derive(Tree, Clone, Copy)]
 pub struct Seeds {
-    /// Angles of the slopes of noise, in turns, of lakes, mountains, tunnels and woods: `f32[5, 5]` twice, `f32[9, 33]`, `f32[17, 17]`
+    /// Angles of the noise gradients, in turns, for lakes, mountains, tunnels and woods: `f32[5,
+    /// 5]` twice, `f32[9, 33]`, `f32[17, 17]`
     pub angles: [Tensor; 4],
     /// Draws of coal, iron, diamonds and trees, in each cell. `f32[64, 64]` each
     pub cells: [Tensor; 4],
-    /// Draw of the place of the diamond that each world has. `f32[]`
+    /// Draw of the position of the guaranteed diamond. `f32[]`
     pub diamond: Tensor,
 }
 
 impl Seeds {
-    /// All draws come of one, which is one kernel to compile.
+    /// All draws come from one draw, which is one kernel to compile.
     #[track_caller]
     pub(super) fn draw(key: Key) -> Seeds {
         let corners = LATTICES.map(|(rows, columns)| [rows + 1, columns + 1]);
@@ -40,18 +41,18 @@ impl Seeds {
     }
 }
 
-/// Parts of the map that are made one after another, of so many rows each.
+/// Number of parts of the map that are made one after another.
 const PARTS: usize = 4;
 const ROWS: usize = SIZE / PARTS;
 
-/// Perlin noise on a part of the map, by the slopes at the corners of a lattice: rows and columns of each, `f32[rows + 1, columns + 1]`.
-/// `f32[ROWS, SIZE]`
+/// Perlin noise on a part of the map, from the gradients at the corners of a lattice: row and
+/// column components, `f32[rows + 1, columns + 1]` each. `f32[ROWS, SIZE]`
 #[track_caller]
 fn noise(slopes: (Tensor, Tensor)) -> Tensor {
     let (rows, columns) = (slopes.0.dim(0) - 1, slopes.0.dim(1) - 1);
     let (height, width) = (ROWS / rows, SIZE / columns);
     let cells = [rows, height, columns, width];
-    // The place in a cell of the lattice, from 0 to 1 along both axes.
+    // The position in a cell of the lattice, from 0 to 1 along both axes.
     let y = iota(F32, cells, 1) / height as f64;
     let x = iota(F32, cells, 3) / width as f64;
     let ramp = |down: usize, right: usize| {
@@ -69,7 +70,8 @@ fn noise(slopes: (Tensor, Tensor)) -> Tensor {
     noise.reshape([ROWS, SIZE]) * SQRT_2
 }
 
-/// Slopes of each part of the map, by their angles in turns, `f32[rows + 1, columns + 1]`. `f32[PARTS, rows / PARTS + 1, columns + 1]` each
+/// Gradients of each part of the map, from their angles in turns, `f32[rows + 1, columns + 1]`.
+/// `f32[PARTS, rows / PARTS + 1, columns + 1]` each
 #[track_caller]
 fn slopes(angles: Tensor) -> (Tensor, Tensor) {
     let rows = (angles.dim(0) - 1) / PARTS;
@@ -78,20 +80,20 @@ fn slopes(angles: Tensor) -> (Tensor, Tensor) {
     (angles.cos(), angles.sin())
 }
 
-/// The place in the middle of the map, where the player begins.
+/// The position in the middle of the map, where the player begins.
 pub(super) fn middle() -> Place {
     let half = SIZE as i32 / 2;
     (scalar(half), scalar(half))
 }
 
-/// Material of a part of the map. `f32[ROWS, SIZE]` each
+/// Data for a part of the map. `f32[ROWS, SIZE]` each
 #[derive(Tree, Clone, Copy)]
 struct MapPart {
     /// Lakes, mountains, tunnels along the rows, tunnels along the columns, woods.
     noises: [Tensor; 5],
     /// Draws of coal, iron, diamonds and trees.
     draws: [Tensor; 4],
-    /// Nearness of the middle: 0 there, 1 from five steps on.
+    /// Distance from the middle: 0 in the middle, 1 from five steps on.
     clear: Tensor,
 }
 
@@ -122,7 +124,8 @@ impl MapPart {
 impl Seeds {
     /// The blocks of the world, row by row. `u8[64 * 64]`
     ///
-    /// Loops over parts of the map keep noises, draws and blocks from being computed again by each that reads them.
+    /// Loops over parts of the map prevent noises, draws and blocks from being computed again by
+    /// each reader.
     #[track_caller]
     pub fn blocks(&self) -> Tensor {
         let shape = [SIZE, SIZE];
@@ -135,7 +138,7 @@ impl Seeds {
         let [lakes, mountains, tunnels, woods] = noises;
         let half = SIZE as i32 / 2;
         let away = |axis| (iota(I32, shape, axis) - half).abs();
-        // Around the player there is land.
+        // The surroundings of the player are land.
         let clear = ((away(0) + away(1)).astype(F32) / 5.0).clamp(0.0, 1.0);
         let in_parts = |map: Tensor| map.reshape([PARTS, ROWS, SIZE]);
         let parts = MapPart {

@@ -4,12 +4,13 @@ use super::recipe::{Recipe, Values, Walls};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Distributions of tasks. In the first ten, named after those of LPG, only cells are drawn; `random` stands before the worlds that draw them in each
-/// episode. In the others everything is drawn.
+/// Distributions of tasks. The first ten are named after LPG's worlds, and draw only cells; the
+/// worlds with the prefix `random` draw them in each episode. The other distributions draw
+/// everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
-    /// 11 by 11 cells, 500 steps; two objects of reward 1 that appear again soon, two of reward -1.
+    /// 11 by 11 cells, 500 steps; two objects of reward 1 that soon appear again, two of reward -1.
     Dense,
     /// 13 by 13 cells, 50 steps; one object of reward 1 and one of -1, both of which terminate.
     Sparse,
@@ -41,7 +42,7 @@ pub enum Distribution {
     RandomAll,
 }
 
-/// A recipe whose tasks differ in their cells.
+/// A recipe with tasks that differ only in their cells.
 const fn named(
     tabular: bool,
     size: usize,
@@ -63,7 +64,7 @@ const fn named(
     }
 }
 
-/// A recipe that draws everything.
+/// A recipe with tasks that are drawn completely.
 const fn drawn(
     tabular: bool,
     sizes: (usize, usize),

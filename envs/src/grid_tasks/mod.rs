@@ -1,5 +1,5 @@
-//! Grid worlds as data: walls, objects, rewards and lengths of episodes are numbers of a task, so that thousands of different tasks
-//! step under one `vmap`.
+//! Grid worlds as data: walls, objects, rewards and lengths of episodes are numbers of a task, so
+//! that thousands of different tasks step under one `vmap`.
 //!
 //! Oh et al., "Discovering Reinforcement Learning Algorithms", 2020, trains a learned update rule on such worlds. Its named worlds and the
 //! random distributions of Jackson et al., "Discovering General Reinforcement Learning Algorithms with Adversarial Environment Design",
@@ -29,23 +29,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridTasks {
-    /// Distribution that tasks are drawn from.
+    /// Distribution from which tasks are drawn.
     pub distribution: Distribution,
     /// Seed of the task, which all episodes share. Equal seeds are equal tasks.
     #[schemars(range(max = u32::MAX))]
     pub task_seed: u32,
-    /// True for nine actions, to all cells around and to stay. False for the five without the diagonal ones.
+    /// True for nine actions, to all surrounding cells and to stay. False for five actions, without
+    /// the diagonal moves.
     pub diagonal: bool,
 }
 
-/// The dense world, of task 0.
+/// The dense world, with task 0.
 impl Default for GridTasks {
     fn default() -> Self {
         GridTasks { distribution: Distribution::Dense, task_seed: 0, diagonal: true }
     }
 }
 
-/// Greatest sizes of a distribution's tasks, which decide the program.
+/// Upper bounds of a distribution's tasks, which determine the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskShape {
     /// Rows and columns.
@@ -64,16 +65,16 @@ impl TaskShape {
     }
 }
 
-/// A task: the numbers in which worlds of one distribution differ.
+/// A task: the numbers that differ between worlds of one distribution.
 #[derive(Tree, Clone, Copy)]
 pub struct GridTask {
     /// Rows and columns of the world. `i32[]`
     pub size: Tensor,
     /// Steps after which an episode is truncated. `i32[]`
     pub time_limit: Tensor,
-    /// True at walls. `bool[cells]`
+    /// True for walls. `bool[cells]`
     pub walls: Tensor,
-    /// The cell where episodes begin. `i32[]`
+    /// The start cell of episodes. `i32[]`
     pub start: Tensor,
     /// True for the objects that the world has. `bool[objects]`
     pub used: Tensor,
@@ -85,11 +86,11 @@ pub struct GridTask {
     pub reward: Tensor,
     /// The probability that collecting an object terminates the episode. `f32[objects]`
     pub terminate: Tensor,
-    /// The probability that a collected object appears again, by the step. `f32[objects]`
+    /// The probability per step that a collected object appears again. `f32[objects]`
     pub respawn: Tensor,
 }
 
-/// A world of one task. The task is data: it may differ in each element of a batch.
+/// A world with one task. The task is data: it may differ in each element of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskWorld {
     task: GridTask,
@@ -119,7 +120,7 @@ pub struct State {
 }
 
 impl GridTasks {
-    /// The greatest sizes of the distribution's tasks.
+    /// The upper bounds of the distribution's tasks.
     #[must_use]
     pub fn shape(&self) -> TaskShape {
         self.distribution.recipe().shape()
@@ -144,7 +145,7 @@ impl Tasks for GridTasks {
     }
 }
 
-/// The world of [`GridTasks::task_seed`], whose task is a constant of the program.
+/// The world of [`GridTasks::task_seed`], with the task as a constant of the program.
 impl Environment for GridTasks {
     type State = State;
     type Observation = Tensor;
@@ -190,7 +191,7 @@ impl TaskShape {
     }
 }
 
-/// So many cells, drawn without replacement among those that are `free` (`bool[cells]`). `i32[count]`
+/// A number of cells, drawn without replacement from the `free` cells (`bool[cells]`). `i32[count]`
 #[track_caller]
 fn draw_cells(key: Key, free: Tensor, count: usize) -> Tensor {
     let draws = select(free, key.uniform(free.shape()), -1.0);

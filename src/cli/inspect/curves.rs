@@ -1,4 +1,4 @@
-//! Curves of runs' metrics: the runs of a setting are one line, with an interval.
+//! Curves of runs' metrics. The runs with the same settings form one line with an interval.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -25,17 +25,18 @@ pub(crate) enum Along {
     Seconds,
 }
 
-/// A number that sums up the runs of a setting, with the 95% interval of the bootstrap over runs.
+/// A statistic over the runs with the same settings, with the 95% interval of the bootstrap over
+/// runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Summary {
     /// Mean of the runs
     Mean,
-    /// The mean without a quarter of them at either end
+    /// The mean without the lowest and the highest quarter
     Iqm,
 }
 
 impl Summary {
-    /// The name of the number.
+    /// The name of the statistic.
     fn name(self) -> &'static str {
         match self {
             Summary::Mean => "mean",
@@ -52,7 +53,7 @@ impl Summary {
 }
 
 impl Along {
-    /// The words below the axis.
+    /// The label of the axis.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Along::Steps => "environment steps",
@@ -60,12 +61,12 @@ impl Along {
         }
     }
 
-    /// A place in words, such as `20k environment steps`.
+    /// A position in words, such as `20k environment steps`.
     pub(crate) fn place(self, at: f64) -> String {
         format!("{} {}", count(at), self.name())
     }
 
-    /// The place of so many steps and seconds.
+    /// The position for these steps and seconds.
     pub(crate) fn of(self, (steps, seconds): (f64, f64)) -> f64 {
         match self {
             Along::Steps => steps,
@@ -74,27 +75,28 @@ impl Along {
     }
 }
 
-/// Most points of a line: each is the mean of its part.
+/// Greatest number of points of a line: each point is the mean of its part.
 const POINTS: usize = 300;
 
-/// The runs whose curves are drawn, and how.
+/// The runs to draw, and the form of the chart.
 #[derive(Args, Debug)]
 pub(crate) struct CurveArguments {
     /// The run directories; a folder of runs stands for its runs, and files are skipped
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
-    /// A setting that names the lines in the legend, such as `agent.kind`: its value alone, or if there are several `KEY = VALUE` of each
-    /// [repeatable] [default: all settings that differ]
+    /// A setting that names the lines in the legend, such as `agent.kind`: its value alone, or `KEY
+    /// = VALUE` if there are several settings [repeatable] [default: all settings that differ]
     #[arg(long, value_name = "KEY")]
     pub(crate) label: Vec<String>,
-    /// A metric of metrics.jsonl, or `returns` (mean_return), or `losses` (all whose names end in `loss`) [repeatable, a
-    /// chart each] [default: returns; in a report evaluations and losses, too]
+    /// A metric in metrics.jsonl, or `returns` (mean_return), or `losses` (all names that end in
+    /// `loss`) [repeatable, one chart each] [default: returns; a report adds evaluations and
+    /// losses]
     #[arg(long, value_name = "METRIC")]
     pub(crate) metric: Vec<String>,
     /// The horizontal axis
     #[arg(long, value_enum, default_value_t = Along::Steps)]
     pub(crate) along: Along,
-    /// The number that several seeds are drawn as
+    /// The statistic over several seeds
     #[arg(long, value_enum, default_value_t = Summary::Mean)]
     pub(crate) summary: Summary,
 }
@@ -108,21 +110,21 @@ pub(crate) struct Curves {
 
 /// Runs of the same settings.
 pub(crate) struct Group {
-    /// The experiment and the settings that tell it from other groups.
+    /// The experiment and the settings that distinguish it from other groups.
     pub(crate) name: String,
-    /// The runs, by their places: one for each seed.
+    /// The runs, by index: one for each seed.
     pub(crate) members: Vec<usize>,
     /// Runs that repeat the seed of a member, each with that member.
     pub(crate) repeats: Vec<(usize, usize)>,
 }
 
 impl Group {
-    /// True if the run at this place has the settings of the group.
+    /// True if the run at this index has the settings of the group.
     pub(crate) fn has(&self, run: usize) -> bool {
         self.members.contains(&run) || self.repeats.iter().any(|(repeat, _)| *repeat == run)
     }
 
-    /// Warnings of the runs that repeat a seed, each with the place of its run.
+    /// Warnings about the runs that repeat a seed, each with the index of its run.
     pub(crate) fn repeated(&self, runs: &[&RunOverview]) -> Vec<(usize, String)> {
         let said = |&(repeat, kept): &(usize, usize)| (repeat, repeated(runs[repeat], runs[kept]));
         self.repeats.iter().map(said).collect()
@@ -130,10 +132,11 @@ impl Group {
 }
 
 impl Curves {
-    /// Reads the runs that are named, and warns of those that repeat a seed.
+    /// Reads the named runs, and warns about runs that repeat a seed.
     ///
     /// # Errors
-    /// A folder without a run, a label that is no setting of a run, and files that cannot be read.
+    /// A folder without a run, a label that is not a setting of any run, and files that cannot be
+    /// read.
     pub(crate) fn read(args: &CurveArguments, console: &mut Console<'_>) -> Result<Self> {
         let CurveArguments { runs, label, .. } = args;
         let folders = folders_of(runs, console)?;
@@ -161,13 +164,13 @@ impl Curves {
         Ok(curves)
     }
 
-    /// Warnings of the runs that repeat a seed, each with the place of its run.
+    /// Warnings about the runs that repeat a seed, each with the index of its run.
     pub(crate) fn repeated(&self) -> Vec<(usize, String)> {
         let runs: Vec<&RunOverview> = self.runs.iter().collect();
         self.groups.iter().flat_map(|group| group.repeated(&runs)).collect()
     }
 
-    /// The curves of a metric of a group's runs, without the runs that do not have it.
+    /// The curves of a metric for a group's runs that have it.
     fn of_group(&self, group: &Group, metric: &str, along: Along) -> Vec<RunCurve> {
         let curve = |&member: &usize| {
             let samples = self.series[member].metric(metric);
@@ -179,7 +182,7 @@ impl Curves {
         group.members.iter().filter_map(curve).collect()
     }
 
-    /// Warns of groups with runs of different lengths, and names the runs.
+    /// Warns about groups with runs of different lengths, and names the runs.
     pub(crate) fn warn_of_lengths(
         &self,
         metrics: &[String],
@@ -208,7 +211,7 @@ impl Curves {
         }
     }
 
-    /// True if all runs are of one experiment.
+    /// True if all runs have the same experiment.
     fn of_one(&self) -> bool {
         self.runs.iter().all(|run| run.experiment == self.runs[0].experiment)
     }
@@ -236,7 +239,7 @@ impl Curves {
         Panel { metric: metric.to_owned(), lines }
     }
 
-    /// A line that says what the runs are.
+    /// A line that describes the runs.
     pub(crate) fn caption(&self) -> String {
         match &self.groups[..] {
             [Group { name, members, .. }] if members.len() == 1 => {
@@ -248,7 +251,7 @@ impl Curves {
         }
     }
 
-    /// The metrics that are asked for, by their names in the runs.
+    /// The requested metrics, by their names in the runs.
     ///
     /// # Errors
     /// [`UsageError`] for a metric that no run has.
@@ -280,9 +283,10 @@ impl Curves {
     }
 }
 
-/// Runs of the same settings except for the seed, each group with a name that tells it from the others: the settings that differ, or
-/// the `labels`. How long a run is and when it is saved makes no group. A run with settings that population-based training
-/// has changed is a group of its own.
+/// Runs with the same settings except for the seed. Each group has a name that distinguishes it
+/// from the others: the settings that differ, or the `labels`. The length of a run and the times of
+/// its checkpoints do not matter. A run with settings that population-based training has changed is
+/// a separate group.
 pub(crate) fn groups(runs: &[&RunOverview], labels: &[String]) -> Vec<Group> {
     let tells = |key: &String| {
         !["train.steps", "train.checkpoint", "train.store", "train.eval", "train.record"]
@@ -311,8 +315,8 @@ pub(crate) fn groups(runs: &[&RunOverview], labels: &[String]) -> Vec<Group> {
     names.into_iter().zip(groups).map(group).collect()
 }
 
-/// A name for each of these runs: the settings that differ, or the `labels`. Runs of one name get the other settings as
-/// well, and then their seeds.
+/// A name for each of these runs: the settings that differ, or the `labels`. Runs with equal names
+/// also get the other settings, and then their seeds.
 fn names(runs: &[&RunOverview], tells: impl Fn(&String) -> bool, labels: &[String]) -> Vec<String> {
     let mut of_experiment: BTreeMap<&str, Vec<&RunOverview>> = BTreeMap::new();
     for &run in runs {
@@ -364,14 +368,14 @@ struct RunCurve {
 }
 
 impl RunCurve {
-    /// Steps and place of the last point.
+    /// Steps and position of the last point.
     fn end(&self) -> (f64, f64) {
         (self.steps, self.points.last().map_or(0.0, |(at, _)| *at))
     }
 }
 
-/// The early end of the line of runs that differ in length: the first end of a run. `None` if the numbers of steps agree to 1%. `ends` has the
-/// steps and the place of the last point of each run.
+/// The end of the line if runs differ in length: the earliest end of a run. `None` if the numbers
+/// of steps agree within 1%. `ends` has the steps and the position of the last point of each run.
 pub(crate) fn early_end(ends: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     let (mut low, mut high, mut end) = (f64::INFINITY, 0.0_f64, f64::INFINITY);
     for (steps, place) in ends {
@@ -380,7 +384,8 @@ pub(crate) fn early_end(ends: impl IntoIterator<Item = (f64, f64)>) -> Option<f6
     (low < 0.99 * high).then_some(end)
 }
 
-/// The mean of the curves where all of them are, or another summary, with its 95% interval: the statistics of `runs compare`.
+/// The mean of the curves, or another summary, over their common range, with its 95% interval: the
+/// statistics of `runs compare`.
 pub(crate) fn line(curves: &[Curve], summary: Summary) -> Line {
     let [first, others @ ..] = curves else { return Line::default() };
     if others.is_empty() {
@@ -414,7 +419,7 @@ fn thinned(curve: &Curve) -> Curve {
         .collect()
 }
 
-/// The value at a place, on the straight line between the points around it.
+/// The value at a position, interpolated linearly between the points around it.
 fn interpolated(curve: &Curve, at: f64) -> f64 {
     let after = curve.partition_point(|point| point.0 < at);
     let (Some(before), Some(after)) = (curve.get(after.wrapping_sub(1)), curve.get(after)) else {
@@ -428,7 +433,7 @@ mod tests {
     use super::*;
     use crate::statistics::estimate;
 
-    /// The band of a figure was an interval of Student's t distribution, and the table of a report had the bootstrap's.
+    /// A figure and a report compute the same interval.
     #[test]
     fn a_figure_has_another_interval_than_a_report() {
         let returns = [1.0, 2.0, 4.0, 9.0];
@@ -443,7 +448,7 @@ mod tests {
 
     #[test]
     fn seeds_become_a_mean_with_its_interval() {
-        // One run ends earlier, and has other places.
+        // One run ends earlier, with points at other positions.
         let curves = [vec![(0.0, 0.0), (10.0, 10.0), (20.0, 20.0)], vec![(0.0, 2.0), (10.0, 12.0)]];
         let line = line(&curves, Summary::Mean);
         assert_eq!(line.points, [(0.0, 1.0), (5.0, 6.0), (10.0, 11.0)]);

@@ -1,7 +1,8 @@
-//! `podracer explain`: finds the line at which the numbers of a run stopped being finite.
+//! `podracer explain`: finds the line where the numbers of a run stopped being finite.
 //!
-//! The run's own program makes its calls again, from the last good checkpoint to the call that goes wrong. Then the iterations of
-//! that call are made one by one, and the first wrong one is evaluated by the reference semantics.
+//! The run's own program repeats its calls, from the last good checkpoint to the first bad call.
+//! Then the iterations of that call run one by one, and the reference semantics evaluate the first
+//! bad iteration.
 
 use std::fmt::Write;
 use std::panic::resume_unwind;
@@ -25,7 +26,7 @@ use crate::run_directory::RunDirectory;
 use crate::settings::UsageError;
 use crate::training::{CallMetrics, Cause, Explanation, Run, Suspect, Symptom};
 
-/// Seconds between two lines of progress.
+/// Time between two lines of progress.
 const EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Args, Debug)]
@@ -73,7 +74,8 @@ struct Explainer<'a, 'b> {
 }
 
 impl Explainer<'_, '_> {
-    /// The equation that the first wrong number came from, as far back as it can be followed. `None` if the user stopped it.
+    /// The equation that produced the first bad number, as far back as it can be traced. `None` if
+    /// the user stopped the search.
     fn first_cause(&mut self, found: Option<&Found>) -> Result<Option<Explanation>> {
         let mut from = found.map(|found| &found.checkpoint);
         let mut symptom = Symptom::Training;
@@ -82,7 +84,7 @@ impl Explainer<'_, '_> {
             let explanation = match self.explain(from, &symptom)? {
                 Verdict::Explained(explanation) => explanation,
                 Verdict::Stopped => return Ok(None),
-                // The checkpoint is as wrong already.
+                // The checkpoint is already bad.
                 Verdict::WrongBefore if from.is_some() => {
                     from = None;
                     continue;
@@ -94,7 +96,7 @@ impl Explainer<'_, '_> {
                 }
             };
             let Cause::State(leaf) = &explanation.cause else { return Ok(Some(explanation)) };
-            // The state had it before this iteration: an earlier one put it there.
+            // The state had the symptom before this iteration, so an earlier iteration caused it.
             self.console.say(&format!(
                 "iteration {} was given it, in `{leaf}`: looking for where that comes from",
                 explanation.iteration
@@ -146,7 +148,7 @@ impl Explainer<'_, '_> {
                 "the {total} iterations of the run were made again, and all of its numbers are finite: there is nothing to explain"
             );
         };
-        // The state before that call: it was given to the call.
+        // The state before that call, which was moved into the call.
         let before = match call {
             0 => None,
             call => {
@@ -164,7 +166,7 @@ impl Explainer<'_, '_> {
         self.one_by_one(before.as_ref().or(from), symptom, iterations_per_call)
     }
 
-    /// Goes through the iterations of a call.
+    /// Runs the iterations of a call one by one.
     fn one_by_one(
         &mut self,
         from: Option<&Checkpoint>,
@@ -179,7 +181,7 @@ impl Explainer<'_, '_> {
         let suspect = Suspect {
             start: ready.start(run, from),
             symptom,
-            // A program of one iteration may differ from the run's in the last bits.
+            // The last bits of a program with one iteration may differ from the run's.
             iterations: 2 * iterations_per_call,
         };
         let mut evaluate = |iteration, func: &Func, arguments: &[Array]| {
@@ -208,13 +210,13 @@ impl Explainer<'_, '_> {
 
 enum Verdict {
     Explained(Explanation),
-    /// The state to begin with has the symptom already.
+    /// The initial state already has the symptom.
     WrongBefore,
-    /// The user stopped it.
+    /// The user stopped the search.
     Stopped,
 }
 
-/// True if the symptom is there after a call.
+/// True if the symptom is present after a call.
 fn is_wrong(run: &mut dyn Run, call: Option<&CallMetrics>, symptom: &Symptom) -> Result<bool> {
     Ok(match symptom {
         Symptom::Training => {
@@ -225,8 +227,8 @@ fn is_wrong(run: &mut dyn Run, call: Option<&CallMetrics>, symptom: &Symptom) ->
     })
 }
 
-/// Evaluates a function by the reference semantics on a thread of its own, and shows now and then that it goes on. `None`
-/// once `interrupt` is set.
+/// Evaluates a function by the reference semantics on a separate thread, and prints progress now
+/// and then. `None` if `interrupt` is set.
 fn evaluate(
     func: &Func,
     arguments: &[Array],
@@ -254,7 +256,7 @@ fn evaluate(
     })
 }
 
-/// An explanation as text for people.
+/// An explanation as readable text.
 fn text(experiment: &str, explanation: &Explanation) -> String {
     let Explanation { iteration, symptom, cause } = explanation;
     let mut text = format!("{experiment}: {symptom} is not finite after iteration {iteration}. ");

@@ -1,4 +1,5 @@
-//! `podracer profile --memory`: the memory that the programs of a training take at their peaks, by line of the source and by buffer.
+//! `podracer profile --memory`: the memory of a training's programs at their peaks, by line of
+//! source and by buffer.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,10 +16,11 @@ use crate::format::{aligned, bytes, plural};
 use crate::sources::Sources;
 use crate::training::LoopModule;
 
-/// Lines and buffers that are shown of each program, unless the user names another number.
+/// Number of lines and buffers shown for each program, unless the user gives another number.
 const LINES: usize = 12;
 
-/// Prints the memory of a training's programs, as one JSON object or with so many `lines` for each.
+/// Prints the memory of a training's programs, as one JSON object or with `lines` lines for each
+/// program.
 pub(super) fn memory(
     ready: &Ready,
     (lines, json): (Option<usize>, bool),
@@ -45,7 +47,7 @@ pub(super) fn memory(
     Ok(0)
 }
 
-/// A program's need of memory.
+/// Memory of a program at its peak.
 struct Peak<'a> {
     module: &'a LoopModule,
     memory: MemoryStats,
@@ -53,7 +55,7 @@ struct Peak<'a> {
 }
 
 impl<'a> Peak<'a> {
-    /// Reads what XLA wrote into a folder when it compiled the program.
+    /// Reads the files that XLA wrote into a folder when it compiled the program.
     fn of(module: &'a LoopModule, executable: &Executable, folder: &Path) -> Result<Self> {
         let compiled = executable.compiled();
         let optimized = compiled.optimized()?;
@@ -73,7 +75,8 @@ impl<'a> Peak<'a> {
         self.buffers.iter().map(|buffer| buffer.bytes).sum()
     }
 
-    /// Bytes at the peak by what makes them, the most first: a line, or the program's arguments that stay as they are.
+    /// Bytes at the peak by origin, the largest first: a line, or the program's arguments that it
+    /// does not change.
     fn lines(&self) -> Vec<(String, u64)> {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
         for buffer in &self.buffers {
@@ -147,7 +150,7 @@ impl<'a> Peak<'a> {
     }
 }
 
-/// The line that makes a buffer, in words where there is none.
+/// The line that makes a buffer, or words if no line does.
 fn made_by(buffer: &LiveBuffer) -> String {
     match (&buffer.line, buffer.argument) {
         (Some(line), _) => line.to_string(),

@@ -1,4 +1,5 @@
-//! `podracer play`: shows episodes in the terminal, or writes them as a film. `--against` is in `versus.rs`.
+//! `podracer play`: shows episodes in the terminal, or writes them as an animation. `--against` is
+//! in `versus.rs`.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::num::NonZero;
@@ -34,9 +35,11 @@ use crate::settings::{UsageError, suggestion};
 
 #[derive(Args, Debug)]
 pub(crate) struct PlayArguments {
-    /// A run directory; with --random or --against, an experiment or an environment too (see `podracer list`)
+    /// A run directory; with --random or --against, also an experiment or an environment (see
+    /// `podracer list`)
     pub(crate) what: String,
-    /// Play games of two players yourself, against the agent of this run: standard input has a move in each line
+    /// Play games of two players yourself, against the agent of this run; standard input has one
+    /// move per line
     #[arg(long, value_name = "RUN", conflicts_with_all = ["random", "output"])]
     pub(crate) against: Option<PathBuf>,
     /// Let the agent begin
@@ -45,7 +48,7 @@ pub(crate) struct PlayArguments {
     /// Number of episodes
     #[arg(long, default_value = "1", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
     pub(crate) episodes: NonZero<usize>,
-    /// Seed of the episodes, those of `podracer eval --episodes=1` with the same seed
+    /// Seed of the episodes, the same as those of `podracer eval --episodes=1` with this seed
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Write the pictures to this file, with a name that ends in .gif or .y4m (for video encoders), and show none; in .txt, the last state as text, such as a routed board; `-` is standard output, as .y4m
@@ -54,10 +57,11 @@ pub(crate) struct PlayArguments {
     /// Pixels of the longer side that small pictures are scaled up to in a file
     #[arg(long, default_value_t = 320, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) size: u16,
-    /// Pictures a second, 0.1 to 100
+    /// Pictures per second, 0.1 to 100
     #[arg(long, default_value_t = 15.0, value_parser = pictures_a_second)]
     pub(crate) fps: f64,
-    /// Show what the agent makes of each state beside its picture: the state's value, and probabilities and values of actions
+    /// Show the agent's view of each state next to its picture: the state's value, and
+    /// probabilities and values of actions
     #[arg(long, conflicts_with_all = ["random", "against"])]
     pub(crate) values: bool,
     /// Draw every action uniformly from the action space
@@ -69,7 +73,7 @@ pub(crate) struct PlayArguments {
     /// Play with the parameters of the best evaluation during the training (train.eval_every)
     #[arg(long, conflicts_with = "random")]
     pub(crate) best: bool,
-    /// Play with parameters that are NaN or infinite, too
+    /// Play even with parameters that are NaN or infinite
     #[arg(long, conflicts_with = "random")]
     pub(crate) allow_nan: bool,
     /// Change a setting of the environment, such as environment.time_limit=50 [repeatable]
@@ -80,14 +84,14 @@ pub(crate) struct PlayArguments {
     pub(crate) trust: bool,
 }
 
-/// Pictures a second, within what GIF and terminals can do.
+/// Pictures per second, within the limits of GIF and terminals.
 fn pictures_a_second(text: &str) -> Result<f64, String> {
     let within = |fps: &f64| (0.1..=100.0).contains(fps);
     let number = text.parse().ok().filter(within);
     number.ok_or_else(|| "expected a number from 0.1 to 100".to_owned())
 }
 
-/// Draws of actions that are far outside of the other uses of a seed.
+/// Stream of draws for actions, far from the other uses of a seed.
 const ACTIONS: u64 = u64::from_le_bytes(*b"actions ");
 
 pub(crate) fn play(
@@ -255,8 +259,9 @@ fn named_environment(args: &PlayArguments, registry: &Registry) -> Result<Table>
     Ok(registry.environment_table(&args.what, &args.set)?)
 }
 
-/// The bytes of a random action: one of a discrete space, one for each element of a multi-discrete one, or uniform within the bounds; an element without bounds is within
-/// -1 and 1. The choices of a dict are f32.
+/// The bytes of a random action: one number for a discrete space, one for each element of a
+/// multi-discrete space, or uniform numbers within the bounds of a box. An element without bounds
+/// is between -1 and 1. The choices of a dict are f32.
 fn draw_action(space: &Space, draws: &mut Random) -> Vec<u8> {
     match space {
         Space::Discrete { n } => (draws.below(*n) as i32).to_le_bytes().to_vec(),
@@ -285,20 +290,22 @@ fn draw_action(space: &Space, draws: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Where the episodes are shown.
+/// The place where episodes are shown.
 struct Screen<'a, 'b> {
     args: &'a PlayArguments,
     reel: Reel,
     console: &'a mut Console<'b>,
-    /// Colours of the terminal; `None` if standard output is no terminal: then all pictures are written, one below the other.
+    /// Colours of the terminal; `None` if standard output is no terminal, in which case all
+    /// pictures are written below each other.
     colours: Option<Colours>,
-    /// Lines of the last picture, which the next one replaces on a terminal.
+    /// Number of lines of the last picture, which the next picture replaces on a terminal.
     lines: usize,
     /// The time of the next picture on a terminal.
     next: Instant,
-    /// The film to write, whose file is created before the first step.
+    /// The animation to write; its file is created before the first step.
     animation: Option<(&'a Path, Animation<'a>, Option<Unfinished<'a>>)>,
-    /// Draws the agent's views beside the pictures of a film; `None` where they are not asked for.
+    /// Draws the agent's views next to the pictures of an animation; `None` if they are not
+    /// requested.
     #[cfg(feature = "plots")]
     panel: Option<Panel>,
     /// Writes the agent's views below the pictures of a terminal.
@@ -360,7 +367,7 @@ impl<'a, 'b> Screen<'a, 'b> {
             plural(steps as usize, "step"),
             if terminated { "terminated" } else { "truncated" },
         );
-        // The film is alone on standard output.
+        // The animation is the only output on standard output.
         match self.args.output.as_deref().is_some_and(is_standard_output) {
             true => self.console.say(&said),
             false => self.console.print(&format!("{said}\n"))?,
@@ -413,7 +420,7 @@ impl<'a, 'b> Screen<'a, 'b> {
         self.next = Instant::now() + Duration::from_secs_f64(1.0 / self.args.fps);
     }
 
-    /// Ends the film, if one is asked for. Returns the number of episodes that ended.
+    /// Ends the animation, if there is one. Returns the number of episodes that ended.
     fn finish(self) -> Result<usize> {
         if let Some((path, animation, unfinished)) = self.animation {
             let pictures = animation.finish().with_context(|| cannot_write(path))?;
@@ -436,7 +443,7 @@ fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The colours of the terminal, as its environment variables say: none with `NO_COLOR`.
+/// The colours of the terminal, from its environment variables: none with `NO_COLOR`.
 fn terminal_colours() -> Colours {
     let variable = |name| std::env::var(name).unwrap_or_default();
     let terminal = variable("TERM");

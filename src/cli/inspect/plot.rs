@@ -16,7 +16,7 @@ use crate::settings::UsageError;
 pub(crate) struct PlotArguments {
     #[command(flatten)]
     curves: CurveArguments,
-    /// The file to write, whose name ends in .svg or .png
+    /// The file to write; its name ends in .svg or .png
     #[arg(short, long, value_name = "FILE", default_value = "plot.svg")]
     output: PathBuf,
 }
@@ -95,7 +95,7 @@ mod tests {
         assert!(printed.code == 2 && printed.err.contains(said), "{}", printed.err);
     }
 
-    /// Trains a run of this name, and gives its path.
+    /// Trains a run with this name, and returns its path.
     fn run(folder: &Path, name: &str, arguments: &[&str]) -> String {
         let path = folder.join(name).to_str().unwrap().to_owned();
         let train = ["train", "cartpole-ppo", "--run-dir", &path];
@@ -111,7 +111,7 @@ mod tests {
         (printed, chart)
     }
 
-    /// The mean of three runs ended with the shortest, without a warning.
+    /// A line that ends with the shortest run comes with a warning.
     #[test]
     fn a_line_ends_with_the_shortest_run_silently() {
         let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ mod tests {
         assert!(chart.contains(legend), "{chart}");
     }
 
-    /// A run that was trained again, on the same machine the same numbers, made the interval narrower.
+    /// A repeated seed is not an independent run, because the same machine gives the same numbers.
     #[test]
     fn repeated_seeds_are_independent_runs() {
         let folder = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ mod tests {
         assert!(chart.contains("cartpole-ppo, seed 0") && !chart.contains("interval"), "{chart}");
     }
 
-    /// `plot sweep` and `plot sweep/*` were refused: the folder is no run, and neither is its `arguments.json`.
+    /// `plot sweep` and `plot sweep/*` accept a folder that is no run, and its `arguments.json`.
     #[test]
     fn a_folder_of_runs_and_a_file_among_runs_are_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -182,7 +182,8 @@ mod tests {
         assert!(printed.err.contains("is a file, not a run directory"), "{}", printed.err);
     }
 
-    /// Agents of two kinds have different settings, and the legend had all of them in each line.
+    /// Agents of two kinds have different settings; the legend does not list all of them in each
+    /// line.
     #[test]
     fn agents_of_two_kinds_have_a_legend_of_all_their_settings() {
         let folder = tempfile::tempdir().unwrap();
@@ -209,7 +210,7 @@ mod tests {
             "agent.kind = a2c",
         ];
         assert_eq!(legend(&[]), expected);
-        // Lines with the same label are told apart.
+        // Lines with the same label are distinguished.
         let expected = ["ppo, agent.clip = 0.2", "ppo, agent.clip = 0.1", "a2c"];
         assert_eq!(legend(&["--label=agent.kind"]), expected);
         let expected = ["agent.kind = ppo, agent.clip = 0.2", "agent.kind = ppo, agent.clip = 0.1"];

@@ -1,4 +1,4 @@
-//! `podracer profile`: where the time of a training goes, by line of its source. `--memory` is in `memory.rs`.
+//! `podracer profile`: the time of a training by line of its source. `--memory` is in `memory.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,13 +31,13 @@ use crate::profile::{Compiled, LineTime, Profile, Recorder};
 use crate::settings::UsageError;
 use crate::sources::Sources;
 
-/// Time between two looks at all threads.
+/// Time between two samples of all threads.
 const EVERY: Duration = Duration::from_millis(5);
-/// Lines that are shown, unless the user names another number.
+/// Number of lines shown, unless the user gives another number.
 const LINES: usize = 20;
 /// The environment variable of the folder for temporary files.
 const TEMPORARY: &str = "TMPDIR";
-/// Files of what the training prints.
+/// File names of the training's output.
 const OUT: &str = "out";
 const ERR: &str = "err";
 
@@ -45,16 +45,18 @@ const ERR: &str = "err";
 pub(crate) struct ProfileArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Find the lines, and the buffers, that take the memory of the programs instead; nothing is run
+    /// Find the lines, and the buffers, that take the memory of the programs instead; nothing is
+    /// run
     #[arg(long, conflicts_with_all = ["seconds", "folded", "trace"])]
     memory: bool,
     /// Seconds for which the training is sampled, after a first call
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     seconds: f64,
-    /// Lines that are shown, those that take most first; with --memory of each program, and as many buffers [default: 20, or 12 with --memory]
+    /// Number of lines to show, the slowest first; with --memory for each program, with as many
+    /// buffers [default: 20, or 12 with --memory]
     #[arg(long, value_name = "NUMBER")]
     lines: Option<usize>,
-    /// Write folded stacks, of which programs such as inferno and flamegraph.pl make a flame graph
+    /// Write folded stacks, the input of flame graph programs such as inferno and flamegraph.pl
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
     /// Write a trace of all threads over time, which ui.perfetto.dev and Chrome's tracing show
@@ -102,7 +104,7 @@ pub(crate) fn profile(
     let programs = programs.collect::<Result<Vec<_>>>()?;
     let library = ready.client.plugin().library().to_owned();
     let experiment = ready.settings.experiment.clone();
-    // From now on the processors are the training's.
+    // From here on the training may use the processors.
     drop(ready);
     let _heeding = signals::heed();
     if training.wait(interrupt)? {
@@ -137,7 +139,7 @@ pub(crate) fn profile(
     Ok(0)
 }
 
-/// Trains without an end, and prints what it has done after each call.
+/// Trains without an end, and prints its work after each call.
 fn endless(ready: &Ready, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
     let folder = tempfile::tempdir().context("cannot make a folder for the run")?;
     let mut run = (ready.training.start(ready.start(folder.path(), None)))
@@ -159,10 +161,10 @@ struct Done {
     env_steps: u64,
 }
 
-/// The process of a training, which ends with this value.
+/// The process of a training, which ends when this value is dropped.
 struct Child {
     process: process::Child,
-    /// Folder of what it prints and of its own temporary files.
+    /// Folder of its output and of its temporary files.
     folder: TempDir,
 }
 
@@ -173,7 +175,7 @@ impl Child {
         command.arg("profile").arg("--endless").args(experiment.common(None));
         command.args(experiment.set.iter().map(|set| format!("--set={set}")));
         command.env(TEMPORARY, folder.path());
-        // Ctrl-C of a terminal reaches this process alone, which ends the training.
+        // Ctrl-C in a terminal reaches only this process, which ends the training.
         command.process_group(0);
         let [out, err] = [OUT, ERR].map(|name| File::create(folder.path().join(name)));
         Ok(Child { process: processes::start(&mut command, out?, err?)?, folder })
@@ -204,7 +206,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // An error says that it has ended.
+        // An error means that it has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -278,7 +280,7 @@ impl ProfileSummary<'_> {
     }
 }
 
-/// Lines by their time, and by their operations where nobody saw them.
+/// Lines by their time, or by their operations if no sample has them.
 fn sorted(lines: BTreeMap<SourceLine, LineTime>) -> Vec<(SourceLine, LineTime)> {
     let mut sorted: Vec<_> = lines.into_iter().collect();
     sorted.sort_by(|(_, a), (_, b)| {

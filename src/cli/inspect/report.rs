@@ -1,4 +1,4 @@
-//! `podracer report`: what runs are, reached and need, as one page of HTML that needs nothing else.
+//! `podracer report`: the settings, results and resources of runs, as one self-contained HTML page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,18 +33,19 @@ pub(crate) struct ReportArguments {
     output: PathBuf,
 }
 
-/// The metrics that are drawn where none is named.
+/// The metrics that are drawn by default.
 const USUAL: [&str; 3] = ["returns", "eval_return", "losses"];
-/// Most bytes of recorded episodes in a page: as text they are a third longer.
+/// Greatest number of bytes of recorded episodes in a page: encoded as text they are a third
+/// larger.
 const FILMS: usize = 1_000_000;
-/// Most groups of which an episode is shown.
+/// Greatest number of groups with an episode.
 const SHOWN: usize = 4;
 
 pub(crate) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
     let CurveArguments { metric, along, summary, .. } = &args.curves;
     let curves = Curves::read(&args.curves, console)?;
     let metrics: Vec<String> = match metric.is_empty() {
-        // Those that the runs have.
+        // The metrics that the runs have.
         true => {
             USUAL.iter().flat_map(|name| curves.metrics(&[(*name).to_owned()])).flatten().collect()
         }
@@ -110,7 +111,7 @@ fn mean_return(curves: &Curves, group: &Group) -> Option<f64> {
     mean(&mean_returns(&members(curves, group)))
 }
 
-/// A row for each setting, the best first.
+/// A row for each group of settings, the best first.
 fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
     let row = |group: &Group| {
         let members = members(curves, group);
@@ -141,7 +142,8 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
     }
 }
 
-/// The mean returns by the two settings in which the groups differ; nothing where they differ in one, or in more.
+/// The mean returns by the two settings that differ between the groups; nothing if one setting
+/// differs, or more than two.
 fn heat_map(curves: &Curves, ranked: &[&Group]) -> Markup {
     let first = |group: &&Group| &curves.runs[group.members[0]];
     let firsts: Vec<&RunOverview> = ranked.iter().map(first).collect();
@@ -187,7 +189,8 @@ fn heat_map(curves: &Curves, ranked: &[&Group]) -> Markup {
     }
 }
 
-/// The colours of a cell, from dark for the worst to bright for the best: those of viridis, between which the letters change.
+/// The colours of a cell, from viridis, from dark for the worst to bright for the best. The
+/// letters' colour depends on the brightness.
 fn heat(share: f64) -> String {
     const ENDS: [[f64; 3]; 5] = [
         [68.0, 1.0, 84.0],
@@ -205,7 +208,7 @@ fn heat(share: f64) -> String {
     format!("background: rgb({red} {green} {blue}); color: {letters}")
 }
 
-/// The last recorded episode of the best groups, as many as there is room for.
+/// The last recorded episode of the best groups, as many as fit.
 fn films(curves: &Curves, ranked: &[&Group]) -> Result<Vec<Markup>> {
     let mut left = FILMS;
     let mut films = Vec::new();
@@ -238,7 +241,7 @@ fn films(curves: &Curves, ranked: &[&Group]) -> Result<Vec<Markup>> {
     Ok(films)
 }
 
-/// A row for each run: its results, and what tells whether it was repeated.
+/// A row for each run: its results, and the data needed to repeat it.
 fn runs(curves: &Curves) -> Result<Markup> {
     let mut rows = Vec::new();
     for run in &curves.runs {
@@ -321,7 +324,8 @@ fn settings(curves: &Curves, ranked: &[&Group]) -> Result<Markup> {
     })
 }
 
-/// Why a training with the settings of a run may end with other parameters; `None` for a run that repeats.
+/// The reason why a training with a run's settings may end with other parameters; `None` for a
+/// repeatable run.
 fn unrepeatable(run: &RunOverview) -> Option<&'static str> {
     if run.settings.keys().any(|key| key.starts_with("central.")) {
         return Some(

@@ -1,4 +1,4 @@
-//! `podracer play GAME --against RUN`: a person plays against a trained agent.
+//! `podracer play GAME --against RUN`: the user plays against a trained agent.
 
 use std::io::{self, BufReader, IsTerminal};
 use std::path::Path;
@@ -74,7 +74,7 @@ fn name(environment: &Table) -> &str {
     environment.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The environment of a table, which is of the DSL.
+/// The environment of a table, which must be written in the DSL.
 fn made(environment: &Table, registry: &Registry) -> Result<AnyEnvironment> {
     let name = name(environment);
     let entry = registry.environment(name).with_context(|| format!("no environment {name}"))?;
@@ -85,7 +85,7 @@ fn made(environment: &Table, registry: &Registry) -> Result<AnyEnvironment> {
     })?)
 }
 
-/// The game, which is of two players.
+/// The game, which must have two players.
 fn game(environment: &Table, registry: &Registry) -> Result<AnyEnvironment> {
     let game = made(environment, registry)?;
     if game.players() == 2 {
@@ -105,7 +105,7 @@ fn game(environment: &Table, registry: &Registry) -> Result<AnyEnvironment> {
     Err(UsageError::new(problem).into())
 }
 
-/// Checks that an agent sees and does in the game what it did in training.
+/// Checks that the game has the spaces of the agent's training.
 fn fits(
     game: &AnyEnvironment,
     environment: &Table,

@@ -1,4 +1,5 @@
-//! `podracer check`: compiles the training loop for a machine that is not there, and reports on it.
+//! `podracer check`: compiles the training loop for a machine that is not present, and reports on
+//! it.
 
 use std::time::Instant;
 
@@ -35,7 +36,7 @@ pub(crate) struct CheckArguments {
     pub(crate) json: bool,
 }
 
-/// Report on a loop that was compiled for a machine that is not there.
+/// Report on a loop that was compiled for a machine that is not present.
 #[derive(Debug, Serialize)]
 struct Report {
     experiment: String,
@@ -64,23 +65,24 @@ struct DeviceSplit {
 #[derive(Debug, Serialize)]
 struct CompiledProgram {
     program: &'static str,
-    /// Devices that one execution runs on.
+    /// Number of devices of one execution.
     replicas: usize,
-    /// Instructions that exchange data with the host while it runs.
+    /// Number of instructions that exchange data with the host while the program runs.
     host_transfers: usize,
     all_reduces: usize,
-    /// Exchanges among devices: each once per round of the innermost loop around it.
+    /// Collectives between devices, counted once per iteration of the innermost loop around them.
     #[serde(serialize_with = "rows")]
     collectives: Vec<Collective>,
     while_loops: usize,
     fusions: usize,
-    /// Arguments whose memory the results reuse.
+    /// Number of arguments with memory that the results reuse.
     donated_inputs: usize,
     /// Bytes of results in the memory of donated arguments, per device.
     aliased_bytes: i64,
     /// Greatest memory in use, bytes per device; a lower bound if the plugin does not report it.
     peak_bytes: i64,
-    /// Memory of all threads that run the program on a device, with the rollouts that wait there.
+    /// Memory of all threads that run the program on a device, including the rollouts that wait on
+    /// it.
     bytes_per_device: i64,
     compile_seconds: f64,
 }
@@ -162,7 +164,7 @@ fn compiled(
     };
     let compiled = topology.compile(&module.module, &options)?;
     let compile_seconds = began.elapsed().as_secs_f64();
-    // XLA gives the optimized program of a single module only.
+    // XLA returns the optimized program only for a single module.
     let optimized = compiled.optimized()?;
     let instructions = optimized.instructions();
     let number = |opcode: &str| instructions.get(opcode).copied().unwrap_or(0);
@@ -186,7 +188,7 @@ fn compiled(
     })
 }
 
-/// Gives every device at least one environment, and all the same number.
+/// Gives every device the same number of environments, at least one.
 fn spread(key: &str, number: &mut usize, devices: usize, console: &mut Console<'_>) {
     let asked = *number;
     if let Some(spread) = asked.checked_next_multiple_of(devices.max(1))
@@ -238,7 +240,8 @@ fn list(devices: &[usize]) -> String {
     devices.join(", ")
 }
 
-/// Adds advice to XLA's errors: for learners that cannot reduce, and for a program that needs too much memory.
+/// Adds advice to XLA's errors: for learners without all-reduce, and for a program that needs too
+/// much memory.
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
     let section = settings.training_loop.section();
     let message = match &error {

@@ -20,16 +20,16 @@ pub(crate) struct EmitArguments {
     stage: EmitStage,
 }
 
-/// A stage of a program's way from the user's source to the device.
+/// A stage of a program between the user's source and the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EmitStage {
     /// The IR, as traced.
     Trace,
-    /// The IR, as traced, for people: calls of library functions in place of what they expand to.
+    /// The IR as traced, in readable form: calls of library functions are not expanded.
     Readable,
     /// The IR after all passes.
     Simplified,
-    /// The StableHLO module that XLA is given.
+    /// The StableHLO module that XLA receives.
     #[value(name = "stablehlo")]
     StableHlo,
     /// XLA's optimized program for this machine.
@@ -57,7 +57,7 @@ pub(super) fn emit(
     Ok(0)
 }
 
-/// The training loop before XLA, for which only "all its devices" asks for the machine.
+/// The training loop before XLA. The machine is only opened for the setting "all its devices".
 fn traced(
     mut settings: Settings,
     stage: Stage,

@@ -26,13 +26,14 @@ pub(crate) struct ExportArguments {
     /// The run directory with the trained parameters [default: EXPERIMENT if it is a run, or else an untrained agent]
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
-    /// Export parameters that are NaN or infinite, too
+    /// Export even parameters that are NaN or infinite
     #[arg(long)]
     pub(crate) allow_nan: bool,
-    /// With a run: the parameters of the best evaluation during the training (train.eval_every)
+    /// With a run: export the parameters of the best evaluation during the training
+    /// (train.eval_every)
     #[arg(long)]
     pub(crate) best: bool,
-    /// Observations that the policy takes at once [default: one, without a batch axis]
+    /// Number of observations that the policy takes at once [default: one, without a batch axis]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("observation"))]
     pub(crate) batch: Option<NonZero<usize>>,
     /// Seed of an untrained agent's parameters
@@ -56,7 +57,7 @@ pub(crate) fn export(
     let registry = program.registry;
     let named = Path::new(&args.experiment);
     let known = registry.experiments().iter().any(|known| known.name == args.experiment);
-    // A run in place of an experiment is exported as it is.
+    // A run in place of an experiment is exported with its own settings.
     let of_run = (!known && RunDirectory::is_run(named)).then_some(named);
     let settings = match of_run {
         Some(run) => RunDirectory::settings(run, &overrides, registry)?,
@@ -100,8 +101,8 @@ pub(crate) fn export(
     Ok(0)
 }
 
-/// The parameters of a run: those of its end, or if these are not good, of its last good checkpoint. A folder that is no run may be
-/// an export, or have parameters alone.
+/// The parameters of a run: its final parameters, or the parameters of its last good checkpoint if
+/// the final ones are not good. A folder that is no run may be an export, or have only parameters.
 fn trained(
     run: &Path,
     settings: &Settings,

@@ -18,12 +18,12 @@ use crate::settings::UsageError;
 /// Greatest length of a program in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Forms in which `podracer ir opt` prints a program.
+/// Output forms of `podracer ir opt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Print {
     /// The IR, which `podracer ir opt` reads
     Ir,
-    /// The IR with the places in the source
+    /// The IR with locations in the source
     Located,
     /// The program as StableHLO
     Stablehlo,
@@ -91,9 +91,9 @@ pub(super) fn diff(args: &DiffArguments, console: &mut Console<'_>) -> Result<u8
     }
 }
 
-/// The program in a file, or in standard input where the file is `-`.
+/// The program in a file, or in standard input if the file is `-`.
 fn read(file: &str) -> Result<Func> {
-    // A pipe may be named too: `podracer ir diff <(..) <(..)`.
+    // The file may be a pipe: `podracer ir diff <(..) <(..)`.
     let (file, read) = match file {
         "-" => ("standard input", bounded(std::io::stdin())),
         file => (file, File::open(file).and_then(bounded)),
@@ -109,7 +109,7 @@ fn read(file: &str) -> Result<Func> {
     Err(UsageError::new(problem).into())
 }
 
-/// Reads to the end, which must come before [`LARGEST`].
+/// Reads to the end, with at most [`LARGEST`] bytes.
 fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(LARGEST + 1).read_to_end(&mut bytes)?;

@@ -5,11 +5,11 @@ use podracer_runtime::{Plugin, Topology};
 
 use crate::settings::{UsageError, suggestion};
 
-/// The generations that the `tpu` plugin knows, with the number of extents of each.
+/// The generations that the `tpu` plugin knows, each with the number of extents.
 const GENERATIONS: [(&str, usize); 7] =
     [("v2", 2), ("v3", 2), ("v4", 3), ("v5e", 2), ("v5p", 3), ("v6e", 2), ("tpu7x", 3)];
 
-/// A machine to compile for, which need not be there.
+/// A machine to compile for, which need not be present.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     topology: String,

@@ -1,5 +1,6 @@
-//! `podracer launch`: writes the job that trains in several processes, for Slurm, for Kubernetes or for `mpirun`, and submits it if
-//! asked to. A job that is restarted goes on from its last checkpoint.
+//! `podracer launch`: writes the job that trains in several processes, for Slurm, for Kubernetes or
+//! for `mpirun`, and optionally submits it. A job that is restarted resumes from its last
+//! checkpoint.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -39,10 +40,11 @@ pub(super) struct LaunchArguments {
     /// With --mpirun: the file of machines to start on [default: this machine]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["slurm", "kubernetes"])]
     hostfile: Option<PathBuf>,
-    /// With --kubernetes: the image that has this program, Open MPI and an SSH server
+    /// With --kubernetes: the image with this program, Open MPI and an SSH server
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["slurm", "mpirun"])]
     image: Option<String>,
-    /// With --kubernetes: the claim of a volume for the run directory, which the first process mounts at its parent folder
+    /// With --kubernetes: the claim of a volume for the run directory, which the first process
+    /// mounts at its parent folder
     #[arg(long, value_name = "CLAIM", conflicts_with_all = ["slurm", "mpirun"])]
     volume: Option<String>,
     /// The file to write [default: <RUN>.sbatch, <RUN>.yaml or <RUN>.sh]
@@ -51,7 +53,8 @@ pub(super) struct LaunchArguments {
     /// Submit the job: by `sbatch`, by `kubectl apply`, or by running the script
     #[arg(long)]
     submit: bool,
-    /// The experiment and the arguments of `train`, or `serve` and its own, with --run-dir in a folder that all machines share
+    /// The experiment and the arguments of `train`, or `serve` and its arguments, with --run-dir in
+    /// a folder that all machines share
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -82,7 +85,8 @@ impl Launched {
 
 /// A program that starts processes.
 struct Engine {
-    /// The job's text, with a name between two `@` for each value. A line whose value is missing is left out.
+    /// The job's text, with a name between two `@` for each value. A line with a missing value is
+    /// left out.
     template: &'static str,
     /// Ending of the job's file.
     ending: &'static str,
@@ -106,7 +110,7 @@ struct Job<'a> {
     /// The experiment's name.
     experiment: &'a str,
     executable: &'a Path,
-    /// The folder that relative paths are of.
+    /// The base folder of relative paths.
     directory: &'a Path,
     run: &'a Path,
 }
@@ -135,7 +139,7 @@ pub(super) fn launch(
     if args.kubernetes {
         check_in_container(run, args.volume.is_some())?;
     }
-    // Mistakes are told now, and not when the job runs.
+    // Reports mistakes now, instead of when the job runs.
     let settings = train::settings(train, program)?;
     let (executable, directory) = (std::env::current_exe()?, std::env::current_dir()?);
     let job = Job {
@@ -155,7 +159,7 @@ pub(super) fn launch(
     submitted(&path, engine.submits, args.submit, console)
 }
 
-/// Checks the run directory of a job of Kubernetes: a container has a working folder of its own.
+/// Checks the run directory of a Kubernetes job: a container has its own working directory.
 fn check_in_container(run: &Path, has_volume: bool) -> Result<(), UsageError> {
     if !run.is_absolute() {
         return Err(UsageError::new(format!(
@@ -174,7 +178,7 @@ fn check_in_container(run: &Path, has_volume: bool) -> Result<(), UsageError> {
 }
 
 impl LaunchArguments {
-    /// The words of the training's command, behind the program's name.
+    /// The words of the training's command, after the program's name.
     fn words(&self) -> impl Iterator<Item = String> {
         let named = self.train.first().is_some_and(|word| word == "serve");
         let train = (!named).then(|| "train".to_owned());
@@ -201,13 +205,13 @@ fn filled(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
 }
 
 impl Job<'_> {
-    /// The words of the training's command, which goes on with what has begun.
+    /// The words of the training's command, which resumes a run that has begun.
     fn words(&self) -> impl Iterator<Item = String> {
         let resume = self.arguments.train.iter().all(|argument| argument != "--resume");
         self.arguments.words().chain(resume.then(|| "--resume".to_owned()))
     }
 
-    /// A value of a template: as a shell reads it in the scripts, and as YAML in the job of Kubernetes.
+    /// A value of a template, quoted for the shell in scripts, and as YAML for Kubernetes.
     fn value(&self, name: &str) -> Option<String> {
         let &Job { arguments, experiment, executable, directory, run } = self;
         let LaunchArguments { processes, cores, image, volume, hostfile, .. } = arguments;
@@ -228,7 +232,7 @@ impl Job<'_> {
                 let hostfile = hostfile.as_ref().map(|file| format!(" --hostfile {}", shell(file)));
                 Some(cores.unwrap_or_default() + &hostfile.unwrap_or_default())
             }
-            // Letters of the lower case, digits and `-`, as Kubernetes wants them.
+            // Kubernetes allows lower-case letters, digits and `-`.
             "name" => {
                 let other = |c: char| !c.is_ascii_alphanumeric();
                 Some(yaml(&experiment.to_lowercase().replace(other, "-")))
@@ -256,7 +260,7 @@ mod tests {
 
     use crate::cli::fake::podracer;
 
-    /// The job that is written for these arguments, with `DIR` and `PROGRAM` for what differs from machine to machine.
+    /// The job for these arguments, with `DIR` and `PROGRAM` in place of machine-specific paths.
     fn written(arguments: &[&str]) -> String {
         let train = ["catch-ppo", "--run-dir=/shared/catch run", "--set=agent.epochs=2"];
         written_for(arguments, &train)

@@ -1,4 +1,4 @@
-//! Words on a call of the compiled loop: that it takes long, and what its programs printed.
+//! Messages about a call of the compiled loop: its long duration, and the prints of its programs.
 
 use podracer_dsl::Report;
 
@@ -7,10 +7,10 @@ use crate::format::plural;
 use crate::run_directory::MessageKind;
 use crate::settings::Settings;
 
-/// Seconds of a call after which the user is told what it means for a stop.
+/// Length of a call in seconds, beyond which the user is warned about its effect on stopping.
 const LONG: f64 = 60.0;
 
-/// A warning of a call that took so many seconds, if that is long.
+/// A warning about a call that took `seconds` seconds, if that is long.
 pub(crate) fn long_call(settings: &Settings, seconds: f64) -> Option<String> {
     let section = settings.training_loop.section();
     let iterations = settings.training_loop.iterations_per_call();
@@ -32,10 +32,10 @@ pub(crate) fn long_call(settings: &Settings, seconds: f64) -> Option<String> {
     })
 }
 
-/// The greatest number of prints of a call that are shown.
+/// The greatest number of prints shown per call.
 const SHOWN: usize = 20;
 
-/// Shows what the programs of a call printed with `debug_print`.
+/// Shows the output of the call's programs with `debug_print`.
 pub(crate) fn show(printed: &[&Report], console: &mut Console<'_>) {
     for report in printed.iter().take(SHOWN) {
         let text = report.to_string();

@@ -1,4 +1,5 @@
-//! Episodes during a training: evaluations every so many iterations with the parameters of the best ones, and those that are recorded.
+//! Episodes during a training: periodic evaluations, which keep the parameters of the best, and
+//! recorded episodes.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -12,14 +13,14 @@ use crate::evaluation::{Play, Played};
 use crate::run_directory::{Evaluated, RunDirectory};
 use crate::training::{Evaluator, Run};
 
-/// The episodes that are played during a training, beside those that it learns from.
+/// The episodes that are played during a training, in addition to those that it learns from.
 pub(crate) struct Episodes {
     evaluations: Option<Evaluations>,
     recorder: Option<Recorder>,
 }
 
 impl Episodes {
-    /// Compiles what plays them, of a training that has any.
+    /// Compiles the programs that play them, if the training has any.
     pub(crate) fn compile(ready: &Ready) -> Result<Self> {
         Ok(Episodes {
             evaluations: Evaluations::compile(ready)?,
@@ -27,8 +28,8 @@ impl Episodes {
         })
     }
 
-    /// Plays those that are due after a call, and records them. `before` are the iterations before the call. Those that `interrupt`
-    /// ends early are not recorded.
+    /// Plays the episodes that are due after a call, and records them. `before` is the number of
+    /// iterations before the call. Episodes that `interrupt` ends early are not recorded.
     pub(crate) fn after_call(
         &mut self,
         before: u64,
@@ -55,18 +56,18 @@ impl Episodes {
 /// The evaluations of a training.
 struct Evaluations {
     evaluator: Box<dyn Evaluator>,
-    /// Iterations from one to the next.
+    /// Number of iterations between evaluations.
     every: u64,
     episodes: usize,
 }
 
 impl Evaluations {
-    /// Compiles what plays; `None` for a training without evaluations.
+    /// Compiles the programs that play; `None` for a training without evaluations.
     fn compile(ready: &Ready) -> Result<Option<Self>> {
         let train = &ready.settings.train;
         let Some(every) = train.eval_every else { return Ok(None) };
         let (episodes, sampled) = (train.eval_episodes, train.eval_sampled);
-        // What the run does about such parameters is a setting of its own.
+        // The run's reaction to such parameters is a separate setting.
         let play = Play { episodes, seed: train.seed, sampled, allow_nan: true, views: false };
         let evaluator = ready.evaluator(&play)?;
         Ok(Some(Evaluations { evaluator, every, episodes }))
@@ -136,14 +137,14 @@ mod tests {
         lines.filter_map(evaluation).collect()
     }
 
-    /// A call is 16 iterations, and an evaluation is made at the end of a call.
+    /// A call has 16 iterations, and an evaluation takes place at the end of a call.
     #[test]
     fn evaluations_are_recorded_and_the_best_one_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path();
         let result =
             podracer(&short(run, &[EVERY, "--set=train.eval_episodes=2", "--json"])).json();
-        // Calls 2 and 4; the fake plays badly after the fourth.
+        // Calls 2 and 4; the fake training plays badly after the fourth.
         assert_eq!(evaluations(run), [(32, 2.5), (64, 0.0)]);
         let expected = serde_json::json!({
             "best_eval_after_iterations": 32.0, "best_eval_return": 2.5,
@@ -164,7 +165,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
         podracer(&short(&alone, &[EVERY]));
-        // The checkpoint is older than the best evaluation, which is made again.
+        // The checkpoint is older than the best evaluation, which is repeated.
         let every = ["--set=train.checkpoint_every=16", EVERY];
         with(&short(&run, &every), Some(3), None);
         fs::remove_dir_all(run.join("checkpoints/2-32")).unwrap();

@@ -14,18 +14,18 @@ use crate::cli::console::Console;
 use crate::settings::UsageError;
 use crate::training::{CallMetrics, Live};
 
-/// A listener that answers with the metrics of the last call, and with what a run tells of itself while a call is under way. It ends with
-/// the process.
+/// A listener that answers with the metrics of the last call, and during a call with the run's live
+/// values. It ends with the process.
 pub(crate) struct Exporter(Arc<PrometheusRecorder>);
 
-/// Time between two readings of a run that is under way.
+/// Interval between readings of a run.
 const LIVE: Duration = Duration::from_secs(1);
 
 impl Exporter {
     /// A listener at the address, if there is one.
     ///
     /// # Errors
-    /// [`UsageError`] for an address that is none, or that cannot be listened at.
+    /// [`UsageError`] for a text that is no address, or an address that cannot be listened on.
     pub(crate) fn of(address: Option<&str>, console: &mut Console<'_>) -> Result<Option<Self>> {
         let Some(text) = address else { return Ok(None) };
         let address = parse(text)?;
@@ -80,7 +80,7 @@ impl Exporter {
         }
     }
 
-    /// Shows what a run tells of itself, now and each second, until this is dropped.
+    /// Shows a run's live values, now and every second, until the result is dropped.
     ///
     /// # Errors
     /// A thread that cannot be started.
@@ -113,7 +113,8 @@ fn gauge(recorder: &PrometheusRecorder, name: &str, value: f64) {
 
 const METADATA: Metadata<'static> = Metadata::new("podracer", Level::INFO, None);
 
-/// A metric's name with `podracer_` before it. The part before a `/` says whose it is: a thread or an evaluation.
+/// A metric's name with the prefix `podracer_`. The part before a `/` is the owner: a thread or an
+/// evaluation.
 fn key(name: &str, end: &str) -> Key {
     let clean = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     match name.split_once('/') {

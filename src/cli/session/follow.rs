@@ -27,8 +27,8 @@ pub(crate) fn facts(ready: &Ready) -> Result<Facts> {
     Ok(named.chain(flat(settings)?).collect())
 }
 
-/// The processes of a training that is about to begin, in one that follows; `None` in the one that leads, and in one by itself. All are
-/// as patient from now on as the settings say.
+/// The processes of a training that is about to begin, in a process that follows; `None` in the
+/// leading process, and in a single process. From now on, all use the settings' patience.
 pub(crate) fn following(world: Option<World>, ready: &Ready) -> Option<World> {
     let world = world?;
     let patience = ready.settings.train.patience.unwrap_or(PATIENCE);
@@ -36,8 +36,8 @@ pub(crate) fn following(world: Option<World>, ready: &Ready) -> Option<World> {
     (!world.is_first()).then_some(world)
 }
 
-/// Takes part in the training until the first process says that it is over, and gives the exit code. `from` is the checkpoint that all
-/// go on from.
+/// Takes part in the training until the first process ends it, and returns the exit code. `from` is
+/// the checkpoint from which all processes resume.
 pub(crate) fn follow(
     world: World,
     ready: &Ready,
@@ -48,7 +48,7 @@ pub(crate) fn follow(
     let (elsewhere, mut completes) = serving.map(Serving::parts).unzip();
     let mut run = ready.run(Path::new(""), from, elsewhere).with_context(who)?;
     let _heeding = signals::heed();
-    // The first process decides when a training that was interrupted ends.
+    // The first process decides when an interrupted training ends.
     let never = AtomicBool::new(false);
     loop {
         match Order::hear(world).with_context(who)? {
@@ -74,8 +74,8 @@ fn give(run: &mut dyn Run, world: World, store: bool) -> Result<()> {
     Ok(checkpoint.give()?)
 }
 
-/// Checks that all processes have the same parameters, before a checkpoint is written: they are never sent, and stay the same only as long
-/// as each process computes what the others do.
+/// Checks, before a checkpoint is written, that all processes have the same parameters. Parameters
+/// are never sent; they stay in sync only if every process computes the same values.
 pub(crate) fn same_parameters(world: World, run: &dyn Run) -> Result<()> {
     let all = world.gather(sha256(&run.parameters()?).as_bytes())?;
     match all.iter().position(|other| *other != all[0]) {

@@ -1,4 +1,4 @@
-//! The part that `train` and `resume` share: a training from its first or next call to its end.
+//! A training from its first or next call to its end, shared by `train` and `resume`.
 
 mod calls;
 pub(super) mod evaluations;
@@ -41,7 +41,7 @@ use ready::{Ready, Serving};
 use summary::summary;
 use totals::RunTotals;
 
-/// An existing run: its training, and its last checkpoint that is not damaged.
+/// An existing run: its training, and its last undamaged checkpoint.
 pub(crate) struct Reopened {
     pub(crate) ready: Ready,
     pub(crate) found: Found,
@@ -51,7 +51,8 @@ pub(crate) struct Reopened {
 }
 
 impl Reopened {
-    /// Reads the run directory `run` and the checkpoint that `find` picks, and warns of damaged ones, which are passed over.
+    /// Reads the run directory `run` and the checkpoint that `find` picks. Damaged checkpoints are
+    /// skipped with a warning.
     pub(crate) fn open(
         run: &Path,
         find: impl Fn(&Settings) -> Result<Found>,
@@ -69,14 +70,14 @@ impl Reopened {
         Ok(Reopened { ready, found, progress, warning })
     }
 
-    /// Facts that all processes which go on with the run must have alike.
+    /// Facts that must be equal in all processes that resume the run.
     pub(crate) fn facts(&self) -> Result<Facts> {
         let checkpoint = ("the checkpoint".to_owned(), self.found.path.display().to_string());
         Ok([follow::facts(&self.ready)?, vec![checkpoint]].concat())
     }
 }
 
-/// A training that begins or goes on.
+/// A training that begins or resumes.
 pub(crate) struct Session {
     pub(crate) ready: Ready,
     pub(crate) directory: RunDirectory,
@@ -85,13 +86,13 @@ pub(crate) struct Session {
     pub(crate) points: Vec<Point>,
     pub(crate) from: Option<Checkpoint<'static>>,
     pub(crate) json: bool,
-    /// Time at which the process began.
+    /// Start time of the process.
     pub(crate) started: Instant,
-    /// True once the user was told of numbers that are not finite.
+    /// True after the user was warned about numbers that are not finite.
     pub(crate) warned_of_nan: bool,
-    /// The listener that gives metrics to Prometheus.
+    /// The listener that serves metrics to Prometheus.
     pub(crate) exporter: Option<Exporter>,
-    /// Workers elsewhere, with which the run starts.
+    /// Workers elsewhere, for the start of the run.
     pub(crate) serving: Option<Serving>,
 }
 
@@ -112,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Keeps the message that the run begins or goes on.
+    /// Records the message that the run begins or resumes.
     pub(crate) fn tell_beginning(&self, console: &mut Console<'_>) {
         let begins = match &self.from {
             None => "begins".to_owned(),
@@ -135,9 +136,9 @@ impl Session {
         let resumed = self.from.as_ref().map(|checkpoint| checkpoint.iterations);
         self.tell_beginning(console);
         let mut progress = Progress::new(console, total);
-        // The server of workers elsewhere is there as long as the run.
+        // The server for workers elsewhere exists as long as the run.
         let (elsewhere, mut completes) = self.serving.take().map(Serving::parts).unzip();
-        // What it was read from takes memory that the run may need.
+        // The checkpoint in memory takes memory that the run may need.
         let from = self.from.take();
         let mut run = self.ready.run(self.directory.path(), from.as_ref(), elsewhere)?;
         drop(from);
@@ -190,7 +191,7 @@ impl Session {
         {
             complete();
         }
-        // Between the last call's end and here nothing is measured any more: the rest may take its time.
+        // After the last call's end nothing is measured any more, so the rest may take its time.
         let times = run.times();
         let json = self.json;
         let outcome = self.conclude(&mut *run, &totals, times, resumed, console)?;
@@ -202,8 +203,8 @@ impl Session {
         Ok(if outcome.interrupted { INTERRUPTED } else { 0 })
     }
 
-    /// The rest after a call that is recorded: the words of its programs, an evaluation, a look for numbers that are not finite, a
-    /// checkpoint. `before` are the iterations before it.
+    /// The work after a call that is recorded: prints of its programs, an evaluation, a check for
+    /// numbers that are not finite, a checkpoint. `before` is the number of iterations before it.
     pub(crate) fn after_call(
         &mut self,
         run: &mut dyn Run,
@@ -299,8 +300,8 @@ impl Session {
         Ok(outcome)
     }
 
-    /// True if all parameters are finite. Otherwise the run ends or goes on with a warning, which says so only once; `place`
-    /// comes first in both.
+    /// True if all parameters are finite. Otherwise the run ends, or continues with a warning that
+    /// is printed only once; `place` comes first in both messages.
     fn check_finite(
         &mut self,
         run: &dyn Run,
@@ -333,8 +334,8 @@ impl Session {
         Ok(false)
     }
 
-    /// Prints what the programs of a call said. A failed check ends the run; where parameters are not finite it follows from that, and
-    /// `train.on_nan` decides.
+    /// Prints the output of a call's programs. A failed check ends the run. If parameters are not
+    /// finite, the failed check follows from that, and `train.on_nan` decides.
     fn tell(
         &mut self,
         run: &dyn Run,

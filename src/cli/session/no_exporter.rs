@@ -7,11 +7,11 @@ use crate::cli::console::Console;
 use crate::settings::UsageError;
 use crate::training::{CallMetrics, Live};
 
-/// No listener: there is none in this program.
+/// No listener: this program was built without it.
 pub(crate) enum Exporter {}
 
 impl Exporter {
-    /// Nothing, without an address.
+    /// Does nothing without an address.
     ///
     /// # Errors
     /// [`UsageError`] for any address.

@@ -1,4 +1,4 @@
-//! The progress of a training: a bar on a terminal, ten lines elsewhere.
+//! The progress of a training: a bar on a terminal, ten lines otherwise.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::console::Console;
 use crate::format::count;
 
-/// Lines of progress without a terminal.
+/// Number of progress lines without a terminal.
 const LINES: u64 = 10;
 
 pub(crate) enum Progress {

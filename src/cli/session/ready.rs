@@ -1,4 +1,4 @@
-//! A training whose devices are open, before anything of it runs.
+//! A training with open devices, before any of its programs run.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -31,10 +31,11 @@ pub(crate) struct Ready {
     pub(crate) xla: Vec<(String, OptionValue)>,
 }
 
-/// Workers elsewhere that a run is to have.
+/// Workers elsewhere for a run.
 pub(crate) struct Serving {
     pub(crate) elsewhere: Elsewhere,
-    /// Tells them that all is done, before the run's threads end. Dropped without a call, they come again.
+    /// Tells the workers that the training is complete, before the run's threads end. If it is
+    /// dropped without a call, the workers reconnect.
     pub(crate) completes: Box<dyn FnOnce()>,
 }
 
@@ -45,7 +46,7 @@ impl Serving {
 }
 
 impl Ready {
-    /// Opens the devices and builds the training, which is that of all processes that were started together.
+    /// Opens the devices and builds the training of all processes that were started together.
     pub(crate) fn new(
         settings: Settings,
         console: &mut Console<'_>,
@@ -54,7 +55,7 @@ impl Ready {
         Self::with(World::joined(), settings, console, program)
     }
 
-    /// [`Ready::new`] of a training of this process by itself.
+    /// [`Ready::new`] for a training of this process alone.
     pub(crate) fn by_itself(
         settings: Settings,
         console: &mut Console<'_>,
@@ -97,8 +98,9 @@ impl Ready {
         })
     }
 
-    /// Compiles the training's programs for this machine, without the cache: a program there keeps the lines of the source that it was
-    /// compiled with. `xla` are options beside the training's.
+    /// Compiles the training's programs for this machine, without the cache, because a cached
+    /// program keeps the source lines of its compilation. `xla` are options in addition to the
+    /// training's.
     pub(crate) fn executables(
         &self,
         xla: &[(String, OptionValue)],
@@ -118,7 +120,8 @@ impl Ready {
         modules.into_iter().map(compile).collect()
     }
 
-    /// The progress of a checkpoint from which the training goes on, and what differs since, as a sentence for the user.
+    /// The progress of the checkpoint from which the training resumes, and the differences since,
+    /// as a sentence for the user.
     pub(crate) fn goes_on_from(
         &self,
         found: &Found,
@@ -131,13 +134,13 @@ impl Ready {
         Ok((progress, warning))
     }
 
-    /// Compiles what plays episodes with the networks of a checkpoint.
+    /// Compiles the programs that play episodes with the networks of a checkpoint.
     pub(crate) fn evaluator(&self, play: &Play) -> Result<Box<dyn Evaluator>> {
         let plays = self.plays()?;
         plays.evaluator(plays.environments(self.device(), play.episodes)?, self.device(), play)
     }
 
-    /// The training's agent beside its loop.
+    /// The training's agent, apart from its loop.
     pub(crate) fn plays(&self) -> Result<&dyn Plays, UsageError> {
         let refused = |why| UsageError::new(format!("{}: {why}", self.settings.experiment));
         self.training.plays().map_err(refused)
@@ -148,12 +151,12 @@ impl Ready {
         (&self.client, self.devices.first().copied().unwrap_or(0))
     }
 
-    /// Tells the other processes, if there are any, what all do next.
+    /// Sends the next order to the other processes, if there are any.
     pub(crate) fn tell(&self, order: Order) -> Result<()> {
         order.tell(self.client.world())
     }
 
-    /// The run in this process, with its own workers or with those elsewhere.
+    /// The run in this process, with its own workers or with workers elsewhere.
     pub(crate) fn run(
         &self,
         folder: &Path,
@@ -168,7 +171,7 @@ impl Ready {
         run.with_context(|| format!("cannot start {}", self.settings.experiment))
     }
 
-    /// The run's devices, with the state that a checkpoint has or that a run begins with.
+    /// The run's devices, with the state of a checkpoint or the initial state.
     pub(crate) fn start<'a>(
         &'a self,
         folder: &'a Path,
@@ -179,21 +182,22 @@ impl Ready {
     }
 }
 
-/// Greatest number of environments whose kernels may have too little to do for several threads.
+/// Greatest number of environments with kernels that may be too small for several threads.
 const FEW: usize = 32;
 
-/// Mean multiplications of a program's products from which on threads gain by sharing the work of its kernels (decision 100).
+/// Mean number of multiplications of a program's products above which several threads per kernel
+/// gain time (decision 100).
 const WORTH_SHARING: usize = 1 << 20;
 
-/// True if one thread of a CPU computes the program of a training faster than several: where handing over a part of a kernel costs more
-/// than it gains.
+/// True if one thread of a CPU computes the program of a training faster than several, because
+/// distributing a kernel costs more than it gains.
 fn one_thread(settings: &Settings, program: Program<'_>) -> bool {
     let Settings { train, training_loop, .. } = settings;
     let one_device = train.platform == "cpu" && train.devices.named() == 1;
     if !one_device || training_loop.host().is_some() || training_loop.lanes() > FEW {
         return false;
     }
-    // Mistakes are told where the training is built and traced for its devices.
+    // Mistakes are reported when the training is built and traced for its devices.
     let products = (program.build)(settings).and_then(|training| training.products());
     let products = products.ok().flatten();
     products.is_none_or(|(count, work)| work / count.max(1) < WORTH_SHARING)

@@ -1,4 +1,4 @@
-//! Episodes that are recorded during a training, as films in its run directory.
+//! Episodes that are recorded during a training, as animations in its run directory.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,19 +11,19 @@ use crate::play::{Animation, Format, Frame, Picture, Pictures, Reel};
 use crate::run_directory::{FilmName, RunDirectory};
 use crate::training::{Evaluator, Run};
 
-/// Pictures a second, and pixels of a picture's longer side.
+/// Pictures per second, and pixels of a picture's longer side.
 const LOOK: (f64, usize) = (15.0, 320);
 
-/// A recorder of an episode now and then.
+/// A recorder of occasional episodes.
 pub(crate) struct Recorder {
     evaluator: Box<dyn Evaluator>,
     pictures: Pictures,
-    /// Iterations from one episode to the next.
+    /// Number of iterations between recorded episodes.
     pub(crate) every: u64,
 }
 
 impl Recorder {
-    /// Compiles what plays; `None` for a training of which nothing is recorded.
+    /// Compiles the programs that play; `None` for a training without recordings.
     pub(crate) fn compile(ready: &Ready) -> Result<Option<Self>> {
         let train = &ready.settings.train;
         let Some(every) = train.record_every else { return Ok(None) };
@@ -35,8 +35,8 @@ impl Recorder {
         Ok(Some(Recorder { evaluator, pictures, every }))
     }
 
-    /// Records an episode: a film of the environment's pictures, and one of the agent's own if it has any. One that `interrupt` ends
-    /// early is not kept.
+    /// Records an episode: an animation of the environment's pictures, and of the agent's own
+    /// pictures if it has any. An episode that `interrupt` ends early is not kept.
     pub(crate) fn record(
         &mut self,
         (iterations, env_steps): (u64, u64),

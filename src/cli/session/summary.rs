@@ -38,8 +38,8 @@ pub(crate) fn summary(outcome: &Outcome, points: &[Point]) -> String {
     text + &format!("run directory: {}\n", outcome.run_dir)
 }
 
-/// The learning curve as rows of blocks, with the ends of its axis at the left and the steps below. The last point is the mean of
-/// so many `episodes`. Empty without points.
+/// The learning curve as rows of blocks, with the ends of its axis on the left and the steps below.
+/// The last point is the mean of `episodes` episodes. Empty without points.
 fn curve(points: &[Point], episodes: u64) -> String {
     let finite: Vec<Point> = points.iter().copied().filter(|(_, mean)| mean.is_finite()).collect();
     let Some(&(last, _)) = finite.last() else {
@@ -52,7 +52,7 @@ fn curve(points: &[Point], episodes: u64) -> String {
             let after = finite.iter().find(|&&(at, _)| at as f64 >= steps);
             let mean = after.map_or(low, |&(_, mean)| mean);
             let share = if high > low { (mean - low) / (high - low) } else { 1.0 };
-            // At least an eighth of a cell, so that the lowest return is seen too.
+            // At least an eighth of a cell, so that the lowest return is also visible.
             1 + (share * (ROWS * 8 - 1) as f64).round() as usize
         })
         .collect();
@@ -77,7 +77,7 @@ fn curve(points: &[Point], episodes: u64) -> String {
 mod tests {
     use super::*;
 
-    /// It rose from its lowest point: 490 to 500 looked like 0 to 500, and 1 to 60 began at 1.
+    /// The axis shows the scale: 490 to 500 does not look like 0 to 500, and 1 to 60 begins at 0.
     #[test]
     fn the_axis_of_a_curve_begins_at_0_where_that_costs_little() {
         let points: Vec<Point> = (1..=60).map(|step| (step * 1000, step as f64)).collect();
@@ -93,7 +93,7 @@ mod tests {
         assert!(negative.lines().nth(1).is_some_and(|row| row.trim() == "0.0"), "{negative}");
     }
 
-    /// It said "the last 100 episodes or more" of 20.
+    /// A mean of 20 episodes is not called "the last 100 episodes or more".
     #[test]
     fn a_curve_says_of_how_few_episodes_it_is() {
         let first = |episodes| curve(&[(5, 2.0)], episodes).lines().next().map(str::to_owned);

@@ -9,13 +9,14 @@ use crate::axis::Point;
 use crate::run_directory::{Counters, RunDirectory};
 use crate::training::{CallMetrics, Run};
 
-/// Sums over the calls so far, of all processes that trained the run; times are those of this process.
+/// Sums over the calls so far, of all processes that trained the run; times belong to this process.
 pub(crate) struct RunTotals {
     started: Instant,
     /// Time and environment steps at the beginning of this process's first call.
     began: Option<(Instant, u64)>,
     ended: Option<Instant>,
-    /// Time of the evaluations between the first call and the end of the last one, and since then.
+    /// Duration of the evaluations between the first call and the end of the last call, and since
+    /// then.
     evaluating: [Duration; 2],
     pub(crate) first: Option<FirstCall>,
     pub(crate) counters: Counters,
@@ -30,7 +31,7 @@ pub(crate) struct RunTotals {
 #[derive(Clone, Copy)]
 pub(crate) struct FirstCall {
     ended: Instant,
-    /// Environment steps of the training up to its end.
+    /// Environment steps of the training until its end.
     env_steps: u64,
     pub(crate) seconds_since_start: f64,
 }
@@ -70,7 +71,7 @@ impl RunTotals {
         Ok(call)
     }
 
-    /// Records a call that was made from one moment to another.
+    /// Records a call with its start and end times.
     pub(crate) fn record(
         &mut self,
         call: &CallMetrics,
@@ -104,7 +105,7 @@ impl RunTotals {
         directory.record(call, before, seconds)
     }
 
-    /// Takes the time of an evaluation out of the training's.
+    /// Subtracts the duration of an evaluation from the training's.
     pub(crate) fn evaluated(&mut self, time: Duration) {
         self.evaluating[1] += time;
     }
@@ -117,7 +118,7 @@ impl RunTotals {
         })
     }
 
-    /// Steps per second after the first call; those of the first call if there is no other.
+    /// Steps per second after the first call, or of the first call if there is no other.
     pub(crate) fn steady_speed(&self) -> Option<f64> {
         let (first, ended) = (self.first?, self.ended?);
         let (_, before) = self.began?;

@@ -4,13 +4,13 @@ use anyhow::Result;
 
 use crate::settings::UsageError;
 
-/// A setting and its values, as `--set` would have them.
+/// A setting and its values, as `--set` takes them.
 pub(crate) type Axis = (String, Vec<String>);
 
-/// Most values of a range.
+/// Greatest number of values in a range.
 const MOST_VALUES: usize = 10_000;
 
-/// The parts of a text between its commas, but those within brackets.
+/// The parts of a text between its commas, ignoring commas within brackets.
 fn between_commas(text: &str) -> Vec<String> {
     let mut open = 0_i32;
     let between = |c: char| {
@@ -20,7 +20,7 @@ fn between_commas(text: &str) -> Vec<String> {
     text.split(between).map(|value| value.trim().to_owned()).collect()
 }
 
-/// Parses `KEY=VALUE,VALUE`. Commas within brackets are of a value.
+/// Parses `KEY=VALUE,VALUE`. Commas within brackets belong to a value.
 pub(crate) fn axis(text: &str) -> Result<Axis> {
     let problem = || {
         UsageError::new(format!(
@@ -35,7 +35,7 @@ pub(crate) fn axis(text: &str) -> Result<Axis> {
     Ok((key.trim().to_owned(), values))
 }
 
-/// One value of each axis, in every way; the last axis changes fastest.
+/// All combinations of one value per axis; the last axis changes fastest.
 pub(crate) fn combinations(axes: &[Axis]) -> Vec<Vec<String>> {
     axes.iter().fold(vec![Vec::new()], |chosen, (key, values)| {
         let with = |chosen: &Vec<String>| {
@@ -48,8 +48,8 @@ pub(crate) fn combinations(axes: &[Axis]) -> Vec<Vec<String>> {
     })
 }
 
-/// The values of a setting that a text says: a list (`1e-4,1e-3`), or as many in a range, evenly (`lin:0..1:5`) or by equal factors
-/// (`log:1e-4..1e-2:8`). `None` of one value.
+/// The values in a setting's text: a list (`1e-4,1e-3`), or a number of values in a range, spaced
+/// evenly (`lin:0..1:5`) or by equal factors (`log:1e-4..1e-2:8`). `None` for a single value.
 pub(crate) fn several(text: &str) -> Result<Option<Vec<String>>> {
     let range =
         ["lin:", "log:"].into_iter().find_map(|kind| Some((kind, text.strip_prefix(kind)?)));

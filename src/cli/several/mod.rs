@@ -1,5 +1,5 @@
-//! Several runs that one command trains: seeds of an experiment, or a sweep of its settings. They are one program where they can be, and
-//! otherwise a process each.
+//! Several runs that one command trains: seeds of an experiment, or a sweep of its settings. They
+//! are one program if possible, and otherwise one process each.
 
 pub(super) mod axes;
 pub(super) mod one_by_one;
@@ -28,21 +28,21 @@ use crate::training::Column;
 
 /// Runs that are trained as one program.
 pub(crate) struct Several<'a> {
-    /// The experiment, and what distinguishes the runs: the name of their folder.
+    /// The experiment, and the difference between the runs: the name of their folder.
     pub(crate) name: String,
     /// The runs, which differ in their seeds and in the settings of `keys`.
     pub(crate) runs: Vec<Planned>,
     pub(crate) keys: Vec<String>,
     pub(crate) run_dir: Option<&'a Path>,
-    /// The arguments of `train` that all runs share, where each is a process.
+    /// The arguments of `train` that all runs share, if each run is a process.
     pub(crate) common: Vec<String>,
     /// The command's own arguments, for the tasks of an array job.
     pub(crate) again: Vec<String>,
-    /// Population-based training of the runs, if they are to take over from one another.
+    /// Population-based training of the runs, if they take over agents from each other.
     pub(crate) exploit: Option<Exploit>,
-    /// Most runs of one program.
+    /// Greatest number of runs in one program.
     pub(crate) together: Option<NonZero<usize>>,
-    /// Processes of the runs, where they are no program together.
+    /// Settings for runs in separate processes, if they cannot be one program.
     pub(crate) apart: Apart,
     /// True if the user names the devices.
     pub(crate) on_devices: bool,
@@ -50,12 +50,12 @@ pub(crate) struct Several<'a> {
 }
 
 impl Several<'_> {
-    /// True if the runs are processes even where they could be one program.
+    /// True if the runs are processes even if they could be one program.
     fn apart(&self) -> bool {
         self.apart.launch.is_some() || self.apart.only.is_some()
     }
 
-    /// Refuses runs that are programs of their own, if they are to take over from one another.
+    /// Rejects runs that are separate programs, if they are to take over agents from each other.
     pub(crate) fn alone(&self, why: &str) -> Result<(), UsageError> {
         match self.exploit {
             None => Ok(()),
@@ -65,8 +65,9 @@ impl Several<'_> {
         }
     }
 
-    /// If runs took over from one another, gives each its last settings, followed by its first settings and its seed: each run is then a
-    /// row of the results. Its first settings do not describe it, and it is no further seed of its last settings.
+    /// If runs took over agents from each other, describes each by its last settings, its first
+    /// settings and its seed. Each run is then a separate row of the results: its first settings do
+    /// not describe it, and it is not another seed of its last settings.
     fn settings_at_the_end(&mut self, folder: &Path) {
         if self.exploit.is_none() {
             return;
@@ -87,7 +88,7 @@ impl Several<'_> {
         self.keys.push("seed".to_owned());
     }
 
-    /// The settings in which the runs differ, as numbers.
+    /// The settings that differ between the runs, as numbers.
     fn columns(&self) -> Result<Vec<Column>> {
         let column = |(index, key): (usize, &String)| {
             let values = self.runs.iter().map(|run| {
@@ -108,17 +109,17 @@ impl Several<'_> {
 pub(crate) struct Planned {
     /// The name of its folder.
     pub(crate) folder: String,
-    /// The values of the keys, as the user writes them.
+    /// The values of the keys, as the user wrote them.
     pub(crate) chosen: Vec<String>,
-    /// All settings that the user gives it, each `KEY=VALUE`.
+    /// All settings that the user gave it, each `KEY=VALUE`.
     pub(crate) sets: Vec<String>,
     pub(crate) settings: Settings,
 }
 
-/// Runs that are a process each.
+/// Settings for runs in separate processes.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Apart {
-    /// Runs that are trained at once, where they are programs of their own [default: 1]
+    /// Number of runs that are trained at once, if they are separate programs [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("process"))]
     pub(crate) processes: Option<NonZero<usize>>,
     /// Write a script that trains each run as a task of a cluster's array job, `FOLDER/sweep.sbatch`, and train nothing
@@ -127,7 +128,7 @@ pub(crate) struct Apart {
     /// Submit the script with `sbatch`
     #[arg(long, requires = "launch")]
     pub(crate) submit: bool,
-    /// Train the run with this number alone: a task of an array job
+    /// Train only the run with this number: a task of an array job
     #[arg(long, hide = true, conflicts_with = "launch")]
     pub(crate) only: Option<usize>,
 }
@@ -142,16 +143,16 @@ pub(crate) enum Cluster {
 /// The runs that a process has trained.
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct Trained {
-    /// The runs that have come to their end or were stopped, by their positions.
+    /// The runs that have finished or were stopped, by index.
     pub(crate) ended: Vec<(usize, Outcome)>,
     pub(crate) failed: Vec<Failed>,
-    /// Seconds and speed of the runs together, where they were one program.
+    /// Seconds and speed of the runs together, if they were one program.
     pub(crate) together: Option<Together>,
     pub(crate) interrupted: bool,
 }
 
 impl Trained {
-    /// The runs that all processes have trained, in each of them.
+    /// The runs that all processes have trained, known to each of them.
     pub(crate) fn of_all(self, world: Option<World>) -> Result<Self> {
         let Some(world) = world else { return Ok(self) };
         let mut all = Trained::default();
@@ -180,7 +181,7 @@ pub(crate) struct Together {
 }
 
 impl Together {
-    /// Seconds and speed of two processes at once.
+    /// Seconds and speed of two processes that ran at once.
     fn beside(self, other: Together) -> Together {
         let speeds = self.env_steps_per_second.zip(other.env_steps_per_second);
         Together {
@@ -199,7 +200,7 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// A run that ended with an error, which the user is told.
+    /// A run that ended with an error, which is printed.
     pub(crate) fn new(run: &Planned, error: &anyhow::Error, console: &mut Console<'_>) -> Self {
         let (run, problem) = (run.folder.clone(), format!("{error:#}"));
         console.warn(&format!("{run}: {problem}; the others go on"));

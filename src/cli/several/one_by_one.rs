@@ -1,5 +1,6 @@
-//! Several runs that are programs of their own: a process each, one after another or several at once, or as tasks of a cluster. Whatever
-//! ends such a sweep, the same command goes on with it: runs that have come to their end stay, and those that have not go on.
+//! Several runs as separate programs: one process each, one after another or several at once, or as
+//! tasks of a cluster. However such a sweep ends, the same command resumes it: finished runs stay,
+//! and unfinished runs resume.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -25,16 +26,17 @@ use crate::format::plural;
 use crate::run_directory::{RunDirectory, RunOverview, RunState};
 use crate::settings::UsageError;
 
-/// Time between two looks at the processes.
+/// Interval between checks of the processes.
 const LOOK: Duration = Duration::from_millis(50);
-/// Most bytes of the file with a command's arguments.
+/// Greatest number of bytes of the file with a command's arguments.
 pub(crate) const LARGEST: u64 = 1 << 20;
-/// The file with the arguments that the runs of a folder are of.
+/// The file with the arguments of a folder's runs.
 pub(crate) const ARGUMENTS: &str = "arguments.json";
 /// The script of an array job.
 const SCRIPT: &str = "sweep.sbatch";
 
-/// Trains those of the runs that are this process's. `reason` says why they are no program together.
+/// Trains the runs that belong to this process. `reason` is the reason why they are not one
+/// program.
 pub(crate) fn train(
     several: &Several<'_>,
     (own, folder): (Range<usize>, &Path),
@@ -83,13 +85,13 @@ pub(crate) fn train(
     Ok(Trained { ended, failed, together: None, interrupted })
 }
 
-/// True if a folder has some of these runs already.
+/// True if a folder contains some of these runs already.
 pub(crate) fn has_begun(runs: &[Planned], folder: &Path) -> bool {
     let is_there = |run: &Planned| RunDirectory::is_run(&folder.join(&run.folder));
     folder.join(ARGUMENTS).is_file() && runs.iter().any(is_there)
 }
 
-/// Writes down what the folder's runs are of, and refuses a folder of others.
+/// Records the arguments of the folder's runs, and rejects a folder with other arguments.
 pub(crate) fn same_as_before(several: &Several<'_>, folder: &Path) -> Result<()> {
     let path = folder.join(ARGUMENTS);
     let again = serde_json::to_string(&several.again)? + "\n";
@@ -109,7 +111,7 @@ pub(crate) fn same_as_before(several: &Several<'_>, folder: &Path) -> Result<()>
     Ok(())
 }
 
-/// Trains what is not done yet of these runs, and gives those that failed.
+/// Trains the unfinished runs, and returns those that failed.
 fn train_all(
     several: &Several<'_>,
     folder: &Path,
@@ -125,7 +127,7 @@ fn train_all(
             stopping = true;
             waiting.clear();
             for (_, child) in &running {
-                // An error says that it is gone.
+                // An error means that the process has ended.
                 let _ = kill_process(Pid::from_child(child), Signal::INT);
             }
         }
@@ -135,7 +137,7 @@ fn train_all(
             match begin(several, folder, run)? {
                 Begun::Done => done += 1,
                 Begun::Elsewhere => {
-                    // It may end without a result, and is looked at again.
+                    // It may end without a result, and is then checked again.
                     waiting.push_back(run);
                     break;
                 }
@@ -166,17 +168,17 @@ fn train_all(
     Ok(failed)
 }
 
-/// A run that was to begin.
+/// Result of starting a run.
 enum Begun {
-    /// It has come to its end before.
+    /// It has finished before.
     Done,
     /// Another process trains it.
     Elsewhere,
-    /// A process of this one trains it.
+    /// A child of this process trains it.
     Here(Child),
 }
 
-/// Begins a run, or goes on with it.
+/// Starts or resumes a run.
 fn begin(several: &Several<'_>, folder: &Path, run: &Planned) -> Result<Begun> {
     let path = folder.join(&run.folder);
     let mut command = Command::new(std::env::current_exe()?);
@@ -205,19 +207,20 @@ fn begin(several: &Several<'_>, folder: &Path, run: &Planned) -> Result<Begun> {
         .append(true)
         .open(&log)
         .with_context(|| format!("cannot write `{}`", log.display()))?;
-    // The launcher's processes are those of the sweep.
+    // The launcher's processes train the sweep, not this run.
     command.env("PODRACER_MPI", "none");
-    // Ctrl-C of a terminal reaches this process alone, which passes it on: a second one would end the run without a checkpoint.
+    // Ctrl-C in a terminal reaches only this process, which passes it on: a second signal would end
+    // the run without a checkpoint.
     command.process_group(0);
     Ok(Begun::Here(processes::start(&mut command, log.try_clone()?, log)?))
 }
 
-/// The file of what a run's process prints.
+/// The file with the output of a run's process.
 fn log_of(run: &Planned) -> String {
     format!("{}.log", run.folder)
 }
 
-/// Writes the script of an array job, and submits it if asked to.
+/// Writes the script of an array job, and submits it if requested.
 pub(crate) fn write_script(
     several: &Several<'_>,
     folder: &Path,

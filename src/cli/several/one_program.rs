@@ -1,4 +1,5 @@
-//! Several runs that are one program on all devices, or a program for each part of them that fits the memory.
+//! Several runs as one program on all devices, or as one program for each part of them that fits
+//! into memory.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,7 +25,7 @@ use crate::settings::{Plan, Settings};
 use crate::statistics::mean;
 use crate::training::{Column, Populates, Run};
 
-/// Trains the runs at these positions, which differ in the settings of the columns, into the folder.
+/// Trains the runs at these indices, which differ in the settings of the columns, into the folder.
 pub(crate) fn train(
     several: &Several<'_>,
     (ready, columns, own, folder): (&Ready, Vec<Column>, Range<usize>, &Path),
@@ -59,8 +60,8 @@ struct TrainedMember {
     totals: RunTotals,
 }
 
-/// Trains runs in parts of at most so many, until `train` says that it was stopped. A part that does not fit the memory is tried again
-/// with half as many runs, as long as each device has more than one.
+/// Trains runs in parts of at most `most` runs, until `train` reports a stop. A part that does not
+/// fit into memory is tried again with half as many runs, as long as each device has more than one.
 fn in_parts(
     runs: Range<usize>,
     (most, devices): (usize, usize),
@@ -82,7 +83,7 @@ fn in_parts(
     Ok(())
 }
 
-/// True where there was not enough memory.
+/// True if there was not enough memory.
 fn is_out_of_memory(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(RuntimeError::OutOfMemory(_)))
 }
@@ -93,7 +94,7 @@ struct OneProgram<'a> {
     ready: &'a Ready,
     populates: &'a dyn Populates,
     columns: Vec<Column>,
-    /// The positions of the runs that are this process's.
+    /// The indices of the runs that this process trains.
     own: Range<usize>,
     folder: &'a Path,
     plan: Plan,
@@ -114,7 +115,7 @@ struct Share {
 }
 
 impl Share {
-    /// Adds a part that was trained afterwards.
+    /// Adds the outcome of a later part.
     fn add(&mut self, next: Share) {
         self.compile_seconds += next.compile_seconds;
         self.seconds += next.seconds;
@@ -126,7 +127,8 @@ impl Share {
 }
 
 impl OneProgram<'_> {
-    /// Trains the runs of this process, in parts where they do not fit the memory or the user wants them so.
+    /// Trains the runs of this process, in parts if they do not fit into memory or if the user
+    /// requests parts.
     fn train_all(
         &mut self,
         (console, interrupt): (&mut Console<'_>, &AtomicBool),
@@ -162,7 +164,7 @@ impl OneProgram<'_> {
         Ok(Trained { ended, failed, together: Some(together), interrupted })
     }
 
-    /// Trains the runs of these positions together.
+    /// Trains the runs at these indices together.
     fn train(
         &mut self,
         part: Range<usize>,
@@ -178,7 +180,7 @@ impl OneProgram<'_> {
             values: column.values[part.clone()].to_vec(),
         };
         let columns: Vec<Column> = self.columns.iter().map(column).collect();
-        // Before there are folders: where memory does not suffice, fewer are tried.
+        // Before any folder is made, because fewer runs are tried if memory does not suffice.
         let runs = populates
             .populate(ready.start(folder, None), &seeds, &columns, several.exploit.as_ref())
             .with_context(|| format!("cannot start {}", several.name))?;
@@ -258,7 +260,7 @@ impl OneProgram<'_> {
     }
 }
 
-/// Environment steps of the runs that stand.
+/// Environment steps of the runs that have not failed.
 fn env_steps(members: &[Option<TrainedMember>]) -> u64 {
     members.iter().flatten().map(|member| member.totals.counters.env_steps).sum()
 }
@@ -269,7 +271,8 @@ mod tests {
 
     use super::*;
 
-    /// The first run and the number of runs of each part of 11 runs, where so many fit the memory; and whether all were trained.
+    /// The first run and the number of runs of each part of 11 runs, if `fitting` runs fit into
+    /// memory; and true if all were trained.
     fn parts(most: usize, devices: usize, fitting: usize) -> (Vec<(usize, usize)>, bool) {
         let mut tried = Vec::new();
         let done = in_parts(0..11, (most, devices), |part| {

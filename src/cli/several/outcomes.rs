@@ -13,7 +13,7 @@ use crate::files::write_whole;
 use crate::format::{aligned, count, plural};
 use crate::statistics::{Estimate, estimate, interquartile_mean, mean};
 
-/// The file of a population's folder with the results of its runs.
+/// The file in a population's folder with the results of its runs.
 const POPULATION: &str = "population.json";
 
 /// The result of all runs, which `--json` prints.
@@ -22,27 +22,28 @@ pub(crate) struct Outcomes {
     pub(crate) experiment: String,
     /// Runs by their settings, the best first.
     pub(crate) settings: Vec<Group>,
-    /// The runs that have come to their end or were stopped, in their order.
+    /// The runs that have finished or were stopped, in order.
     pub(crate) runs: Vec<Outcome>,
     pub(crate) failed: Vec<Failed>,
     pub(crate) compile_seconds: f64,
     pub(crate) run_seconds: f64,
-    /// Speed of all runs together, without the first call if there is another; of runs one by one the mean of theirs.
+    /// Speed of all runs together, without the first call if there are others; for runs one by one,
+    /// the mean of their speeds.
     pub(crate) env_steps_per_second: Option<f64>,
     pub(crate) interrupted: bool,
     pub(crate) run_dir: String,
 }
 
-/// Runs that differ in their seeds alone.
+/// Runs that differ only in their seeds.
 #[derive(Serialize)]
 pub(crate) struct Group {
-    /// The settings in which they differ from others.
+    /// The settings that distinguish them from other groups.
     pub(crate) settings: BTreeMap<String, String>,
     /// Runs with a mean return.
     pub(crate) runs: usize,
     /// The mean of the runs' mean returns, with the 95% interval of the bootstrap.
     pub(crate) mean_return: Option<Estimate>,
-    /// The mean without a quarter of the runs at either end, alike.
+    /// The mean of the runs without the lowest and the highest quarter, also with an interval.
     pub(crate) interquartile_mean_return: Option<Estimate>,
 }
 
@@ -106,7 +107,8 @@ impl Outcomes {
         console.print(&if json { line } else { self.table() })
     }
 
-    /// The runs by their settings, or by their seeds where nothing else differs, the best first, and their means.
+    /// The runs by their settings, or by their seeds if only the seeds differ, the best first, and
+    /// their means.
     fn table(&self) -> String {
         let shown = |estimate: &Option<Estimate>| {
             estimate.map_or_else(|| "-".to_owned(), |estimate| estimate.to_string())

@@ -19,10 +19,10 @@ use crate::population::{check_exploit, check_shares};
 use crate::settings::{Devices, Settings, UsageError};
 use crate::training::Column;
 
-/// Most runs of a population: each has a folder.
+/// Greatest number of runs in a population: each has a folder.
 const MOST: usize = 10_000;
 
-/// Refuses more runs than a population has.
+/// Rejects more runs than a population may have.
 pub(crate) fn at_most(number: usize) -> Result<(), UsageError> {
     match number {
         0..=MOST => Ok(()),
@@ -30,7 +30,7 @@ pub(crate) fn at_most(number: usize) -> Result<(), UsageError> {
     }
 }
 
-/// The settings with so many seeds, from theirs on.
+/// The settings with `number` seeds, from their own seed on.
 pub(crate) fn with_seeds(settings: &Settings, number: usize) -> impl Iterator<Item = Settings> {
     (0..number as u64).map(|i| {
         let mut settings = settings.clone();
@@ -39,7 +39,7 @@ pub(crate) fn with_seeds(settings: &Settings, number: usize) -> impl Iterator<It
     })
 }
 
-/// Trains the runs: those that are this process's, where a launcher started several.
+/// Trains the runs, or this process's share of them if a launcher started several processes.
 pub(crate) fn train(
     mut several: Several<'_>,
     started: Instant,
@@ -50,7 +50,7 @@ pub(crate) fn train(
     if world.is_none_or(World::is_first) {
         return train_own(&mut several, world, started, (console, interrupt), program);
     }
-    // The first process tells of all.
+    // The first process reports for all.
     let (mut out, mut err) = (io::sink(), io::sink());
     let console = &mut Console::new(&mut out, &mut err, false);
     train_own(&mut several, world, started, (console, interrupt), program)
@@ -58,14 +58,14 @@ pub(crate) fn train(
 
 /// The way in which the runs are trained.
 enum Way {
-    /// Each is a program, since they cannot be one, or the user wants them so.
+    /// Each run is a program, because they cannot be one, or because the user requests it.
     Apart(Option<anyhow::Error>),
     /// They are one program on the devices that are ready, and differ in these settings.
     Together(Box<Ready>, Vec<Column>),
 }
 
 impl Way {
-    /// The way for the runs at these positions. Nothing is written before it is known.
+    /// The way of training for the runs at these indices. Nothing is written before it is known.
     fn of(
         several: &Several<'_>,
         own: Range<usize>,
@@ -85,14 +85,14 @@ impl Way {
             several.alone(&format!("{reason}"))?;
             return Ok(Way::Apart(Some(reason)));
         }
-        // The runs share out all devices, and each is one of the settings' own.
+        // The runs divide all devices, and each run uses one device of the settings.
         let mut shared = runs[0].settings.clone();
         if !several.on_devices {
             shared.train.devices = Devices::All;
         }
         let mut ready = Ready::by_itself(shared, console, program)?;
         if several.exploit.is_some() {
-            // Those that take over from one another are counted by device.
+            // Runs that take over agents from each other are counted per device.
             let share = |count: &usize| number.is_multiple_of(*count);
             let most = (1..=ready.devices.len()).rev().find(share).unwrap_or(1);
             if !several.on_devices {
@@ -116,7 +116,7 @@ impl Way {
             Ok(columns) => Ok(Way::Together(Box::new(ready), columns)),
             Err(reason) => {
                 several.alone(&format!("{reason:#}"))?;
-                // The devices, which are dropped here, are for the runs' processes.
+                // The devices are dropped here, because the runs' processes need them.
                 Ok(Way::Apart(Some(reason)))
             }
         }
@@ -175,7 +175,7 @@ fn train_own(
     Ok(code)
 }
 
-/// Program, names and settings of runs that the processes share.
+/// Program, names and settings of runs, which must be equal in all processes.
 fn facts_of_runs(runs: &[Planned]) -> Result<together::Facts> {
     let names: Vec<&str> = runs.iter().map(|run| run.folder.as_str()).collect();
     let mut facts = vec![

@@ -1,4 +1,5 @@
-//! Several runs whose training the processes of a launcher share: each trains some of them, and the first one tells of all.
+//! Several runs that the processes of a launcher divide: each process trains some of them, and the
+//! first process reports for all.
 
 use std::fs;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use super::Several;
 use crate::run_directory::group;
 use crate::settings::UsageError;
 
-/// The positions of the runs that this process trains.
+/// The indices of the runs that this process trains.
 pub(crate) fn own(several: &Several<'_>, world: Option<World>) -> Result<Range<usize>, UsageError> {
     let number = several.runs.len();
     let Some(world) = world else { return Ok(0..number) };
@@ -36,13 +37,14 @@ pub(crate) fn own(several: &Several<'_>, world: Option<World>) -> Result<Range<u
     Ok(share(number, world.rank(), world.size()))
 }
 
-/// The share of one of several processes, of which the first have one more where they do not divide.
+/// The share of one of several processes. The first processes have one run more if the number does
+/// not divide.
 fn share(number: usize, rank: usize, size: usize) -> Range<usize> {
     let first = |rank: usize| rank * (number / size) + rank.min(number % size);
     first(rank)..first(rank + 1)
 }
 
-/// The folder of the runs, which the first process makes.
+/// The folder of the runs, made by the first process.
 pub(crate) fn folder(several: &Several<'_>, world: Option<World>) -> Result<PathBuf> {
     let Some(world) = world else { return group(several.run_dir, &several.name) };
     let folder = match world.is_first() {
@@ -50,7 +52,7 @@ pub(crate) fn folder(several: &Several<'_>, world: Option<World>) -> Result<Path
         false => String::new(),
     };
     let folder = PathBuf::from(String::from_utf8(world.hear_first(folder.as_bytes())?)?);
-    // Where the processes share no disk, each has its runs on its own.
+    // If the processes share no disk, each has its runs on its own disk.
     fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
     Ok(folder)

@@ -1,4 +1,5 @@
-//! `podracer sweep`: runs with several values of some settings and several seeds, as one program where they can be.
+//! `podracer sweep`: runs with several values of some settings and several seeds, as one program if
+//! possible.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -33,11 +34,12 @@ pub(crate) struct SweepArguments {
     /// Environment steps of each run: 300000, 300k, 2.5M or 1e6
     #[arg(long, allow_negative_numbers = true, value_parser = steps)]
     pub(crate) steps: Option<u64>,
-    /// Most runs of one program; more are trained part by part [default: all, and half as many where they do not fit the memory]
+    /// Greatest number of runs in one program; more are trained part by part [default: all, and
+    /// half as many if they do not fit into memory]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("run"))]
     pub(crate) together: Option<NonZero<usize>>,
-    /// Population-based training: every so many iterations the worst fifth of the runs take over what a run of the best fifth has learned, with
-    /// its settings times 0.8 or 1.2
+    /// Population-based training: every this many iterations the worst fifth of the runs take over
+    /// the agent of a run from the best fifth, with its settings times 0.8 or 1.2
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = at_least_one("iteration"))]
     pub(crate) exploit_every: Option<NonZero<usize>>,
     /// The folder of all run directories [default: the next free runs/<EXPERIMENT>-sweep-<n>]

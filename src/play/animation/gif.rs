@@ -1,4 +1,4 @@
-//! GIF: at most 256 colours in a picture.
+//! GIF animations, with at most 256 colours per picture.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,7 +9,7 @@ use gif::{Encoder, Frame, Repeat};
 use super::{Film, Look};
 use crate::play::Picture;
 
-/// Colours of a palette.
+/// Number of colours of a palette.
 const PALETTE: usize = 256;
 
 /// An animated GIF that repeats.
@@ -45,8 +45,9 @@ impl<W: Write> Film for Gif<W> {
     }
 }
 
-/// The palette of a picture, as bytes, and each pixel's index in it: its own colours, or, if they are too many, those of three
-/// bits of red, three of green and two of blue.
+/// The palette of a picture, as bytes, and each pixel's index in it. It has the picture's own
+/// colours, or, if there are too many, all colours with three bits of red, three of green and two
+/// of blue.
 fn with_palette(picture: &Picture) -> (Vec<u8>, Vec<u8>) {
     let mut indices = BTreeMap::new();
     for &pixel in &picture.pixels {

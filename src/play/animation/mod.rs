@@ -1,4 +1,5 @@
-//! Moving pictures as files: GIF, and YUV4MPEG2 for video encoders and the page of `podracer watch`; and the text of the last state.
+//! Animations as files: GIF, and YUV4MPEG2 for video encoders and the page of `podracer watch`; and
+//! the text of the last state.
 
 mod gif;
 mod text;
@@ -14,19 +15,19 @@ use gif::Gif;
 use text::Text;
 use y4m::Y4m;
 
-/// A format of moving pictures.
+/// A format of animations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Animated GIF, of at most 256 colours a picture.
+    /// Animated GIF, with at most 256 colours per picture.
     Gif,
     /// YUV4MPEG2 for video encoders.
     Y4m,
-    /// The text of the last state, of an environment that has one.
+    /// The text of the last state, for an environment that has text.
     Text,
 }
 
 impl Format {
-    /// The endings of files, for the user.
+    /// The file endings, for messages.
     pub const ENDINGS: &str = ".gif, .y4m or .txt, or be `-`";
 
     /// The format of a file by the ending of its name; `None` for another ending. It is YUV4MPEG2 for `-`, standard output.
@@ -44,16 +45,16 @@ impl Format {
     }
 }
 
-/// The way in which a film is written.
+/// A writer of an animation's format.
 trait Film {
     /// Adds a picture in its own size.
     fn add(&mut self, picture: &Picture) -> Result<()>;
 
-    /// Writes what is left.
+    /// Writes the rest.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// The size of a film's pictures, and their time.
+/// The size of an animation's pictures, and their duration.
 struct Look {
     per_second: f64,
     /// Width and height of a picture before it is scaled.
@@ -62,7 +63,7 @@ struct Look {
 }
 
 impl Look {
-    /// Width and height of a picture of the film.
+    /// Width and height of a picture of the animation.
     fn size(&self) -> Result<(u16, u16)> {
         let side =
             |pixels: usize| u16::try_from(pixels * self.scale).context("the picture is too large");
@@ -70,32 +71,33 @@ impl Look {
     }
 }
 
-/// Moving pictures, written picture by picture.
+/// An animation, written picture by picture.
 pub struct Animation<'a> {
     format: Format,
-    /// Where to write, until the first picture says the size.
+    /// The output, until the first picture determines the size.
     to: Option<Box<dyn Write + 'a>>,
     film: Option<Box<dyn Film + 'a>>,
     /// Width and height of each picture.
     size: (usize, usize),
     per_second: f64,
-    /// Pixels of the longer side that small pictures are scaled up to.
+    /// Number of pixels of the longer side, up to which small pictures are scaled.
     side: usize,
     pictures: usize,
 }
 
 impl<'a> Animation<'a> {
-    /// An animation of so many pictures a second, without any yet. Pictures are scaled up by whole numbers, to at most `side` pixels of their
-    /// longer side.
+    /// An animation with `per_second` pictures per second, empty so far. Pictures are scaled up by
+    /// integer factors, to at most `side` pixels of their longer side.
     pub fn new(to: impl Write + 'a, format: Format, (per_second, side): (f64, usize)) -> Self {
         let to: Option<Box<dyn Write + 'a>> = Some(Box::new(to));
         Animation { format, to, film: None, size: (0, 0), per_second, side, pictures: 0 }
     }
 
-    /// Adds a picture, which has the size of the first one.
+    /// Adds a picture, which must have the size of the first picture.
     ///
     /// # Errors
-    /// A picture of another size, or one that is too large for the format; errors in writing.
+    /// Rejects a picture of another size, or a picture that is too large for the format; errors in
+    /// writing.
     pub fn add(&mut self, picture: &Picture) -> Result<()> {
         let size = (picture.width, picture.height);
         if let Some(to) = self.to.take() {
@@ -119,10 +121,10 @@ impl<'a> Animation<'a> {
         self.pictures > 0
     }
 
-    /// Ends the animation. Returns the number of its pictures.
+    /// Ends the animation. Returns its number of pictures.
     ///
     /// # Errors
-    /// An animation without pictures; errors in writing.
+    /// Rejects an animation without pictures; errors in writing.
     pub fn finish(self) -> Result<usize> {
         self.film.context("there is no picture to write")?.finish()?;
         Ok(self.pictures)

@@ -1,4 +1,4 @@
-//! YUV4MPEG2, not compressed, which video encoders read: `ffmpeg -i episode.y4m episode.mp4`.
+//! YUV4MPEG2, uncompressed, which video encoders read: `ffmpeg -i episode.y4m episode.mp4`.
 
 use std::io::Write;
 
@@ -7,10 +7,11 @@ use anyhow::Result;
 use super::{Film, Look};
 use crate::play::Picture;
 
-/// Thousandths of a picture a second.
+/// Pictures per second are written in thousandths.
 const A_PICTURE: f64 = 1000.0;
 
-/// A film of whole pictures, each with its brightness and two differences of colour for every pixel (BT.601).
+/// An animation of whole pictures, each with brightness and two colour differences for every pixel
+/// (BT.601).
 pub(super) struct Y4m<W: Write> {
     to: W,
     scale: usize,

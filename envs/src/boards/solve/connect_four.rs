@@ -1,7 +1,9 @@
-//! Connect Four, solved: negamax with alpha-beta, a table of positions and the moves that do not lose at once.
+//! Connect Four, solved: negamax with alpha-beta, a transposition table, and a search that avoids
+//! moves that lose at once.
 //!
-//! A position near the end is solved in microseconds, one of ten stones in seconds; the empty board takes minutes
-//! (Allis, "A Knowledge-based Approach of Connect-Four", 1988: the first player wins, in the middle).
+//! A position near the end is solved in microseconds, a position with ten stones in seconds; the
+//! empty board takes minutes (Allis, "A Knowledge-based Approach of Connect-Four", 1988: the first
+//! player wins, in the middle).
 
 use crate::boards::connect_four::{COLUMNS, DIRECTIONS, FULL, ROWS, STRIDE};
 
@@ -15,13 +17,14 @@ const BOTTOM: u64 = {
     bottom
 };
 
-/// Columns from the middle outwards: the best moves come first more often.
+/// Columns from the middle outwards, because the best moves are more often in the middle.
 const ORDER: [usize; COLUMNS] = [3, 2, 4, 1, 5, 0, 6];
 
 /// Number of cells.
 const CELLS: u32 = (ROWS * COLUMNS) as u32;
 
-/// A position of which the game is not over. Bit `7 * column + height` is a cell, with height 0 at the bottom.
+/// A position of an unfinished game. Bit `7 * column + height` is a cell, with height 0 at the
+/// bottom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// Stones of the player to move.
@@ -49,7 +52,8 @@ impl Position {
         })
     }
 
-    /// The position after a stone in a column, seen by the next player. `None` if the column is full.
+    /// The position after a stone in a column, from the view of the next player. `None` if the
+    /// column is full.
     #[must_use]
     pub fn play(self, column: usize) -> Option<Position> {
         let stone = self.free() & Position::column(column);
@@ -79,7 +83,7 @@ impl Position {
         cells & FULL & !(self.own | self.other)
     }
 
-    /// Cells to play that do not let the other player win at once; none if there is none.
+    /// Cells to play that do not let the other player win at once; empty if there are none.
     fn safe(self) -> u64 {
         let threats = self.completing(self.other);
         let free = self.free();
@@ -89,7 +93,7 @@ impl Position {
             1 => forced,
             _ => return 0,
         };
-        // Not below a cell where the other player would win.
+        // Not below a cell with which the other player would win.
         playable & !(threats >> 1)
     }
 
@@ -97,18 +101,18 @@ impl Position {
         (self.own | self.other).count_ones()
     }
 
-    /// A number of its own for each position.
+    /// A unique number for each position.
     fn key(self) -> u64 {
         self.own + (self.own | self.other) + BOTTOM
     }
 }
 
-/// A solver, which remembers positions.
+/// A solver with a transposition table.
 #[derive(Clone, Debug)]
 pub struct Solver {
     /// Keys and upper bounds of scores.
     table: Vec<(u64, i8)>,
-    /// Number of positions looked at.
+    /// Number of positions visited.
     pub positions: u64,
 }
 
@@ -119,15 +123,16 @@ impl Default for Solver {
 }
 
 impl Solver {
-    /// A solver that remembers four million positions, in 64 MB.
+    /// A solver with a table of four million positions, in 64 MB.
     #[must_use]
     pub fn new() -> Self {
-        // A prime number, so that all bits of a key choose the place.
+        // A prime number, so that all bits of a key determine the slot.
         Solver { table: vec![(0, 0); 4_194_301], positions: 0 }
     }
 
-    /// The score of a position for the player to move: 0 for a draw, positive for a win, negative for a loss. The sooner the end, the
-    /// greater its absolute value: `22 - n` for a player who wins with the `n`-th stone of their own.
+    /// The score of a position for the player to move: 0 for a draw, positive for a win, negative
+    /// for a loss. Its absolute value is greater for an earlier end: `22 - n` for a player who wins
+    /// with their `n`-th stone.
     pub fn score(&mut self, position: Position) -> i32 {
         if position.completing(position.own) & position.free() != 0 {
             return (CELLS as i32 + 1 - position.stones() as i32) / 2;
@@ -136,7 +141,7 @@ impl Solver {
             -(CELLS as i32 - position.stones() as i32) / 2,
             (CELLS as i32 + 1 - position.stones() as i32) / 2,
         );
-        // Windows of one score: most of the tree is cut off, and the table serves all of them.
+        // Null windows of one score: they cut off most of the tree, and share the table.
         while low < high {
             let mut middle = low + (high - low) / 2;
             if middle <= 0 && low / 2 < middle {
@@ -158,7 +163,7 @@ impl Solver {
         self.search(position, -1, 1).signum()
     }
 
-    /// The score of each column's move for the player who makes it, `None` where a column is full.
+    /// The score of each column's move for the player who makes it, `None` for a full column.
     pub fn moves(&mut self, position: Position) -> [Option<i32>; COLUMNS] {
         std::array::from_fn(|column| {
             let next = position.play(column)?;
@@ -171,7 +176,7 @@ impl Solver {
         })
     }
 
-    /// The columns whose moves have the greatest score.
+    /// The columns with moves of the greatest score.
     pub fn best(&mut self, position: Position) -> Vec<usize> {
         let moves = self.moves(position);
         let greatest = moves.iter().flatten().max().copied();
@@ -180,7 +185,7 @@ impl Solver {
             .collect()
     }
 
-    /// The score between `alpha` and `beta`, of a position in which no move wins at once.
+    /// The score between `alpha` and `beta`, for a position without an immediately winning move.
     fn search(&mut self, position: Position, mut alpha: i32, mut beta: i32) -> i32 {
         self.positions += 1;
         let stones = position.stones();
@@ -202,7 +207,7 @@ impl Solver {
         if alpha >= beta {
             return beta.max(alpha);
         }
-        // Moves that make more threats come first, and then those nearer to the middle.
+        // Moves that make more threats come first, then moves nearer to the middle.
         let mut moves: Vec<(u32, u64)> = Vec::with_capacity(COLUMNS);
         for column in ORDER {
             let stone = safe & Position::column(column);
@@ -230,7 +235,7 @@ mod tests {
     use super::*;
     use crate::host::Random;
 
-    /// The score by looking at all games, without any of the solver's short cuts.
+    /// The score by exhaustive search, without the solver's optimisations.
     fn exhaustive(position: Position) -> i32 {
         let left = (CELLS - position.stones()) as i32;
         let moves = (0..COLUMNS).filter_map(|column| position.play(column));
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_win_at_once_is_seen_and_games_that_are_over_are_none() {
-        // Three in column 0 against three in column 1.
+        // Three stones in column 0 against three in column 1.
         let position = Position::after(&[0, 1, 0, 1, 0, 1]).expect("a game");
         let mut solver = Solver::new();
         assert_eq!((solver.score(position), solver.value(position)), (18, 1));

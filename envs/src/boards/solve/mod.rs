@@ -1,4 +1,4 @@
-//! Solvers in plain Rust, for measures of agents and for tests: the truth about a position.
+//! Solvers in plain Rust, for evaluations of agents and for tests: the exact value of a position.
 
 pub mod connect_four;
 pub mod tic_tac_toe;

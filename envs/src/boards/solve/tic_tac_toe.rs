@@ -2,19 +2,21 @@
 
 use crate::boards::tic_tac_toe::{FULL, LINES};
 
-/// Number of boards, of which many cannot come up: three states of each cell.
+/// Number of boards, with three states per cell; many of them cannot occur.
 const BOARDS: usize = 19_683;
 
-/// The value and the best moves of every position that can come up.
+/// The value and the best moves of every position that can occur.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// Value of a board for the player to move, by [`number`]: 1, 0 or -1; `None` for a board that cannot come up.
+    /// Value of a board for the player to move, by [`number`]: 1, 0 or -1; `None` for a board that
+    /// cannot occur.
     values: Vec<Option<i8>>,
-    /// Cells, as bits, whose stones keep the value.
+    /// Cells, as bits, with moves that keep the value.
     best: Vec<u32>,
 }
 
-/// The number of a board: the digit 1 to base three for a stone of the player to move, 2 for one of the other player.
+/// The number of a board: in base three, the digit is 1 for a stone of the player to move, 2 for a
+/// stone of the other player.
 fn number(own: u32, other: u32) -> usize {
     (0..9)
         .rev()
@@ -63,8 +65,9 @@ impl Solution {
         value
     }
 
-    /// The value for the player to move: 1 if that player wins, -1 if the other one does, 0 for a draw. `None` for a position
-    /// that cannot come up. The players' stones are bits, `3 * row + column`.
+    /// The value for the player to move: 1 if that player wins, -1 if the other player wins, 0 for
+    /// a draw. `None` for a position that cannot occur. The players' stones are bits, `3 * row +
+    /// column`.
     #[must_use]
     pub fn value(&self, own: u32, other: u32) -> Option<i8> {
         if own & other != 0 || (own | other) & !FULL != 0 {
@@ -73,7 +76,7 @@ impl Solution {
         self.values[number(own, other)]
     }
 
-    /// The cells, as bits, that keep the value of a position; none if the game is over.
+    /// The cells, as bits, with moves that keep the value of a position; none if the game is over.
     #[must_use]
     pub fn best(&self, own: u32, other: u32) -> u32 {
         match self.value(own, other) {
@@ -82,14 +85,14 @@ impl Solution {
         }
     }
 
-    /// [`Solution::best`] of all boards, by their numbers to base three: cell `c` adds `3^c` if it has a stone of the player to move, and
-    /// twice that if it has one of the other player.
+    /// [`Solution::best`] for all boards, by their numbers in base three: cell `c` adds `3^c` for a
+    /// stone of the player to move, and twice that for a stone of the other player.
     #[must_use]
     pub fn best_moves(&self) -> Vec<u32> {
         self.best.clone()
     }
 
-    /// Number of positions that can come up.
+    /// Number of positions that can occur.
     #[must_use]
     pub fn positions(&self) -> usize {
         self.values.iter().flatten().count()
@@ -106,7 +109,7 @@ mod tests {
         assert_eq!(solution.positions(), 5478);
         assert_eq!(solution.value(0, 0), Some(0));
         assert_eq!(solution.best(0, 0), FULL, "every first move draws");
-        // After a corner only the middle draws.
+        // After a corner only the middle keeps a draw.
         assert_eq!(solution.best(0, 1), 1 << 4);
         assert_eq!(solution.value(0o007, 0o007), None);
         assert_eq!(solution.value(0o030, 0o006), Some(1), "wins at once");

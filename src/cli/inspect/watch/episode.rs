@@ -1,4 +1,5 @@
-//! Episodes that a page asks for: played by processes of their own, and sent while they are played.
+//! Episodes that a page requests: separate processes play them, and the server sends them
+//! meanwhile.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -19,18 +20,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::cli::signals::ENDS_WITH;
 
-/// Most episodes that are played at once.
+/// Greatest number of episodes that are played at once.
 const EPISODES: usize = 2;
-/// Most bytes of the pictures of an episode, before they are compressed: an episode that is longer is cut off.
+/// Greatest number of bytes of an episode's pictures, before compression: a longer episode is cut
+/// off.
 const LARGEST: usize = 256 << 20;
 /// Bytes of pictures that are compressed together.
 const PIECE: usize = 1 << 18;
-/// Pieces that wait for the client.
+/// Number of pieces that wait for the client.
 const WAITING: usize = 4;
-/// Most bytes of an error message of the player.
+/// Greatest number of bytes of an error message from the player.
 const LONGEST_MESSAGE: u64 = 1 << 16;
 
-/// The episodes that are played.
+/// The episodes that are being played.
 pub(super) struct Episodes(Arc<Semaphore>);
 
 impl Default for Episodes {
@@ -40,11 +42,12 @@ impl Default for Episodes {
 }
 
 impl Episodes {
-    /// The pictures of an episode of a run's last checkpoint: YUV4MPEG2, of the environment's own size, or larger with the agent's values
-    /// next to them. The process ends with the body.
+    /// The pictures of an episode of a run's last checkpoint: YUV4MPEG2, in the environment's own
+    /// size, or larger with the agent's values next to them. The process ends with the body.
     ///
     /// # Errors
-    /// If two episodes are played already. The last line of the player's messages, if it fails.
+    /// An error if two episodes are already being played, or the last line of the player's messages
+    /// if the player fails.
     pub(super) async fn play(&self, run: &Path, seed: u64, values: bool) -> Result<Content> {
         let permit = Arc::clone(&self.0).try_acquire_owned().ok();
         let permit = permit.with_context(|| {
@@ -102,7 +105,7 @@ async fn send(
     let _ = sender.send(zip.finish().unwrap_or_default().into()).await;
 }
 
-/// The last line that the player has said.
+/// The last line that the player has printed.
 fn last_line(said: &mut File) -> String {
     let mut text = Vec::new();
     let read = said.rewind().and_then(|()| said.take(LONGEST_MESSAGE).read_to_end(&mut text));
@@ -113,7 +116,7 @@ fn last_line(said: &mut File) -> String {
 
 /// The body of an answer.
 pub(super) enum Content {
-    /// All bytes; `None` when they are sent.
+    /// All bytes; `None` after they were sent.
     Whole(Option<Bytes>),
     /// An episode that is being played, compressed by gzip.
     Now(mpsc::Receiver<Bytes>),

@@ -1,10 +1,12 @@
-//! `podracer watch`: a page of runs that are trained, or were, from this program itself.
+//! `podracer watch`: a page of present and past runs, served by this program itself.
 //!
 //! # Invariants
-//! - Nothing of a run is changed. Files are read when the page asks, and for a moment at a time, so that a training beside it has the machine.
-//! - What a run is kept as has a bound, however long its metrics are.
-//! - Who asks from elsewhere than this machine names a token.
-//! - The page of a training is a process of its own: nothing that happens to the page reaches the training.
+//! - The page changes no run. Files are read when the page requests them, and only for a moment at
+//!   a time, so that a training on the same machine is not slowed down.
+//! - The data kept of a run has a bound, however long its metrics are.
+//! - A request from another machine must name a token.
+//! - The page of a training is a process of its own: nothing that happens to the page reaches the
+//!   training.
 
 mod episode;
 mod server;
@@ -30,9 +32,10 @@ use crate::settings::UsageError;
 use signals::ENDS_WITH;
 use store::Store;
 
-/// The address of a page unless another one is named.
+/// The default address of a page.
 pub(crate) const HERE: &str = "127.0.0.1:7280";
-/// The environment variable with the token of a page that serves at standard input; empty for a page without a token.
+/// The environment variable with the token of a page that serves at standard input; empty for a
+/// page without a token.
 const TOKEN: &str = "PODRACER_PAGE_TOKEN";
 
 #[derive(Args, Debug)]
@@ -40,10 +43,10 @@ pub(crate) struct WatchArguments {
     /// Run directories, or folders of them
     #[arg(value_name = "RUN", default_value = "runs")]
     runs: Vec<PathBuf>,
-    /// The address of the page; one that other machines reach asks for a token
+    /// The address of the page; an address that other machines can reach requires a token
     #[arg(long, value_name = "HOST:PORT", default_value = HERE)]
     at: String,
-    /// Serve at the listener that is standard input: for the page of a training
+    /// Serve at the listener in standard input: for the page of a training
     #[arg(long, hide = true)]
     inherited: bool,
 }
@@ -76,7 +79,7 @@ pub(crate) fn watch(
 /// A page that is served.
 pub(crate) struct Page {
     listener: TcpListener,
-    /// The token that a request has to name; `None` on this machine alone.
+    /// The token that a request must name; `None` for a page on this machine only.
     token: Option<String>,
     url: String,
 }
@@ -85,7 +88,7 @@ impl Page {
     /// A page at an address.
     ///
     /// # Errors
-    /// [`UsageError`] for an address that is none, or that cannot be listened at.
+    /// [`UsageError`] for a text that is no address, or an address that cannot be listened on.
     pub(crate) fn at(text: &str) -> Result<Self, UsageError> {
         let address = address(text)?;
         let token = (!address.ip().is_loopback()).then(random_name);
@@ -99,7 +102,7 @@ impl Page {
                 "cannot listen at {address}: {error}; name another port, or 0 for one that is free"
             ))
         })?;
-        // No machine can be asked at 0.0.0.0: other machines know this machine by its name.
+        // No machine can be reached at 0.0.0.0: other machines know this machine by its name.
         let name = match address.ip().is_unspecified() {
             true => format!("{}:{}", host(), address.port()),
             false => address.to_string(),
@@ -110,13 +113,13 @@ impl Page {
     /// Shows a run that this process trains, in a child process that ends with its parent.
     ///
     /// # Errors
-    /// Where no process can be started.
+    /// An error if the process cannot be started.
     pub(crate) fn follow(self, run: &Path, console: &mut Console<'_>) -> Result<()> {
         let mut page = Command::new(std::env::current_exe()?);
         page.args(["watch", "--inherited"]).arg("--").arg(run);
         page.env(TOKEN, self.token.as_deref().unwrap_or("")).env(ENDS_WITH, id().to_string());
         page.stdin(OwnedFd::from(self.listener)).stdout(Stdio::null());
-        // Ctrl-C is for the training, which the page shows to its end.
+        // Ctrl-C is for the training, which the page shows until its end.
         page.process_group(0);
         unblocked(|| page.spawn()).context("cannot start the page of --watch")?;
         console.say(&self.url);

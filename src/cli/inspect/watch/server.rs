@@ -1,9 +1,11 @@
 //! The page's server: a few answers over HTTP.
 //!
 //! # Invariants
-//! - No request is worth the process: the bodies of requests are never read, and heads, connections and the time of each have bounds.
-//! - A client that is slow, silent or gone makes no other client wait.
-//! - A request that starts a process is a POST from the page itself. The process ends when the client leaves.
+//! - No request can exhaust the process: the bodies of requests are never read, and the heads, the
+//!   number of connections and the time of each are bounded.
+//! - A client that is slow, silent or gone does not delay other clients.
+//! - A request that starts a process is a POST from the page itself. The process ends when the
+//!   client leaves.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -31,7 +33,7 @@ use super::store::Store;
 use crate::cli::inspect::curves::{Along, Summary};
 use crate::run_directory::{FilmName, RunOverview};
 
-/// Time between two looks at whether the user wants to stop.
+/// Interval at which `interrupt` is checked.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
@@ -39,12 +41,12 @@ const HEAD: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(60);
 /// Time for an episode.
 const EPISODE: Duration = Duration::from_secs(600);
-/// Most bytes of the head of a request.
+/// Greatest number of bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
-/// Most connections at once, and most of one address.
+/// Greatest number of connections at once, and of connections per address.
 const CONNECTIONS: usize = 64;
 const OF_ONE_ADDRESS: usize = 16;
-/// Most answers that are computed at once.
+/// Greatest number of answers that are computed at once.
 const THREADS: usize = 4;
 /// Time for the answers under way when the page ends.
 const END: Duration = Duration::from_secs(1);
@@ -72,10 +74,10 @@ impl Answer {
     }
 }
 
-/// The runs of a page, and who may ask for them.
+/// The runs of a page, and the rule for access to them.
 pub(super) struct Site {
     store: Mutex<Store>,
-    /// The token that a request has to name; `None` on this machine alone.
+    /// The token that a request must name; `None` for a page on this machine only.
     token: Option<String>,
     episodes: Episodes,
 }
@@ -83,7 +85,7 @@ pub(super) struct Site {
 /// Serves the page of some runs until `interrupt` is set.
 ///
 /// # Errors
-/// Where the system gives no listener or threads.
+/// An error if the system provides no listener or threads.
 pub(super) fn serve(
     listener: std::net::TcpListener,
     token: Option<String>,
@@ -118,7 +120,7 @@ async fn accept(
                     drop(seat);
                 });
             }
-            // Such as too many open files, which are fewer soon.
+            // An error such as too many open files, which soon passes.
             Ok(Err(_)) => sleep(LOOK).await,
             Err(_) => {}
         }
@@ -166,7 +168,8 @@ struct Seat {
 }
 
 impl Guests {
-    /// Counts a connection of an address; `None` where it has too many, or all together have.
+    /// Counts a connection from an address; `None` if there are too many from it, or too many in
+    /// total.
     fn seat(&self, address: IpAddr) -> Option<Seat> {
         let mut guests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = guests.values().sum();
@@ -250,7 +253,8 @@ impl Site {
         Ok(Answer { body, ..Answer::new("video/x-yuv4mpeg", Bytes::new()) })
     }
 
-    /// Refuses methods that a path does not have, requests of another site's page, and those that do not name the token.
+    /// Rejects methods that a path does not have, requests from another site's page, and requests
+    /// without the token.
     fn check<B>(&self, request: &Request<B>, asked: &Asked) -> Result<(), String> {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         let host = header(HOST).unwrap_or_default();
@@ -303,7 +307,7 @@ impl Asked {
         self.path == "/api/play"
     }
 
-    /// A parameter; empty for one that is not there.
+    /// A parameter; empty if it is missing.
     fn get(&self, name: &str) -> &str {
         self.parameters.get(name).map_or("", String::as_str)
     }
@@ -323,7 +327,8 @@ fn curves(store: &Store, asked: &Asked) -> Result<serde_json::Value> {
     Ok(store.curves(asked.get("metric"), (along, part), summary))
 }
 
-/// The parts of a run that grow: its last messages, the activities of its threads, and the files of recorded episodes.
+/// The parts of a run that grow: its last messages, the activities of its threads, and the files of
+/// recorded episodes.
 fn now(store: &Store, asked: &Asked) -> Result<serde_json::Value> {
     let run = run(store, asked)?;
     let films: Vec<_> = run.films().iter().map(FilmName::file).collect();

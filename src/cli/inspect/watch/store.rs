@@ -1,4 +1,4 @@
-//! The runs that a page shows, as far as they are read.
+//! The runs that a page shows, with the data read so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,9 +14,9 @@ use crate::experiments::is_activity;
 use crate::machine::memory_of_holder;
 use crate::run_directory::{CONFIG, METRICS, RESULT, RunOverview, RunState};
 
-/// Time that is read for at once: what is left is read with the next request.
+/// Time for reading in one request; the next request reads the rest.
 const AT_ONCE: Duration = Duration::from_millis(250);
-/// Least time between two looks at the folders.
+/// Least time between two scans of the folders.
 const BETWEEN: Duration = Duration::from_millis(500);
 
 /// The runs in some folders.
@@ -24,21 +24,21 @@ pub(super) struct Store {
     /// Runs, and folders of runs.
     roots: Vec<PathBuf>,
     runs: BTreeMap<PathBuf, WatchedRun>,
-    /// The runs by their settings, and the settings in which they differ.
+    /// The runs grouped by their settings, and the settings that differ between the groups.
     groups: Vec<Group>,
     different: BTreeSet<String>,
-    /// Runs that cannot be read, and why.
+    /// Runs that cannot be read, each with the reason.
     problems: BTreeMap<PathBuf, String>,
     looked: Option<Instant>,
 }
 
-/// A run, as far as it is read.
+/// A run with the data read so far.
 struct WatchedRun {
     overview: RunOverview,
     metrics: Metrics,
-    /// Ages and sizes of its files when the overview was read.
+    /// Times of modification and sizes of its files when the overview was read.
     files: Vec<Option<(SystemTime, u64)>>,
-    /// Bytes of memory of the process that trains it, where one of this machine does.
+    /// Memory in bytes of the process that trains it, if the process runs on this machine.
     memory: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Store {
         self.problems.clear();
         for path in &found {
             let files = files(path);
-            // A run that is trained changes its state without a file.
+            // A running training changes its state without changing a file.
             let known = self
                 .runs
                 .get(path)
@@ -104,7 +104,7 @@ impl Store {
         for (run, said) in self.groups.iter().flat_map(|group| group.repeated(&all)) {
             self.problems.insert(runs[run].0.clone(), said);
         }
-        // With hundreds of runs the look at their folders takes a while itself.
+        // With hundreds of runs the scan of their folders takes a while itself.
         let until = Instant::now() + AT_ONCE;
         for (path, run) in &mut self.runs {
             let going = run.overview.state == RunState::Running;
@@ -116,7 +116,7 @@ impl Store {
         self.looked = Some(Instant::now());
     }
 
-    /// All runs at a glance.
+    /// A summary of all runs.
     pub(super) fn state(&self) -> Value {
         let Store { groups, different, .. } = self;
         let run = |(place, run): (usize, &WatchedRun)| {
@@ -159,8 +159,8 @@ impl Store {
         })
     }
 
-    /// The curves of a metric: a line for each group, with a band where it has several runs. Between the ends of `part`, where they are given, it
-    /// has more points, as far as there is time to read them.
+    /// The curves of a metric: a line for each group, with a band if the group has several runs. If
+    /// `part` is given, the line has more points within it, as far as there is time to read them.
     pub(super) fn curves(
         &self,
         metric: &str,
@@ -175,7 +175,7 @@ impl Store {
                 .and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
             let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();
             let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
-            // The end of the run, and not of the part that is looked at.
+            // The end of the run, not of the displayed part.
             let last = metrics.points(metric).last()?;
             let curve: Curve = points.map(|point| (at(point), f64::from(point.value))).collect();
             (!curve.is_empty()).then_some(((last.steps, at(last)), curve))
@@ -192,8 +192,8 @@ impl Store {
         Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
     }
 
-    /// The shares of the time of a run's threads by activity, 0 to 1, over the seconds of training: by thread, then by activity. Empty for
-    /// a run whose loop is one program.
+    /// The shares of the time of a run's threads by activity, 0 to 1, over the seconds of training:
+    /// by thread, then by activity. Empty for a run with a single-program loop.
     pub(super) fn threads(&self, run: &Path) -> Value {
         let mut threads: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
         if let Some(metrics) = self.runs.get(run).map(|run| &run.metrics) {
@@ -210,13 +210,13 @@ impl Store {
         json!(threads)
     }
 
-    /// The run in a folder, if it is one that is shown.
+    /// The run in a folder, if the page shows it.
     pub(super) fn run(&self, path: &Path) -> Option<&RunOverview> {
         self.runs.get(path).map(|run| &run.overview)
     }
 }
 
-/// Age and size of the files that tell how a run stands.
+/// Time of modification and size of the files that determine a run's state.
 fn files(run: &Path) -> Vec<Option<(SystemTime, u64)>> {
     let file = |name| {
         let file = fs::metadata(run.join(name)).ok()?;

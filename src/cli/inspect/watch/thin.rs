@@ -14,10 +14,10 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use crate::cli::inspect::curves::Along;
 use crate::run_directory::{METRICS, Timed, is_metric, next_line, open, open_if_there};
 
-/// Most points of a metric: where there are more, neighbours become one.
+/// Greatest number of points of a metric: beyond it, neighbours are merged.
 const POINTS: usize = 1024;
 
-/// Most bytes of a file that are read again for a part of a curve.
+/// Greatest number of bytes of a file that are read again for a part of a curve.
 const CLOSE: u64 = 8 << 20;
 
 /// A point of a curve, the mean of some lines.
@@ -28,13 +28,13 @@ pub(super) struct Point {
     pub(super) value: f32,
 }
 
-/// A metric: all of its values, each point the mean of as many of them.
+/// A metric with all its values; each point is the mean of `size` values.
 #[derive(Debug)]
 struct Thin {
     points: Vec<Point>,
-    /// Values of a point.
+    /// Number of values per point.
     size: usize,
-    /// Values of the last point so far.
+    /// Number of values in the last point so far.
     last: usize,
 }
 
@@ -59,14 +59,14 @@ impl Thin {
         if self.points.len() > POINTS {
             let pairs = self.points.chunks(2);
             let mean = |pair: &[Point]| between(pair[0], pair[pair.len() - 1], 0.5);
-            // The last one, which has just begun, has no neighbour, and goes on.
+            // The last point, which is incomplete, has no neighbour and continues.
             self.points = pairs.map(mean).collect();
             self.size *= 2;
         }
     }
 }
 
-/// The point at a share of the way from one to another.
+/// The point at a share of the distance between two points.
 fn between(one: Point, other: Point, share: f32) -> Point {
     let mean = |one: f32, other: f32| one + share * (other - one);
     Point {
@@ -76,7 +76,7 @@ fn between(one: Point, other: Point, share: f32) -> Point {
     }
 }
 
-/// A place in the file between two calls, from which it can be read again.
+/// A position in the file between two calls, from where it can be read again.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     offset: u64,
@@ -84,13 +84,13 @@ struct Mark {
     seconds: f64,
 }
 
-/// Places in the file, some calls apart.
+/// Positions in the file, some calls apart.
 #[derive(Debug)]
 struct Marks {
     marks: Vec<Mark>,
-    /// Calls between two marks.
+    /// Number of calls between two marks.
     every: usize,
-    /// Calls since the last mark.
+    /// Number of calls since the last mark.
     since: usize,
 }
 
@@ -115,23 +115,24 @@ impl Marks {
     }
 }
 
-/// The metrics of a run, as far as they are read.
+/// The metrics of a run, with the data read so far.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     metrics: Vec<Thin>,
-    /// Places in `metrics` by name.
+    /// Indices in `metrics` by name.
     places: BTreeMap<String, usize>,
     marks: Marks,
-    /// Bytes that are read.
+    /// Number of bytes read.
     offset: u64,
-    /// Bytes of the file when it was looked at last.
+    /// Length of the file in bytes at the last look.
     length: u64,
-    /// Lines of a call: environment steps, and values of metrics by their places.
+    /// Lines of a call: environment steps, and values of metrics by index.
     timed: Timed<(f64, Vec<(usize, f64)>)>,
 }
 
 impl Metrics {
-    /// Reads what is new, until a time. A file that became shorter is another one, and read from its beginning.
+    /// Reads new data, up to a deadline. A file that became shorter is a new file, and is read from
+    /// its beginning.
     pub(super) fn read(&mut self, run: &Path, until: Instant) -> Result<()> {
         let Some(mut file) = open_if_there(run, METRICS, u64::MAX)? else { return Ok(()) };
         self.length = file.metadata()?.len();
@@ -146,7 +147,7 @@ impl Metrics {
         let mut line = Vec::new();
         while Instant::now() < until {
             let bytes = next_line(&mut reader, &mut line)?;
-            // The rest of a line that is being written comes later. A line that is too long is empty, and is passed over.
+            // The rest of an incomplete line comes later. A line that is too long is skipped.
             if bytes == 0 || line.last().is_some_and(|last| *last != b'\n') {
                 break;
             }
@@ -163,11 +164,10 @@ impl Metrics {
         Ok(())
     }
 
-    /// The points of a metric between two places on an axis, read again with all of their lines. `None` where the thinned ones are as good, or
-    /// there is no time until `until`.
+    /// The points of a metric between two positions on an axis, read again from every line. `None`
+    /// if the thinned points are as good, or if there is no time before `until`.
     ///
-    /// # Errors
-    /// Where the file cannot be read.
+    /// # Errors An error if the file cannot be read.
     pub(super) fn closer(
         &self,
         run: &Path,
@@ -211,7 +211,7 @@ impl Metrics {
         }
     }
 
-    /// The place of a metric, which is new if nobody has asked for it.
+    /// The index of a metric, which is added if it is new.
     fn place(&mut self, name: &str) -> usize {
         if let Some(place) = self.places.get(name) {
             return *place;
@@ -235,12 +235,13 @@ impl Metrics {
         self.metric(name).map_or(&[], |thin| &thin.points)
     }
 
-    /// Bytes that are read, and those of the file.
+    /// Number of bytes read, and the length of the file.
     pub(super) fn progress(&self) -> (u64, u64) {
         (self.offset, self.length)
     }
 
-    /// Environment steps in a second, over the last tenth of the points that there are; `None` before there are two.
+    /// Environment steps per second, over the last tenth of the points; `None` with fewer than two
+    /// points.
     pub(super) fn speed(&self) -> Option<f64> {
         let points = &self.metrics.iter().max_by_key(|thin| thin.points.len())?.points;
         let last = points.last()?;
@@ -287,7 +288,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for MetricsLine<'a> {
     }
 }
 
-/// A name that is borrowed from the line where that has it as it is.
+/// A name that is borrowed from the line if the line contains it without escapes.
 #[derive(Deserialize)]
 struct BorrowedKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -379,7 +380,7 @@ mod tests {
         assert_eq!(metrics.points("loss").last().unwrap().seconds, 4.0);
         let (read, length) = metrics.progress();
         assert!(read == length && metrics.seconds() == 4.0);
-        // A run that began anew.
+        // A run that was started again.
         fs::write(&path, "{\"env_steps\":5,\"loss\":9.0,\"seconds\":1.0}\n").unwrap();
         metrics.read(folder.path(), later()).unwrap();
         assert_eq!(metrics.points("loss").len(), 1);
