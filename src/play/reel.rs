@@ -33,7 +33,7 @@ pub struct Shown {
     /// Steps of the episode so far.
     pub steps: u64,
     /// Return of the episode so far.
-    pub episode_return: f64,
+    pub episode_return: f32,
     /// The end of the episode, after its last step.
     pub end: Option<End>,
 }
@@ -72,7 +72,8 @@ impl Reel {
         // An environment without the episode's last observation has only the picture of the next
         // episode's first state.
         let picture = if over && pictures.len() == 1 { None } else { pictures.next() };
-        let (steps, episode_return) = (self.steps, self.episode_return);
+        // Rewards are f32: further digits of their sum are noise.
+        let (steps, episode_return) = (self.steps, self.episode_return as f32);
         if !over {
             return Some(Shown { frame: frame(picture, view), steps, episode_return, end: None });
         }

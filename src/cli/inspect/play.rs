@@ -382,7 +382,7 @@ impl<'a, 'b> Screen<'a, 'b> {
     fn draw(
         &mut self,
         frame: Option<Frame>,
-        (steps, episode_return): (u64, f64),
+        (steps, episode_return): (u64, f32),
         interrupt: &AtomicBool,
     ) -> Result<()> {
         let Some(Frame { picture, view }) = frame else { return Ok(()) };
