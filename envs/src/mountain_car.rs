@@ -3,7 +3,7 @@
 //!
 //! Moore, "Efficient Memory-based Learning for Robot Control", 1990. Dynamics and constants equal
 //! those in `MountainCar-v0` and `MountainCarContinuous-v0` of Gymnasium, where the car stops at
-//! the left wall. gymnax's continuous car does not stop there; it agrees otherwise.
+//! the left wall. gymnax's continuous car does not stop at it; otherwise it agrees.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};

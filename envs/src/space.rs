@@ -339,7 +339,7 @@ impl Space {
         }
     }
 
-    /// Least values and greatest values of all elements, in row-major order.
+    /// Least and greatest values of the elements, in row-major order.
     #[must_use]
     pub fn all_bounds(&self) -> (Vec<f64>, Vec<f64>) {
         (0..self.elements()).map(|element| self.bounds(element)).unzip()

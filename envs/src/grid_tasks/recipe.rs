@@ -1,4 +1,4 @@
-//! Recipes by which tasks are drawn.
+//! Recipes for drawing tasks.
 
 use super::{GridTask, TaskShape, draw_cells, inside};
 use podracer_dsl::prelude::*;
@@ -18,7 +18,7 @@ pub(super) enum Values {
 #[derive(Clone, Copy)]
 pub(super) enum Walls {
     None,
-    /// Walls at the cells (row, column) for which the function returns true.
+    /// Walls at the cells (row, column) where the function returns true.
     At(fn(usize, usize) -> bool),
     /// A number of cells, drawn in a square with a number of rows.
     Random(usize, usize),

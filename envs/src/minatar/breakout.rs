@@ -111,8 +111,8 @@ impl Environment for Breakout {
 
         let low = !in_brick & row.eq(9);
         let bricks = select(low & bricks.eq(0u32), WALL, bricks);
-        // Above the paddle the ball bounces; next to it, if it falls onto the paddle, it returns in
-        // the direction from which it came.
+        // Above the paddle the ball bounces; next to it, if it falls onto the paddle, it returns to
+        // where it came from.
         let above = low & from_column.eq(paddle);
         let beside = low & !above & column.eq(paddle);
         let terminated = low & !above & !beside;

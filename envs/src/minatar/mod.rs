@@ -117,7 +117,7 @@ fn plane(words: Tensor) -> Tensor {
 }
 
 /// The draw from a key if it is `wanted` (bool `[]`), and `otherwise` if not. For a batch of
-/// environments the draws are computed only in steps in which at least one environment wants them.
+/// environments the draws are computed only if at least one environment wants them.
 #[track_caller]
 pub(crate) fn drawn_if<T: Tree>(
     wanted: Tensor,

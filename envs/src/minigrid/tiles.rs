@@ -32,7 +32,7 @@ pub(super) struct Look {
     pub lit: Tensor,
     /// True for the agent's cell. `bool[rows, columns]`
     pub agent: Tensor,
-    /// Direction in which the agent looks. `i32[]`
+    /// Direction of the agent's view. `i32[]`
     pub direction: Tensor,
 }
 
@@ -48,7 +48,7 @@ impl Look {
     }
 }
 
-/// The tiles of all codes: as they are, lighter, and lighter with the agent in each of four
+/// The tiles of every code: as they are, lighter, and lighter with the agent in each of four
 /// directions. `u8[6 * 128, 8, 8, 3]`
 #[track_caller]
 fn all() -> Tensor {
@@ -67,8 +67,7 @@ fn all() -> Tensor {
 struct Tile([[Rgb; SIDE]; SIDE]);
 
 impl Tile {
-    /// Paints the points for which `inside(x, y)` holds; x and y run from 0 to 1 to the right and
-    /// down.
+    /// Paints the points where `inside(x, y)` holds; x and y run from 0 to 1 to the right and down.
     fn paint(&mut self, colour: Rgb, inside: impl Fn(f64, f64) -> bool) {
         let middle = |point: usize| (point as f64 + 0.5) / SIDE as f64;
         for (y, row) in self.0.iter_mut().enumerate() {

@@ -27,7 +27,7 @@ const DIRECTIONS: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// One vector of zeros and ones, `f32[984]`: for each cell of the view its kind of 11, its
+    /// One vector with elements 0 or 1, `f32[984]`: for each cell of the view its kind of 11, its
     /// colour of 6 and a door's state of 3, and then the agent's direction. Levels with a colour in
     /// their task have six more elements for it: `f32[990]`.
     #[default]
@@ -131,7 +131,7 @@ pub(super) fn seen((rows, columns): (usize, usize), world: &World, sees_through:
         let blocks = blocks.iter().fold(constant(false), |any, &kind| any | which.eq(kind));
         let clear = select(blocks, 0u32, bits).sum();
         let here = spread(reached, clear, |word, by| word << by) & ALL;
-        // The last cell to the right reveals nothing on the way there, and the last cell to the
+        // The last cell to the right reveals nothing on the way to it, and the last cell to the
         // left nothing on the way back.
         let rightwards = here & clear & (ALL >> 1);
         let here = spread(here, clear, |word, by| word >> by);

@@ -95,7 +95,7 @@ impl Environment for GraphColoring {
         (state, TimeStep { observation, reward, terminated, truncated: constant(false) })
     }
 
-    /// A row for each node: its neighbours, its one-hot colour, and whether it is to be coloured.
+    /// A row for each node: its neighbours, its colour (one-hot), and whether it is to be coloured.
     /// `f32[nodes, 2 * nodes + 1]`
     fn observe(&self, state: State) -> Tensor {
         let here = self.here(&state).expand_dims(1);

@@ -194,8 +194,8 @@ impl Environment for Maze {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// Planes of the walls, the agent and the goal, with ones at their positions. `f32[rows,
-    /// columns, 3]`
+    /// Planes of the walls, the agent and the goal, with 1 at their positions. `f32[rows, columns,
+    /// 3]`
     fn observe(&self, state: State) -> Tensor {
         let agent = self.cell(state.row, state.column);
         let goal = self.cell(state.goal_row, state.goal_column);

@@ -194,7 +194,7 @@ impl Environment for RubiksCube {
         (state, TimeStep { observation, reward, terminated, truncated })
     }
 
-    /// The one-hot colour of each sticker. `f32[6, size, size, 6]`
+    /// The colour of each sticker, one-hot. `f32[6, size, size, 6]`
     fn observe(&self, state: State) -> Tensor {
         state.stickers.one_hot(FACES).reshape([FACES, self.size, self.size, FACES])
     }

@@ -134,7 +134,7 @@ impl Environment for SlidingTiles {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// A plane for each tile with a one at its position, the gap's first. `f32[size, size, size *
+    /// A plane for each tile with 1 at its position, the gap's first. `f32[size, size, size *
     /// size]`
     fn observe(&self, state: State) -> Tensor {
         let tiles = arange(self.places()).expand_dims(0);

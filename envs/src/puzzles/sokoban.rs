@@ -291,7 +291,7 @@ impl Environment for Sokoban {
         (state, TimeStep { observation, reward, terminated, truncated })
     }
 
-    /// Planes of ones at walls, targets, boxes and the player, and the elapsed share of the time
+    /// Planes with 1 at walls, targets, boxes and the player, and the elapsed share of the time
     /// limit. `f32[size, size, 5]`
     fn observe(&self, state: State) -> Tensor {
         let time = state.time.astype(F32) / self.time_limit as f64;
