@@ -1,6 +1,7 @@
-//! Trains an update rule on grid worlds, LPG of Oh et al. 2020, then agents by it in worlds that it has not seen:
-//! `cargo run --release --example lpg -- [UPDATES [SEED]]`. It leaves `lpg-rule.safetensors`, by which other agents learn:
-//! `podracer train catch-ppo --set agent.kind=learned --set agent.rule=lpg-rule.safetensors`.
+//! Trains an update rule on grid worlds, LPG of Oh et al. 2020, then agents by it in worlds that it
+//! has not seen: `cargo run --release --example lpg -- [UPDATES [SEED]]`. It writes
+//! `lpg-rule.safetensors`. Other agents learn by this rule: `podracer train catch-ppo --set
+//! agent.kind=learned --set agent.rule=lpg-rule.safetensors`.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A training without the command line, with progress, checkpoints and resume: `cargo run --release --example own_loop`. Run
-//! it again to go on from the last checkpoint.
+//! A training without the command line, with progress, checkpoints and resume: `cargo run --release
+//! --example own_loop`. Run it again to resume from the last checkpoint.
 #![allow(clippy::print_stdout)]
 
 use podracer::envs::Catch;
