@@ -1,4 +1,4 @@
-//! Random tabular models, those of `tests/golden/make_mctx.py`.
+//! Random tabular models, equal to those in `tests/golden/make_mctx.py`.
 
 use podracer_dsl::prelude::*;
 use podracer_rl::search::*;
