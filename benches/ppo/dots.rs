@@ -21,8 +21,8 @@ const EPOCHS: usize = 4;
 const MINIBATCHES: usize = 4;
 /// Chained products in one call of a product measured by itself.
 const CHAIN: usize = 64;
-/// Numbers of parts in which the products of a minibatch may be computed; the fastest number
-/// counts. Smaller parts stay in a core's cache.
+/// Candidate numbers of parts for the products of a minibatch; the fastest number counts. Smaller
+/// parts stay in a core's cache.
 const CHUNKS: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// Upper bound of the speed, from the plugin's matrix products alone.

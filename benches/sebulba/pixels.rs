@@ -4,10 +4,10 @@
 //! The peer steps Catch in NumPy, in its own process. Ours steps it natively, and once more the peer's very class, which an
 //! environment server has. What both compute is compared step by step before anything is timed.
 //!
-//! All figures are processor time: the whole run's, including environments, minus that of the
+//! All figures are processor time: the whole run's, including environments, minus the time of the
 //! programs on its devices. Two cores run all threads of either side, so that a second spent
-//! outside the programs is taken from them. Unlike wall time, processor time does not depend on
-//! which thread had to wait for which.
+//! outside the programs is taken from them. Unlike wall time, processor time does not depend on the
+//! order of the threads.
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;

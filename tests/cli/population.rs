@@ -69,7 +69,7 @@ fn every_seed_is_a_run_of_its_own() {
             (&resumed["resumed_from_iteration"], &resumed["env_steps"]),
             (&4.into(), &768.into())
         );
-        // It has its own messages: the population's, and those of the resumed run.
+        // It has its own messages: the population's messages, and the resumed run's.
         let messages = fs::read_to_string(folder.join(&own).join("messages.jsonl"));
         let messages: Vec<Value> =
             messages.expect("messages").lines().map(|line| json(line.as_bytes())).collect();

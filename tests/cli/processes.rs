@@ -403,8 +403,8 @@ fn all_stop_after_the_same_call() {
     assert!(!arrays(&run, iterations).is_empty());
 }
 
-/// A job by `mpirun` really runs: it trains, and when run again it resumes where it was stopped or
-/// where a checkpoint was lost.
+/// A job by `mpirun` really runs: it trains, and when run again it resumes, after a stop or after
+/// the loss of a checkpoint.
 #[test]
 fn a_job_that_is_started_again_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");

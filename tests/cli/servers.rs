@@ -113,9 +113,9 @@ fn a_server_that_sleeps_is_waited_for_or_restarted() {
     }
 }
 
-/// Reasons that end a run when its server does not come back: it may not be restarted, or the
-/// watchdog is less patient than the server's client. The servers are gone then, and the last
-/// checkpoint is good.
+/// Reasons that end a run when its server does not come back: it may not be restarted, the
+/// watchdog is less patient than the server's client, or the user asks twice to stop. The servers
+/// are gone then, and the last checkpoint is good.
 #[test]
 fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
     for (step_seconds, patience, signals, expected) in [

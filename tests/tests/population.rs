@@ -111,7 +111,7 @@ fn rates() -> ([f32; 4], Array) {
     (rates, Array::from_slice([4], &rates).expect("four"))
 }
 
-/// A member's state, random numbers and episodes equal those of its own run.
+/// A member's state, random numbers and episodes equal its own run's.
 #[test]
 fn members_are_runs_with_their_seeds() {
     let agent = loops::ppo(&cartpole(), sgd(0.05));

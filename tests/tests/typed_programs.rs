@@ -15,7 +15,7 @@ fn options() -> ProgramOptions {
     ProgramOptions { cache: ExecutableCache::disabled(), ..ProgramOptions::default() }
 }
 
-/// Every op in which XLA:CPU drops a NaN if its fast maximum is on.
+/// Every op with a NaN that XLA:CPU drops if its fast maximum is on.
 fn extremes(x: Tensor, y: Tensor) -> Vec<Tensor> {
     let pairs = [(x, y), (y, x)].into_iter();
     let mut results: Vec<Tensor> =

@@ -47,7 +47,7 @@ fn xla_computes_batches_as_eval_does_their_slices() {
     check_all(&complaints(&samples().into_iter().flat_map(expect).collect::<Vec<_>>()));
 }
 
-/// Derivatives are short programs, in which XLA does not round every step: the tolerance for the
+/// Derivatives are short programs. XLA does not round every step of them: the tolerance for the
 /// coarsest dtype.
 fn derivative_tolerance(sample: &Sample) -> f64 {
     let dtypes = sample.inputs.iter().map(|input| match input.ty().dtype {
@@ -78,7 +78,7 @@ fn xla_computes_derivatives_as_eval_does() {
     check_all(&complaints(&expected));
 }
 
-/// Attributes of all kinds together: a backend's handling of dilation, strides and padding depends
+/// Attributes of every kind together: a backend's handling of dilation, strides and padding depends
 /// on the others.
 #[test]
 fn xla_computes_convolutions_of_all_attributes() {

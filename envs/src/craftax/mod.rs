@@ -383,10 +383,10 @@ impl Environment for CraftaxClassic {
         self.step_with(state, action, &Luck::draw(key))
     }
 
-    /// Planes over the cells of the player's view, `[7, 9]`, with 1 where a thing is: for each
-    /// block, and for zombies, cows, skeletons and arrows. Then the items, health, food, drink and
-    /// energy, in tenths and rounded to 16-bit floats; the player's direction; daylight; and
-    /// whether the player sleeps. `f32[1345]`
+    /// Planes over the cells of the player's view, `[7, 9]`, with elements 0 or 1, for each block,
+    /// and for zombies, cows, skeletons and arrows. Then the items, health, food, drink and energy,
+    /// in tenths and rounded to 16-bit floats; the player's direction; daylight; and whether the
+    /// player sleeps. `f32[1345]`
     fn observe(&self, state: State) -> Tensor {
         let blocks = view::seen_blocks(&state).expand_dims(2).eq(arange(block::COUNT));
         let moving = stack(&view::moving(&state), 2);

@@ -1,5 +1,5 @@
-//! The page of all environments, `docs/gallery.md`, matches its sources: pictures, spaces, settings
-//! and documentation. `PODRACER_BLESS=1` writes it again.
+//! The page about the environments, `docs/gallery.md`, matches its sources: pictures, spaces,
+//! settings and documentation. `PODRACER_BLESS=1` writes it again.
 
 use std::fmt::Write;
 use std::fs::File;

@@ -299,7 +299,7 @@ fn kill(process: u32) {
 }
 
 fn is_running(process: u32) -> bool {
-    // A process that has ended, and for which its parent has not waited, has the state Z.
+    // A process that has ended has the state Z until its parent waits for it.
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = status.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z')

@@ -1,5 +1,5 @@
-//! The loop around agents that learn from a replay: when, how often and from which windows they
-//! learn, and the metrics.
+//! The loop around agents that learn from a replay: the times and numbers of gradient steps, their
+//! windows, and the metrics.
 
 use crate::agent_loop::{End, Iteration, Tape};
 use crate::golden::{close, floats, run};

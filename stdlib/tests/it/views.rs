@@ -1,4 +1,4 @@
-//! Agents' views: they show the values by which the agent acts.
+//! Agents' views: they show the values that determine the agent's action.
 
 use crate::golden::run;
 use crate::muzero::{input, small};

@@ -35,21 +35,24 @@ const RECORDS: Named = Named {
 /// Runs a Python script with arguments and input, and gives what it printed. `None`, and the running test counts as
 /// skipped, where there is no Python with jaxlib (`PODRACER_PYTHON` names one).
 ///
-/// # Errors An error if the script fails, with its output.
+/// # Errors
+/// An error if the script fails, with its output.
 pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&JAXLIB, script, arguments, input)
 }
 
 /// [`run`] with the packages of `benches/peer/requirements.txt` (`PODRACER_PEER_PYTHON` names a Python that has them).
 ///
-/// # Errors An error if the script fails, with its output.
+/// # Errors
+/// An error if the script fails, with its output.
 pub fn run_peer(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&PEERS, script, arguments, input)
 }
 
 /// [`run`] with the packages of `tests/records.txt` (`PODRACER_RECORDS_PYTHON` names a Python that has them).
 ///
-/// # Errors An error if the script fails, with its output.
+/// # Errors
+/// An error if the script fails, with its output.
 pub fn run_records(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&RECORDS, script, arguments, input)
 }

@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::{env, thread};
 
-/// Records the reason for which the running test is skipped: the missing part, and the command that
+/// Records the reason why the running test is skipped: the missing part, and the command that
 /// installs it. The test returns after that. Tests with equal reasons are counted together.
 ///
 /// `PODRACER_SKIPPED`, which `make test` sets, names a file. It gets a line: test binary, test, reason, with tabs between.
@@ -27,7 +27,7 @@ pub fn skip(reason: &str) {
 }
 
 /// True if an expensive test (time, memory, disk) is to be left out, which is then counted as
-/// skipped. `make test-all` sets `PODRACER_ALL`, with which all tests run.
+/// skipped. `make test-all` sets `PODRACER_ALL`, so that every test runs.
 #[track_caller]
 pub fn skip_heavy(takes: &str) -> bool {
     let left_out = env::var_os("PODRACER_ALL").is_none();

@@ -84,8 +84,7 @@ fn checkpoints_of_other_programs_are_refused() {
     assert!(said.contains(&format!("it has no `{name}`")), "{said}");
 }
 
-/// They share the same environments: the next iteration is equal except for the order in which
-/// numbers are added.
+/// They share the same environments: the next iteration is equal except for the order of sums.
 #[test]
 fn another_number_of_devices_goes_on() {
     let agent = loops::online(&CATCH, adam(1e-2));

@@ -25,8 +25,8 @@ use crate::loops;
 const LANES: usize = 4;
 const UNROLL: usize = 4;
 
-/// An agent with metrics that are the weights of the windows with steps of two workers, and of all
-/// windows.
+/// An agent with metrics that are the weights of the windows with steps of two workers, and of
+/// every window.
 #[derive(Clone, Debug)]
 struct Windowed;
 

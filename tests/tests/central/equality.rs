@@ -1,5 +1,5 @@
-//! With one worker, present parameters, and batches of all lanes, the iterations are bit-identical
-//! to Sebulba's.
+//! With one worker, present parameters, and batches with all lanes, the iterations are
+//! bit-identical to Sebulba's.
 
 use podracer::central::{CentralInference, local};
 use podracer::sebulba::{Sebulba, compiled_environments};
@@ -54,7 +54,7 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>
     (run.parameters().expect("the parameters"), reports)
 }
 
-/// The same with central inference: workers with `lanes` lanes each.
+/// Central inference with the same agent: workers with `lanes` lanes each.
 fn seed<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     environment: &E,
     agent: &A,

@@ -73,7 +73,7 @@ fn an_environment_that_fails_in_the_process_ends_the_run_with_its_error() {
 /// Workers that step environments of their own, and then make a fault.
 struct Wrong {
     inner: Vec<Box<dyn Workers>>,
-    /// The step at which worker 0 makes a fault.
+    /// The step of worker 0's fault.
     at: u64,
     wrong: fn(u64, &mut u64, &mut WorkerStep),
     dismissed: std::sync::mpsc::Sender<(WorkerId, String)>,

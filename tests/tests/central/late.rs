@@ -57,7 +57,7 @@ impl Workers for Silent {
     }
 }
 
-/// A run with batches of all lanes, or otherwise closed after a second.
+/// A run with batches that wait for all lanes, or otherwise closed after a second.
 fn start(from: u64, let_go: &Arc<AtomicBool>) -> CentralRun {
     let batch = |n: usize| Pool::new(&NativeCartPole::new(20), n);
     let agent = loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1));

@@ -1,4 +1,4 @@
-//! Searches of all policies batched twice, simplified in a training loop, compiled for TPUs that
+//! Searches of every policy, batched twice, simplified in a training loop, compiled for TPUs that
 //! are not present, and with gradients.
 
 use super::models::{Search, Settings, found};
@@ -112,8 +112,8 @@ fn kinds() -> [SearchOptions; 2] {
     [SearchOptions::MuZero(MuZeroOptions::default()), gumbel]
 }
 
-/// Checks that an iteration of Anakin gives the same with and without all simplifications: equal
-/// integers and bools, and floats that are at most `tolerance` apart.
+/// Checks that an iteration of Anakin gives equal results with and without all simplifications:
+/// equal integers and bools, and floats that are at most `tolerance` apart.
 #[track_caller]
 fn same_simplified<E: Environment<Observation = Tensor>>(
     environment: &E,

@@ -49,8 +49,8 @@ impl Trees {
         Trees::new(count, &arrays)
     }
 
-    /// The outputs in which a tree differs from tree `its` of the others: other integers, and
-    /// floats farther apart than 1e-5 of 1 or of the number itself.
+    /// The outputs where a tree differs from tree `its` of the others: other integers, and floats
+    /// farther apart than 1e-5 of 1 or of the number itself.
     pub fn unequal(&self, tree: usize, others: &Trees, its: usize) -> Vec<&'static str> {
         let differs = |(got, expected): (&Output, &Output)| {
             let far = |(a, b): (&f64, &f64)| {

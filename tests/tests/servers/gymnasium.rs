@@ -357,7 +357,7 @@ fn ppo_learns_in_servers_of_choices_and_trees() {
     assert!(first < 40.0 && last > 55.0, "{first} and {last}");
 }
 
-/// The one-hot vectors equal Gymnasium's `flatten`, in each autoreset mode.
+/// One-hot vectors equal Gymnasium's `flatten`, in each autoreset mode.
 #[test]
 fn a_discrete_observation_is_one_hot() {
     let Some(python) = python("gymnasium") else {

@@ -180,8 +180,8 @@ fn games_follow_craftax() {
     // the games, in order.
     let rows = numbers(&record, "worlds");
     let (mut made, mut diamonds) = (Vec::new(), Vec::new());
-    // The number of the world in which each step continues if it ends an episode. After all steps
-    // follow the worlds where the games begin.
+    // The number of the next world of each step that ends an episode. After all steps follow the
+    // worlds where the games begin.
     let mut worlds = vec![0; GAMES * (STEPS + 1)];
     for (number, row) in rows.chunks_exact(4).enumerate() {
         let [game, time, place, count] = [0, 1, 2, 3].map(|i| row[i]);

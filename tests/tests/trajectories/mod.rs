@@ -143,7 +143,7 @@ fn chi_squared(got: &[f64], expected: &[f64]) -> f64 {
     if kinds < 2 { 0.0 } else { sum / f64::from(kinds - 1) }
 }
 
-/// Asserts that numbers are equal, and reports the step at which they first differ.
+/// Asserts that numbers are equal, and reports the first step that differs.
 #[track_caller]
 fn equal(what: &str, got: &[f64], expected: &[f64]) {
     assert_eq!(got.len(), expected.len(), "{what}: counts");
