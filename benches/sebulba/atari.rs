@@ -21,7 +21,7 @@ const TARGET: f64 = 0.9;
 
 #[derive(Args)]
 pub struct AtariOptions {
-    /// Which experiment, one in environments of ale-py.
+    /// The experiment, in environments of ale-py.
     #[arg(long, default_value = "atari-pong-ppo")]
     game: String,
     /// A setting of it, such as `sebulba.threads=1`; may be given several times.

@@ -245,7 +245,7 @@ pub struct Programs {
 pub struct Calls {
     program: Executable,
     arguments: Vec<Buffer>,
-    /// Where it is among the arguments and among the results, and how long it is.
+    /// Its position among the arguments and among the results, and its length.
     state: (usize, usize, usize),
 }
 

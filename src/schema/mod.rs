@@ -59,7 +59,7 @@ pub enum Kind {
     },
     /// A floating-point number; integers are converted.
     Number(Range),
-    /// Any string.
+    /// Any string at all.
     Text,
     /// One of these strings, each with its documentation.
     OneOf(Vec<(String, String)>),

@@ -44,7 +44,7 @@ pub struct Row {
     /// The policy with the return that is compared with the reference.
     #[serde(default)]
     pub policy: Policy,
-    /// Where the reference is from, or why there is none.
+    /// Source of the reference, or the reason why there is none.
     pub source: String,
     /// A remark on the row for the page.
     #[serde(default)]

@@ -128,7 +128,7 @@ pub fn transform_from_2hot(
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TxPair {
-    /// The identity.
+    /// The identity transformation.
     #[default]
     Identity,
     /// [`signed_hyperbolic`] and [`signed_parabolic`] with `eps` 1e-3, as in R2D2.

@@ -139,8 +139,8 @@ fn values_in_a_search_of_muzero_change_their_sign_with_each_move() {
     }
 }
 
-/// Where neither player of Othello can move, the observation does not tell whether the other player has just passed: both ways have
-/// the outcome of the stones.
+/// If neither player of Othello can move, the observation does not show whether the other player
+/// has just passed. In both cases the outcome follows from the stones.
 #[test]
 fn the_last_pass_of_othello_has_the_outcome_of_the_stones() {
     let game = Othello::default();

@@ -7,7 +7,7 @@ pub const ROOTS: usize = 2;
 const STATES: usize = 11;
 const OUTCOMES: usize = 3;
 
-/// Which search is run.
+/// The search to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     pub policy: &'a str,
