@@ -42,12 +42,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     println!("a batch of three\n{}\n", trace(f32([3]), |xs| vmap(xs, |x| x * x.sin()))?);
 
-    // A loop is one op, whose body is a function of its own; the gradient of a loop is two loops.
+    // A loop is one op with a body that is a separate function; the gradient of a loop is two
+    // loops.
     let decay = |x: Tensor| scan(x, 0..10, |x, _| (0.9 * x.sin(), ())).0;
     println!("a loop\n{}\n", trace(f32([]), decay)?);
     println!("its derivative\n{}\n", trace(f32([]), |x| grad(x, decay))?);
 
-    // A mistake is an error with the line of whoever made it, here this file's.
+    // A mistake is an error with the line of its author, here in this file.
     let mistake = trace((f32([2, 3]), f32([4])), |(x, y)| x + y);
     println!("{}\n", mistake.err().ok_or("these shapes do not broadcast")?);
 

@@ -173,7 +173,7 @@ pub(crate) fn xla_options(platform: &str, simplify: &Simplify) -> Vec<(String, O
     if simplify.whole_loops { rule.searching() } else { rule }.pairs()
 }
 
-/// The name of a module: `name` with `_` in place of all characters except ASCII letters and
+/// The name of a module: `name` with `_` in place of every character except ASCII letters and
 /// digits.
 pub(crate) fn module_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")

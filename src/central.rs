@@ -1,8 +1,8 @@
 //! Central inference, as in SEED RL, for workers that step environments elsewhere and know no model.
 //!
-//! [`CentralInference`] describes a training: what is trained, and how. [`CentralInference::start`]
-//! starts a run, with threads that infer and learn. The runtime's [`CentralRun`] schedules them and
-//! knows no agents. The same agents train here, in [`Sebulba`](crate::sebulba::Sebulba) and in
+//! [`CentralInference`] describes a training. [`CentralInference::start`] starts a run, with
+//! threads that infer and learn. The runtime's [`CentralRun`] schedules them and knows no agents.
+//! The same agents train here, in [`Sebulba`](crate::sebulba::Sebulba) and in
 //! [`Anakin`](crate::anakin::Anakin).
 
 use std::sync::Arc;

@@ -52,7 +52,7 @@ impl<'a> Unfinished<'a> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if let Some(so_far) = &self.so_far {
-            // Best effort: the earlier error is the one that matters.
+            // Best effort: the earlier error matters more.
             let _ = fs::remove_file(so_far);
         }
     }

@@ -62,7 +62,7 @@ impl Functions<AnyAgent, FromHostReplay> {
         shape: SebulbaShape,
         environments: &HostSpec,
     ) -> Result<Self> {
-        // Its errors are those of the agent itself, not of the erased agent.
+        // Its errors come from the agent itself, not from the erased agent.
         Functions::new(agent, shape, environments)?;
         let agent = &AnyAgent::new(agent.clone());
         let Functions { acting, .. } = Functions::new(agent, shape, environments)?;

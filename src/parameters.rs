@@ -1,4 +1,4 @@
-//! Parameters in files, and the hash with which runs are compared.
+//! Parameters in files, and the hash for comparing runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -331,7 +331,7 @@ impl<M: Tree, E: Environment, A: Learn<Observation = E::Observation>> CompiledPo
         Ok((0..self.seeds.len()).map(agent).collect())
     }
 
-    /// The data of all members, which changes if members are exploited.
+    /// The members' data, which changes if members are exploited.
     ///
     /// # Errors
     /// Errors of the runtime.

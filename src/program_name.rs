@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// The file name with which the process was started.
+/// The file name in the command that started the process.
 static NAME: OnceLock<String> = OnceLock::new();
 
 /// The name of the program in messages.

@@ -1,8 +1,8 @@
 //! Sebulba: an agent that acts and learns on different devices, in environments on the host.
 //!
-//! [`Sebulba`] describes a training: what is trained, and how. [`Sebulba::start`] starts a run,
-//! with threads that act and learn. The runtime's [`SebulbaRun`] schedules them and knows no
-//! agents. The same agents train here and in [`Anakin`](crate::anakin::Anakin).
+//! [`Sebulba`] describes a training. [`Sebulba::start`] starts a run, with threads that act and
+//! learn. The runtime's [`SebulbaRun`] schedules them and knows no agents. The same agents train
+//! here and in [`Anakin`](crate::anakin::Anakin).
 
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::Tensor;

@@ -236,7 +236,7 @@ pub enum Symptom {
 }
 
 /// Evaluates a function by the reference semantics; `None` if the user does not want to wait. The
-/// number is that of the iteration, from 1.
+/// number is the iteration's, from 1.
 pub type Evaluate<'a> = dyn FnMut(u64, &Func, &[Array]) -> Option<Watched> + 'a;
 
 /// The first iteration that produced a number that is not finite, and its cause.
@@ -331,8 +331,8 @@ pub trait Run {
     /// The part of a checkpoint with the agent's store: the prefix of its arrays' names.
     fn store(&self) -> &'static str;
 
-    /// Part of the state that was lost since the checkpoint from which the run was restored, as a
-    /// sentence for the user; `None` if nothing was lost.
+    /// Part of the state that was lost since the restored checkpoint, as a sentence for the user;
+    /// `None` if nothing was lost.
     fn caveat(&self) -> Option<String> {
         None
     }

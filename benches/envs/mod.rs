@@ -1,4 +1,5 @@
-//! Random-policy stepping with automatic resets, beside gymnax, beside pgx and jumanji for boards, navix for MiniGrid, and craftax for Craftax-Classic.
+//! Random-policy stepping with automatic resets, compared with gymnax; for boards with pgx and
+//! jumanji, for MiniGrid with navix, and for Craftax-Classic with craftax.
 
 mod stepping;
 
@@ -45,7 +46,7 @@ where
     Ok(AnyEnvironment::new(serde_json::from_value::<E>(settings)?))
 }
 
-/// Packages whose environments step beside ours.
+/// Packages with environments to compare.
 struct Others {
     /// The name of their Python.
     python: &'static str,
@@ -79,7 +80,7 @@ fn others(package: &str) -> Others {
     }
 }
 
-/// Times random-policy stepping beside gymnax, pgx, jumanji, navix and craftax.
+/// Times random-policy stepping, compared with gymnax, pgx, jumanji, navix and craftax.
 #[derive(Parser)]
 pub struct Options {
     /// `cpu` or `cuda13`.

@@ -10,7 +10,7 @@ use podracer_runtime::{
     ProgramOptions, XlaOptions,
 };
 
-/// Steps whose actions and keys are drawn together.
+/// Number of steps with actions and keys that are drawn together.
 const BLOCK: usize = 32;
 /// Actions that are made of the two words of one key.
 const PER_KEY: usize = 4;
@@ -101,7 +101,7 @@ impl Stepping {
         self.program.executable().devices().len()
     }
 
-    /// Environment steps of a run: those of all environments together.
+    /// Environment steps of a run, over all environments.
     pub fn env_steps(&self) -> usize {
         self.shape.environments / self.devices() * self.devices() * self.steps()
     }

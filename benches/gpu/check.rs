@@ -1,4 +1,5 @@
-//! What the runtime does on a device, compared with the reference semantics. Each check says what it saw; all of them run.
+//! Checks of the runtime on a device against the reference semantics. Each check prints its result;
+//! all of them run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -23,7 +24,8 @@ mod loops;
 
 use crate::support::{number, program, run as run_to_end, say};
 
-/// Greatest difference of results whose f32 products are made of tf32, with 10 bits after the point: a GPU's default.
+/// Greatest difference of results if f32 products use tf32, with 10 bits after the point: a GPU's
+/// default.
 const TF32: f64 = 4e-3;
 
 #[derive(clap::Args)]
@@ -196,8 +198,8 @@ fn compared(all: Vec<(Case, Vec<Array>, f64)>) -> Result<String> {
     })
 }
 
-/// The samples whose results are the same on every platform. A `set` in which updates meet keeps any of them, and has a check of its own
-/// ([`kept_updates`]); a GPU's library has no convolution of integers.
+/// The samples with equal results on every platform. A `set` with colliding updates keeps any of
+/// them, and has a check of its own ([`kept_updates`]); a GPU's library has no integer convolution.
 fn comparable() -> impl Iterator<Item = (String, Sample)> {
     let any = |op: &OpRef| {
         let set = op.downcast::<Scatter>();
@@ -254,7 +256,8 @@ fn derivatives(_: &Client) -> Result<String> {
     compared(all)
 }
 
-/// Eight updates meet at each of eight places, with a tangent of each: the tangent has to be that of the update which was kept.
+/// Eight updates collide at each of eight positions, each with a tangent: the result's tangent must
+/// belong to the kept update.
 fn kept_updates(_: &Client) -> Result<String> {
     let (x, count) = (Array::from_slice([9], &[0.5_f32; 9])?, 64);
     let places: Vec<i32> = (0..count).map(|i| i * 5 % 8).collect();

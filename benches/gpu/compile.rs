@@ -29,7 +29,7 @@ pub struct Options {
     /// Folder of a CUDA toolkit, or of NVIDIA's wheels (`nvidia/cu13`): its assembler and library of device functions.
     #[arg(long)]
     cuda: String,
-    /// The experiments whose loops are compiled; all by default.
+    /// The experiments with loops to compile; all by default.
     #[arg(long, value_delimiter = ',')]
     experiments: Vec<String>,
     /// More settings, as `podracer train --set`.

@@ -1,5 +1,6 @@
-//! The program of the GPU kit (`make gpu-kit`, docs/gpu.md): `podracer`, and as `podracer kit` what is checked and measured on
-//! a machine with an NVIDIA GPU, which has no Rust and no network. One file does both.
+//! The program of the GPU kit (`make gpu-kit`, docs/gpu.md): `podracer`, and `podracer kit` with
+//! checks and measurements for a machine with an NVIDIA GPU, without Rust and network. One file has
+//! both.
 
 mod check;
 mod compile;
@@ -29,25 +30,25 @@ use serde_json::json;
 use beside::Pair;
 use support::{Peer, machine, number, say};
 
-/// Checks and measures podracer on a GPU, beside JAX.
+/// Checks and measures podracer on a GPU, compared with JAX.
 #[derive(Parser)]
 #[command(name = "podracer kit")]
 enum Kit {
-    /// Checks what the runtime does on the device; standard output has a line of JSON for each check.
+    /// Checks the runtime on the device; standard output has a line of JSON for each check.
     Check(check::Options),
-    /// PPO on CartPole beside PureJaxRL's; `--task=catch-online` for Anakin's minimal unit.
+    /// PPO on CartPole compared with PureJaxRL's; `--task=catch-online` for Anakin's minimal unit.
     Ppo(ppo::Options),
-    /// Environments under a random policy, beside gymnax's.
+    /// Environments under a random policy, compared with gymnax's.
     Envs(envs::Options),
-    /// Searches of a batch of roots, beside mctx's.
+    /// Searches of a batch of roots, compared with mctx's.
     Search(search::Options),
-    /// IMPALA on pixel Catch, acting and learning on one device, beside Cleanba's schedule.
+    /// IMPALA on pixel Catch, acting and learning on one device, compared with Cleanba's schedule.
     Impala(Impala),
     /// One row of the table of XLA's options: PPO on CartPole with and without each.
     Variant(variants::Options),
     /// Compiles the training loops for an H100 that is not there, and counts kernels and bytes.
     Compile(compile::Options),
-    /// Makes `report.md` and `report.json` of what the other commands left in a folder.
+    /// Makes `report.md` and `report.json` from the other commands' results in a folder.
     Report {
         /// The folder, with a file of JSON lines for each command.
         folder: PathBuf,

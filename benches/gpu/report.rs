@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{si, time};
 
-/// Writes `report.md` and `report.json` beside the lines of JSON.
+/// Writes `report.md` and `report.json` next to the lines of JSON.
 pub fn run(folder: &Path) -> Result<()> {
     let lines = lines(folder)?;
     let of =

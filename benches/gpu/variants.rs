@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::ppo;
 use crate::support::say;
 
-/// Contents of command buffers (CUDA graphs): the default ones, and loops and branches too.
+/// Contents of command buffers (CUDA graphs): the default contents, and loops and branches too.
 const BUFFERS: &str = "xla.xla_gpu_enable_command_buffer=\"FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE\"";
 
 /// Names, and the settings that make the difference.

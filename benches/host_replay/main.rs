@@ -1,4 +1,5 @@
-//! A replay on the host beside one on the device: what an iteration takes, and how fast windows are read.
+//! A replay on the host compared with a replay on the device: the time of an iteration, and the
+//! speed of reading windows.
 //!
 //! `cargo bench --bench host_replay -- [FOLDER]`, where the folder's disk has the replay. Runs with the replay on the device and on the host
 //! alternate; the ratio is the result. Then the windows are read after the system has forgotten them (*cold*), where checkpoints
@@ -27,7 +28,7 @@ const THREADS: usize = 2;
 const ROUNDS: usize = 3;
 const ITERATIONS: usize = 60;
 
-/// Acts at random, and sums what it learns from: an iteration is the replay's, for the most part.
+/// Acts at random, and sums its inputs when learning: the replay takes most of an iteration.
 #[derive(Clone)]
 struct Sums {
     /// Bytes of a step.
@@ -114,7 +115,7 @@ impl Case {
     }
 }
 
-/// A run whose replay is full.
+/// A run with a full replay.
 fn filled(case: &Case, client: &Client, folder: Option<&Path>) -> Result<SebulbaRun> {
     let batch = || Pool::new(&NativeCartPole::new(500), LANES);
     let spec = batch().spec().clone();

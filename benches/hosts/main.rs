@@ -1,5 +1,6 @@
-//! Two processes that train together by MPI: what an all-reduce inside a program takes beside a bare loop of `MPI_Allreduce`, PPO on
-//! CartPole beside one process with two devices, and the same with added latency.
+//! Two processes that train together by MPI. Measures an all-reduce inside a program compared with
+//! a bare loop of `MPI_Allreduce`, PPO on CartPole compared with one process with two devices, and
+//! both with added latency.
 //!
 //! `cargo bench --bench hosts -- [--rounds N] [--environments N]`
 //!
@@ -62,7 +63,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// The processes that this one was started with; `None` for one by itself.
+/// The processes that were started with this process; `None` for a single process.
 fn world() -> Result<Option<World>> {
     Ok(launched().map(World::join).transpose()?)
 }
@@ -220,7 +221,7 @@ fn compare(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The launcher: the one that is named, else the pinned one.
+/// The launcher: the named launcher, or else the pinned one.
 fn launcher() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("PODRACER_MPIRUN") {
         return Ok(named.into());

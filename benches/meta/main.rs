@@ -1,4 +1,5 @@
-//! Agents that learn by trained rules, beside A2C, in grid worlds that none of them has seen.
+//! Agents that learn by trained rules, compared with A2C, in grid worlds that none of them has
+//! seen.
 //!
 //! `cargo bench --bench meta -- [--rules rule.safetensors,..] [--tasks N] [--updates N] [--rates 0.01,0.1] [--distribution small]`
 //!

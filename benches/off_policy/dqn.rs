@@ -1,4 +1,5 @@
-//! DQN on CartPole beside PureJaxRL's: `podracer train cartpole-dqn` as a process, and the whole of the peer's training.
+//! DQN on CartPole compared with PureJaxRL's: `podracer train cartpole-dqn` as a process, and the
+//! peer's whole training.
 //!
 //! Both take a gradient step of 128 transitions for each step of 10 environments. The peer takes it after each such step. Ours
 //! does so too in one row; in the other, as in the experiment, it acts for eight steps and then takes eight gradient steps.

@@ -1,4 +1,4 @@
-//! Off-policy learning beside its peers: `cargo bench --bench off_policy`.
+//! Off-policy learning compared with its peers: `cargo bench --bench off_policy`.
 
 mod dqn;
 #[path = "../ppo/ours.rs"]
@@ -23,7 +23,8 @@ use support::{Figures, Peer, Table, Turns, machine, say, speeds, time};
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 2.0;
 
-/// Times adding to a replay, drawing from it and setting priorities, beside flashbax; and training beside JAX.
+/// Times adding to a replay, drawing from it and setting priorities, compared with flashbax; and
+/// training, compared with JAX.
 #[derive(Parser)]
 struct Options {
     /// Parts to measure: `replay`, `sac`, `dqn`, `pqn`.

@@ -1,4 +1,4 @@
-//! PQN on Breakout of MinAtar beside purejaxql's formulation in JAX, with the same settings.
+//! PQN on Breakout of MinAtar compared with purejaxql's formulation in JAX, with the same settings.
 //!
 //! Ours is what `podracer train minatar-breakout-pqn` does, as a process of its own like the peer, on one device and on as many as
 //! there are cores.

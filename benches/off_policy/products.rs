@@ -1,4 +1,4 @@
-//! The matrix products of gradient steps, with nothing beside them.
+//! The matrix products of gradient steps alone.
 
 use std::num::NonZero;
 
@@ -19,8 +19,8 @@ pub struct Products {
 }
 
 impl Products {
-    /// The speed where each gradient step, which is for so many environment steps, is `step`: it takes the layers that `begin` makes of a
-    /// matrix f32 `[side, side]`, and the matrix.
+    /// The speed if each gradient step, which covers `steps` environment steps, is `step`: it takes
+    /// the layers that `begin` makes from a matrix f32 `[side, side]`, and the matrix.
     pub fn measure(
         side: usize,
         environment_steps: usize,

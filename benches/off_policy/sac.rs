@@ -1,4 +1,4 @@
-//! SAC on Pendulum beside the same in JAX, and its matrix products alone.
+//! SAC on Pendulum compared with the same in JAX, and its matrix products alone.
 //!
 //! Ours is what `podracer train pendulum-sac` does, as a process of its own like the peer, with the peer's networks: two hidden layers
 //! of 256 units, batches of 256, a gradient step for each step of an environment.

@@ -1,4 +1,5 @@
-//! Populations: PPO on CartPole with many seeds in one program, beside the same runs one after the other.
+//! Populations: PPO on CartPole with many seeds in one program, compared with the same runs one
+//! after the other.
 //!
 //! `cargo bench --bench population -- [--seeds N] [--environments N] [--steps S] [--rounds N] [--devices 1,2] [--members 1,16,64] [--alone]`
 //!

@@ -34,7 +34,7 @@ pub fn count(client: &Client, shape: Shape, ours: &Ours) -> Result<Counted> {
     Ok(Counted { bytes: bytes(compiled)?, kernels: compiled.optimized()?.kernels() })
 }
 
-/// Compiles the training loop in each shape and prints what is in it.
+/// Compiles the training loop in each shape and prints the counts of its contents.
 pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {
     let mut table = Table::new(&[
         "environments",

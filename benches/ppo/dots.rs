@@ -1,4 +1,5 @@
-//! The matrix products of PPO alone: what is left of an iteration when everything else costs nothing.
+//! The matrix products of PPO alone: the remaining time of an iteration if everything else cost
+//! nothing.
 //!
 //! The products of one iteration (rollout, values of the final observations, forward and backward passes of every minibatch) in the
 //! shapes that training has, on as many devices, in the order of their dependencies. Weights move a little with every backward
@@ -20,11 +21,11 @@ const EPOCHS: usize = 4;
 const MINIBATCHES: usize = 4;
 /// Chained products in one call of a product measured by itself.
 const CHAIN: usize = 64;
-/// Parts that the products of a minibatch may be made in, one after the other: those of which all is done soonest count. Smaller ones stay in a
-/// core's cache.
+/// Candidate numbers of parts for the products of a minibatch; the fastest number counts. Smaller
+/// parts stay in a core's cache.
 const CHUNKS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Upper bound of the speed: that of the plugin's matrix products alone.
+/// Upper bound of the speed, from the plugin's matrix products alone.
 pub struct Limit {
     environments: usize,
     /// Rows of a minibatch on one device.
@@ -33,7 +34,7 @@ pub struct Limit {
     hidden: [f64; 3],
     /// The same of all of an iteration's products.
     iteration: f64,
-    /// The parts of a minibatch of which that is.
+    /// Number of parts of a minibatch for that bound.
     chunks: usize,
     /// Environment steps a second on all devices, if there were only the products.
     pub steps_per_second: f64,
@@ -61,7 +62,7 @@ pub fn limit(client: &Client, shape: Shape) -> Result<Limit> {
     };
     let onward = chain(|x, weight| product(x, 1, weight, 0))?;
     let by_input = chain(|x, weight| product(x, 1, weight, 1))?;
-    // A forward pass makes what the next gradient depends on; its time is taken off.
+    // A forward pass computes the input of the next gradient; its time is subtracted.
     let both = seconds(client, shape.devices, HIDDEN, |weight| {
         let x = weight.sum() + zeros(F32, [rows, HIDDEN]);
         scan(weight, 0..CHAIN, |weight, _| (product(x, 0, product(x, 1, weight, 0), 0) * 1e-3, ()))
@@ -84,7 +85,7 @@ pub fn limit(client: &Client, shape: Shape) -> Result<Limit> {
     Ok(limit)
 }
 
-/// Prints the limits beside the speeds of training.
+/// Prints the limits next to the speeds of training.
 pub fn print(speeds: &[f64], limits: &[Limit]) {
     let mut table = Table::new(&[
         "environments",
@@ -120,7 +121,7 @@ fn flops(environments: usize) -> f64 {
     2.0 * (steps * (both + pass(OUTPUTS[1]) + EPOCHS * (both + backward))) as f64
 }
 
-/// The products of one iteration on one device, those of a minibatch in so many parts.
+/// The products of one iteration on one device, with each minibatch in `parts` parts.
 fn update(weight: Tensor, environments: usize, chunks: usize) -> Tensor {
     let tower = |outputs: usize| {
         (weight.slice_axis(0, 0..OBSERVATION), weight, weight.slice_axis(1, 0..outputs))

@@ -1,4 +1,4 @@
-//! PPO on CartPole beside PureJaxRL's, or another training of Anakin's beside its peer.
+//! PPO on CartPole compared with PureJaxRL's, or another Anakin training compared with its peer.
 //!
 //! Ours is what `podracer train cartpole-ppo` does, as a process of its own like the peer. The peer's compilation and ours
 //! include the making of the first state.
@@ -23,13 +23,13 @@ const COMPILE_TARGET: f64 = 0.5;
 /// Seconds from the shell to the first iteration, without a cache and with one.
 const FIRST_UPDATE_TARGET: [f64; 2] = [3.0, 0.5];
 
-/// Times PPO on CartPole beside PureJaxRL.
+/// Times PPO on CartPole, compared with PureJaxRL.
 #[derive(Parser)]
 pub struct Options {
     /// The experiment, and its peer.
     #[arg(long, value_enum, default_value = "cartpole-ppo")]
     task: Task,
-    /// `cpu` or `cuda13`, of which one GPU is used.
+    /// `cpu`, or `cuda13` for one GPU.
     #[arg(long, default_value = "cpu")]
     platform: String,
     /// Environments in all.
@@ -38,7 +38,7 @@ pub struct Options {
     /// Number of times that our runs and the peer's take turns.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Devices of ours, of which 4 environments take one at most; all by default.
+    /// Numbers of podracer's devices, at most 1 for 4 environments; all by default.
     #[arg(long)]
     devices: Option<usize>,
     /// Environment steps of a run; by default half a million with 4 environments, else 2^20.
@@ -50,7 +50,7 @@ pub struct Options {
     /// Leave the peer out.
     #[arg(long)]
     alone: bool,
-    /// Leave out the dots and what is counted in the programs.
+    /// Leave out the dots and the counts of the programs' contents.
     #[arg(long)]
     brief: bool,
     /// Cargo passes it.

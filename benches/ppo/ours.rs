@@ -20,15 +20,15 @@ pub const UNROLL: usize = 128;
 /// An experiment of Anakin's, and the peer that does the same.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub enum Task {
-    /// PPO on CartPole, beside PureJaxRL's.
+    /// PPO on CartPole, compared with PureJaxRL's.
     CartpolePpo,
     /// The online actor-critic on Catch, Anakin's minimal unit.
     CatchOnline,
     /// SAC on Pendulum.
     PendulumSac,
-    /// PQN on MinAtar's Breakout, beside purejaxql's.
+    /// PQN on MinAtar's Breakout, compared with purejaxql's.
     MinatarBreakoutPqn,
-    /// DQN on CartPole, beside PureJaxRL's.
+    /// DQN on CartPole, compared with PureJaxRL's.
     CartpoleDqn,
 }
 
@@ -91,7 +91,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Enough steps for seconds, in calls of which there are several.
+    /// Enough steps for seconds, in several calls.
     pub fn new(
         task: Task,
         environments: usize,
@@ -102,7 +102,7 @@ impl Shape {
         let unroll = task.unroll();
         let wanted = steps.unwrap_or(match environments {
             0..64 => 500_000,
-            // A GPU makes many steps beside each other, and as many one after the other as a CPU.
+            // A GPU makes many steps at once, and as many one after the other as a CPU.
             _ if !on_cpu => (16 * environments * unroll).max(1 << 20),
             _ => 1 << 20,
         });
@@ -138,7 +138,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// With settings of the user's beside those of the shape.
+    /// With settings from the user in addition to the shape's.
     pub fn prepare(platform: &str, set: &[String]) -> Result<Self> {
         let folder = TempDir::new()?;
         // The plugins are installed already; only the compiled programs are to be missing.

@@ -1,4 +1,4 @@
-//! Searches beside mctx.
+//! Searches compared with mctx.
 
 mod ours;
 
@@ -12,14 +12,15 @@ use crate::support::{
 };
 use ours::{Case, Ways};
 
-/// Least ratio of our speed to mctx's, and that of 256 roots, 50 simulations, 18 actions.
+/// Least ratio of podracer's speed to mctx's, and to mctx's for 256 roots, 50 simulations, 18
+/// actions.
 const TARGET: f64 = 2.0;
 const MAIN_TARGET: f64 = 4.0;
 
-/// Times searches of a batch of roots beside mctx, with the same network.
+/// Times searches of a batch of roots, compared with mctx, with the same network.
 #[derive(Parser)]
 pub struct Options {
-    /// `cpu`, of which one device is used, or `cuda13`.
+    /// `cpu`, with one device, or `cuda13`.
     #[arg(long, default_value = "cpu")]
     platform: String,
     /// `muzero`, `gumbel`.

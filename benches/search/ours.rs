@@ -46,7 +46,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Weights drawn from a normal distribution of deviation 1/8, those of the peer.
+    /// Weights drawn from a normal distribution of standard deviation 1/8, equal to the peer's.
     fn new(key: Key, actions: usize) -> Network {
         let [action, first, second, policy, value] = key.split_into();
         let draw = |key: Key, shape: [usize; 2]| key.normal(shape) / 8.0;
@@ -162,7 +162,7 @@ impl Case {
 }
 
 impl Searches {
-    /// Runs all searches: searches per second, and the mean of what they gave.
+    /// Runs all searches: searches per second, and the mean of their results.
     pub fn run(&self) -> Result<(f64, f64)> {
         let key = self.program.upload(Array::key(1))?;
         let start = Instant::now();

@@ -1,6 +1,6 @@
-//! An Atari game with learning, beside what its parts take by themselves: the environments, inference and iterations. If the
-//! processors did nothing but these, the run would be as fast as is predicted. What a virtual machine's host kept of the
-//! processors during the run is none of theirs.
+//! An Atari game with learning, compared with its parts alone: the environments, inference and
+//! iterations. If the processors did nothing else, the run would be as fast as predicted. Time that
+//! a virtual machine's host takes from the processors during the run is not part of it.
 
 use std::thread;
 
@@ -21,7 +21,7 @@ const TARGET: f64 = 0.9;
 
 #[derive(Args)]
 pub struct AtariOptions {
-    /// Which experiment, one in environments of ale-py.
+    /// The experiment, in environments of ale-py.
     #[arg(long, default_value = "atari-pong-ppo")]
     game: String,
     /// A setting of it, such as `sebulba.threads=1`; may be given several times.
@@ -150,7 +150,7 @@ impl Games {
 }
 
 impl Game {
-    /// Steps its environments until the watch shows so many seconds, and counts their steps.
+    /// Steps its environments for this many seconds, and counts their steps.
     fn play(&mut self, watch: &Stopwatch, seconds: f64) -> Result<usize> {
         let HostSpec { action: Space::Discrete { n }, environments, .. } = *self.batch.spec()
         else {

@@ -1,5 +1,5 @@
-//! An experiment of Sebulba's in this process: as a whole, and its programs by themselves. Processors' time is counted beside
-//! the clock's: it is what a program costs whoever else runs.
+//! A Sebulba experiment in this process: as a whole, and its programs alone. Processor time is
+//! measured next to wall time: it is a program's cost, whatever else runs.
 
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -22,7 +22,7 @@ pub struct Cost {
     pub wall: f64,
     /// Processor seconds of this process and of those that it started.
     pub processor: f64,
-    /// Seconds for which the host took the processors from a virtual machine that had work for them.
+    /// Seconds that the host took from a virtual machine's busy processors.
     pub stolen: f64,
 }
 
@@ -69,7 +69,7 @@ fn spent() -> Result<f64> {
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
         let number = entry.file_name().to_string_lossy().into_owned();
-        // Other entries are no processes (`self` is this one once more), or have just ended.
+        // Other entries are not processes (`self` is this process again), or have just ended.
         let stat = fs::read_to_string(entry.path().join("stat"));
         let (Ok(_), Ok(stat)) = (number.parse::<u32>(), stat) else {
             continue;
@@ -124,7 +124,8 @@ impl Ran {
 }
 
 impl Experiment {
-    /// One of ours with these settings, one actor device and so many learner devices.
+    /// One of podracer's experiments with these settings, one actor device and `learners` learner
+    /// devices.
     pub fn load(name: &str, learners: usize, sets: &[String]) -> Result<Self> {
         let indices: Vec<usize> = (1..=learners).collect();
         let devices = ["sebulba.actors=[0]".to_owned(), format!("sebulba.learners={indices:?}")];
@@ -203,7 +204,7 @@ impl Experiment {
 pub struct Running(Box<dyn Run>);
 
 impl Running {
-    /// Trains for so many seconds. A call before them lets the threads fall into step again.
+    /// Trains for this many seconds. A call before them lets the threads synchronise again.
     pub fn train(&mut self, seconds: f64) -> Result<Ran> {
         self.0.advance()?;
         let (before, watch, mut steps) = (self.0.times(), Stopwatch::start()?, 0);
@@ -232,19 +233,19 @@ impl Running {
     }
 }
 
-/// The programs of an experiment that run over and over, to be called where nothing runs beside them.
+/// The programs of an experiment that run repeatedly, to be called while nothing else runs.
 pub struct Programs {
     pub act: Calls,
     pub finish: Calls,
     pub learn: Calls,
 }
 
-/// A program, and what the next call of it takes: zeros at first, since what a call costs does not depend on the values. If
-/// it loops, it gives the state that the next call takes.
+/// A program, and the input of its next call: zeros at first, because a call's cost does not depend
+/// on the values. If it loops, it returns the state for the next call.
 pub struct Calls {
     program: Executable,
     arguments: Vec<Buffer>,
-    /// Where it is among the arguments and among the results, and how long it is.
+    /// Its position among the arguments and among the results, and its length.
     state: (usize, usize, usize),
 }
 
@@ -265,7 +266,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Mean cost of a call, over as many calls as fit into so many seconds.
+    /// Mean cost of a call, over as many calls as fit into this many seconds.
     pub fn time(&mut self, seconds: f64) -> Result<Cost> {
         let (watch, mut calls) = (Stopwatch::start()?, 0);
         while watch.wall() < seconds {

@@ -1,6 +1,6 @@
-//! One to six learner devices, and how the learner's waiting falls as actors are added. All devices of a CPU client share
-//! its cores: with more devices than cores a row says what splitting the batch and averaging the gradients cost, and not
-//! what they gain.
+//! One to six learner devices, and the learner's waiting time as actors are added. All devices of a
+//! CPU client share its cores: with more devices than cores a row shows the cost of splitting the
+//! batch and averaging the gradients, not the gain.
 
 use anyhow::Result;
 use clap::Args;

@@ -1,5 +1,5 @@
-//! Sebulba: how acting and learning overlap, and what whole runs are beside Cleanba's schedule in JAX and beside what their
-//! parts take by themselves: `cargo bench --bench sebulba`.
+//! Sebulba: the overlap of acting and learning, and whole runs compared with Cleanba's schedule in
+//! JAX and with their parts alone: `cargo bench --bench sebulba`.
 
 mod atari;
 mod beside;
@@ -45,11 +45,11 @@ enum Part {
     Overlap,
     /// One to six learner devices; the learner's waiting as actors are added.
     Learners,
-    /// PPO on Gymnasium's CartPole, beside JAX.
+    /// PPO on Gymnasium's CartPole, compared with JAX.
     Beside,
-    /// V-trace on pixel Catch, beside JAX.
+    /// V-trace on pixel Catch, compared with JAX.
     Pixels,
-    /// PPO on Pong, beside its parts.
+    /// PPO on Pong, compared with its parts.
     Atari,
 }
 

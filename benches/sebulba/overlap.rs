@@ -24,7 +24,7 @@ use crate::support::{Figures, Table, judged, say, si, time};
 
 /// Lowest speed of two actor threads that is good enough, as a multiple of the speed of one.
 const TARGET: f64 = 1.6;
-/// Which share of the actor threads' time may be neither environment, nor device, nor waiting.
+/// Greatest share of the actor threads' time that is neither environment, nor device, nor waiting.
 const HOST_TARGET: f64 = 0.03;
 
 #[derive(Args)]

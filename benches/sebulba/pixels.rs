@@ -1,12 +1,13 @@
-//! V-trace on 84 by 84 pixels, beside Cleanba's schedule in JAX on the same network: what a step costs outside of the devices'
-//! programs.
+//! V-trace on 84 by 84 pixels, compared with Cleanba's schedule in JAX on the same network: the
+//! cost of a step outside the devices' programs.
 //!
 //! The peer steps Catch in NumPy, in its own process. Ours steps it natively, and once more the peer's very class, which an
 //! environment server has. What both compute is compared step by step before anything is timed.
 //!
-//! All is processors' time: that of a whole run, environments included, less what the programs of its devices take by
-//! themselves. Two cores run all threads of either, so that a second spent outside of the programs is taken from them; and
-//! unlike the clock's it does not depend on which thread had to wait for which.
+//! All figures are processor time: the whole run's, including environments, minus the time of the
+//! programs on its devices. Two cores run all threads of either side, so that a second spent
+//! outside the programs is taken from them. Unlike wall time, processor time does not depend on the
+//! order of the threads.
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -28,8 +29,9 @@ pub struct PixelOptions {
     /// Environments of each of two actor threads.
     #[arg(long, value_delimiter = ',', default_values_t = [16, 64])]
     pixel_environments: Vec<usize>,
-    /// Channels of the network's first layer, of which the others are multiples. The experiment has 16. What a step costs outside
-    /// of the programs does not depend on them, and is easier to tell from the programs where these are small.
+    /// Channels of the network's first layer; the other layers have multiples of it. The experiment
+    /// has 16. The cost of a step outside the programs does not depend on them, and is easier to
+    /// separate from small programs.
     #[arg(long, value_delimiter = ',', default_values_t = [16, 2])]
     pixel_channels: Vec<usize>,
     /// Seconds of a run of ours.

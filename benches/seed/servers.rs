@@ -55,7 +55,7 @@ impl Drop for Served {
     }
 }
 
-/// Our server, whose inference gathers `batch` observations and answers with zeros.
+/// podracer's server; its inference gathers `batch` observations and answers with zeros.
 pub fn ours(
     listen: Address,
     security: Option<Security>,

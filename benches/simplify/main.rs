@@ -1,8 +1,9 @@
-//! What each group of simplifications gains: `cargo bench --bench simplify`.
+//! The gain of each group of simplifications: `cargo bench --bench simplify`.
 //!
-//! Equations, the time of the pass, the time to compile with it, and the speed of what it makes, of whole training
-//! loops: with none of the groups, with each alone, with all, and with all but each. The programs alternate within a round,
-//! so that a busy minute hurts all; the result is the ratio to none.
+//! Equations, the time of the pass, the compile time with it, and the speed of the result, for
+//! whole training loops: with none of the groups, with each alone, with all, and with all except
+//! each. The programs alternate within a round, so that a busy minute affects all of them; the
+//! result is the ratio to none.
 
 mod programs;
 #[path = "../support/mod.rs"]
@@ -30,7 +31,8 @@ struct Arguments {
     /// Number of runs after each compilation; 0 to compile only.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Which groups, alone and left out, beside none and all; `--groups=` for no more than these.
+    /// The groups, alone and left out, compared with none and all; `--groups=` for no more than
+    /// these.
     #[arg(long, value_delimiter = ',')]
     groups: Option<Vec<String>>,
     /// Only counts: nothing is compiled.
@@ -41,7 +43,7 @@ struct Arguments {
     bench: bool,
 }
 
-/// A choice of groups, and what was measured of it.
+/// A choice of groups, and its measurements.
 struct Variant {
     name: String,
     options: Options,

@@ -16,13 +16,14 @@ use podracer_runtime::{AnakinLoop, Client, CompileOptions, ExecutableCache, Prog
 
 /// Times of one compilation and of the runs after it.
 pub struct Measured {
-    /// From the traced functions to the executables: the loop, and beside it the program that makes the first state.
+    /// From the traced functions to the executables: the loop, and the program that makes the
+    /// initial state.
     pub compile_seconds: f64,
     /// Seconds of each call.
     pub run_seconds: Vec<f64>,
 }
 
-/// A traced loop, whatever its state is.
+/// A traced loop with any state.
 pub trait Program {
     /// The time of the pass, and the equations that it leaves.
     fn simplify(&self, options: &Options) -> (f64, usize);
@@ -97,8 +98,9 @@ impl Environment for Pixels {
 /// The programs by name.
 pub const NAMES: [&str; 5] = ["ppo", "online", "lstm", "conv", "vmapped"];
 
-/// PPO as `podracer train cartpole-ppo` has it; an online actor-critic, differentiated through the loop; IMPALA with an
-/// LSTM; IMPALA with convolutions whose windows overlap; eight runs of PPO at once, by `vmap` over their keys.
+/// PPO as in `podracer train cartpole-ppo`; an online actor-critic, differentiated through the
+/// loop; IMPALA with an LSTM; IMPALA with convolutions with overlapping windows; eight runs of PPO
+/// at once, by `vmap` over their keys.
 pub fn find(name: &str) -> Result<Box<dyn Program>> {
     let environment = CartPole::default();
     let spaces = (environment.observation_space(), environment.action_space());

@@ -8,13 +8,14 @@ use podracer_runtime::{
     Array, Client, CompileOptions, Device, ExecutableCache, Placement, Program, ProgramOptions,
 };
 
-/// The best of so many runs counts.
+/// Number of runs; the best counts.
 const RUNS: usize = 5;
 
 /// Weights of three layers.
 pub type Layers = (Tensor, Tensor, Tensor);
 
-/// The best time of a program that makes a number of a weight matrix, f32 `[side, side]`, on each of so many devices.
+/// The best time of a program that computes a number from a weight matrix, f32 `[side, side]`, on
+/// each of `devices` devices.
 pub fn seconds(
     client: &Client,
     devices: usize,
@@ -54,7 +55,7 @@ pub fn forward(x: Tensor, (first, second, third): Layers) -> (Tensor, Tensor, Te
     (h1, h2, product(h2, 1, third, 0))
 }
 
-/// The gradients by what the layers give, of a slope of the last.
+/// The gradients with respect to the layers' outputs, from a slope of the last output.
 pub fn backward(slope: Tensor, (_, second, third): Layers) -> (Tensor, Tensor) {
     let d2 = product(slope, 1, third, 1);
     (product(d2, 1, second, 1), d2)

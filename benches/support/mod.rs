@@ -1,7 +1,8 @@
-//! What the benches share: figures of repeated runs, peers as child processes, and how both are printed.
+//! Code that the benches share: figures of repeated runs, peers as child processes, and their
+//! output.
 //!
-//! Standard output gets a JSON line for every run and Markdown tables at the end; what is going on goes to standard error.
-//! Ours and the peer's runs alternate, so that a busy minute hurts both.
+//! Standard output gets a JSON line for every run and Markdown tables at the end; progress goes to
+//! standard error. podracer's runs and the peer's alternate, so that a busy minute affects both.
 #![allow(dead_code, reason = "every bench uses its part")]
 
 pub mod dots;
@@ -29,7 +30,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 pub struct Figures(Vec<f64>);
 
 impl Figures {
-    /// Adds those of one more run.
+    /// Adds the figures of one more run.
     pub fn extend(&mut self, figures: impl IntoIterator<Item = f64>) {
         self.0.extend(figures);
     }
@@ -66,7 +67,8 @@ impl Figures {
         }
     }
 
-    /// Four cells of a row: these and the peer's figures, best and median, the ratio of the bests, judged, and that of the medians.
+    /// Four cells of a row: these and the peer's figures, best and median, the ratio of the best
+    /// figures, judged, and the ratio of the medians.
     pub fn beside(&self, peer: &Figures, target: f64, text: impl Fn(f64) -> String) -> [String; 4] {
         let both = |figures: &Figures| {
             format!("{} / {}", text(figures.greatest()), text(figures.median()))
@@ -77,7 +79,7 @@ impl Figures {
     }
 }
 
-/// Options of a bench whose runs take turns with a peer's.
+/// Options of a bench with runs that alternate with a peer's.
 #[derive(Args)]
 pub struct Turns {
     /// Number of times that our runs and the peer's take turns.
@@ -114,7 +116,7 @@ impl Turns {
     }
 }
 
-/// Opens a platform: the CPU with so many devices (by default one for each core), or GPUs.
+/// Opens a platform: the CPU with `devices` devices (by default one for each core), or GPUs.
 pub fn open(platform: &str, cpu_devices: Option<usize>) -> Result<Client> {
     Ok(Client::new(
         Plugin::load(platform)?,
@@ -125,7 +127,7 @@ pub fn open(platform: &str, cpu_devices: Option<usize>) -> Result<Client> {
 /// True in the program of the GPU kit, which is `podracer` too and has lines for a report in the place of tables.
 pub const KIT: bool = option_env!("CARGO_BIN_EXE_podracer").is_none();
 
-/// The program `podracer`: Cargo's, or this one where it is both.
+/// The program `podracer`: Cargo's, or this program if it is both.
 pub fn program() -> Result<PathBuf> {
     Ok(match option_env!("CARGO_BIN_EXE_podracer") {
         Some(program) => program.into(),
@@ -147,8 +149,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// With the Python and the folder of scripts that `PODRACER_PEER_PYTHON` and `PODRACER_PEER_SCRIPTS` name; or else with
-    /// those of the repository, where `scripts/python` installs the packages if they are missing.
+    /// With the Python and the folder of scripts in `PODRACER_PEER_PYTHON` and
+    /// `PODRACER_PEER_SCRIPTS`, or else with the repository's, where `scripts/python` installs the
+    /// packages if they are missing.
     pub fn prepare(platform: &str) -> Result<Self> {
         Peer::with(platform, "peer", "benches/peer/requirements.txt")
     }
@@ -171,7 +174,7 @@ impl Peer {
         Ok(Peer { python: python.trim().into(), scripts, platform })
     }
 
-    /// Runs one of its trainings some times, with so many environments and steps in all.
+    /// Runs one of its trainings some times, with these environments and total steps.
     pub fn train(
         &self,
         program: &str,
@@ -227,7 +230,7 @@ pub fn run(command: &mut Command) -> Result<Value> {
     serde_json::from_str(last).with_context(|| format!("the last line of `{described}`: `{last}`"))
 }
 
-/// A number in what a program printed.
+/// A number in a program's output.
 pub fn number(line: &Value, name: &str) -> Result<f64> {
     let value = line.get(name).and_then(Value::as_f64);
     value.with_context(|| format!("no number `{name}` in {line}"))
@@ -271,7 +274,7 @@ pub fn machine() -> Value {
     } })
 }
 
-/// Nanoseconds of a signal from a thread to another one and back, both spinning.
+/// Nanoseconds of a signal from a thread to another thread and back, both spinning.
 fn signal_nanoseconds() -> f64 {
     const SIGNALS: u32 = 5_000;
     let turn = AtomicU32::new(0);
@@ -291,7 +294,7 @@ fn signal_nanoseconds() -> f64 {
             turn.store(2 * signal + 1, Ordering::Release);
             wait(2 * signal + 2);
         };
-        // Until the first one is answered the thread starts.
+        // Until the first signal is answered the thread starts.
         send(0);
         let began = Instant::now();
         (1..=SIGNALS).for_each(send);
@@ -348,7 +351,7 @@ pub fn time(seconds: f64) -> String {
     if seconds < 0.1 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
 }
 
-/// A ratio and whether it is what it should be.
+/// A ratio and its required value.
 pub fn judged(ratio: f64, good: bool) -> String {
     format!("{ratio:.2} {}", if good { "ok" } else { "MISSED" })
 }

@@ -1,7 +1,8 @@
 //! From the source to StableHLO: how long each stage takes, and how many equations it leaves: `cargo bench --bench tracing`.
 //!
-//! PPO on CartPole as `podracer train cartpole-ppo` has it; then chains of up to 100,000 equations and their transforms,
-//! whose time for each must not grow, beside JAX's. No device is involved.
+//! PPO on CartPole as in `podracer train cartpole-ppo`; then chains of up to 100,000 equations and
+//! their transforms, with a time per equation that must not grow, compared with JAX's. No device is
+//! involved.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -144,7 +145,8 @@ fn main() -> Result<()> {
     sizes(&options)
 }
 
-/// A chain of operations and its transforms, of more and more equations: the time of one of them, ours beside JAX's.
+/// A chain of operations and its transforms, with growing numbers of equations: the time per
+/// equation, compared with JAX's.
 fn sizes(options: &Options) -> Result<()> {
     let sizes = &options.sizes;
     let mut ours: Vec<(&str, Vec<f64>)> = Vec::new();

@@ -44,7 +44,7 @@ pub struct GridWorld {
     pub time_limit: usize,
 }
 
-/// Four rooms of 11 by 11 cells in all, and 100 steps.
+/// Four rooms of 11 by 11 cells in total, and 100 steps.
 impl Default for GridWorld {
     fn default() -> Self {
         GridWorld::new(FOUR_ROOMS).expect("the built-in map is a map")
@@ -67,20 +67,22 @@ impl GridWorld {
     /// greatest distance to a goal if that is more.
     ///
     /// # Errors
-    /// [`MapError`] where the text is no map.
+    /// [`MapError`] if the text is not a map.
     pub fn new(text: &str) -> Result<GridWorld, MapError> {
         let layout = GridMap::parse(text)?;
         let time_limit = (4 * layout.greatest_distance()).max(100);
         Ok(GridWorld { layout, time_limit })
     }
 
-    /// The mean return of the shortest paths from all starts: no agent can have a greater mean return.
+    /// The mean return of the shortest paths from all starts, an upper bound of every agent's mean
+    /// return.
     pub fn optimal_return(&self) -> f64 {
         1.0 - self.layout.mean_distance() / self.time_limit as f64
     }
 
-    /// True if `cell` is in the set, which is known while tracing: a comparison for each member if they are few, else words
-    /// of 32 cells, a select for each and a shift. Neither needs a gather. `bool[]`
+    /// True if `cell` is in the set, which is known while tracing. A small set compares with each
+    /// member; a large set uses words of 32 cells, with a select for each and a shift. Neither
+    /// needs a gather. `bool[]`
     #[track_caller]
     fn is_in(&self, cell: Tensor, set: impl Fn(usize) -> bool) -> Tensor {
         let members: Vec<usize> = (0..self.layout.cells()).filter(|&cell| set(cell)).collect();
@@ -108,8 +110,9 @@ impl Environment for GridWorld {
     fn initial_state(&self, key: Key) -> State {
         let starts = self.layout.starts();
         let chosen = key.randint([], 0..starts.len() as i32);
-        // The k-th start is k plus the number of other cells before it. The j-th other cell stands before the k-th start
-        // if it has at most k starts before itself: a comparison with constants instead of a table.
+        // The k-th start is k plus the number of other cells before it. The j-th other cell comes
+        // before the k-th start if it has at most k starts before itself: a comparison with
+        // constants instead of a table.
         let others: Vec<i32> = (0..self.layout.cells())
             .filter(|cell| !starts.contains(cell))
             .map(|cell| starts.partition_point(|&start| start < cell) as i32)

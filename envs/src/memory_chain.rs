@@ -1,7 +1,9 @@
-//! The memory chain: a context at the beginning of an episode has the right answer to the query at its end.
+//! The memory chain: a context at the beginning of an episode contains the answer to the query at
+//! its end.
 //!
-//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "memory length" and "memory size". Keys and values are
-//! those of gymnax's `MemoryChain-bsuite`. As there, the first observation is seen twice: by the first action and by the second.
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "memory length" and
+//! "memory size". Keys and values equal those in gymnax's `MemoryChain-bsuite`, where the first
+//! observation is also seen twice: by the first action and by the second.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryChain {
-    /// Steps before the one that answers.
+    /// Number of steps before the step that answers.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub length: usize,
     /// Bits of the context.
@@ -37,7 +39,7 @@ impl Default for MemoryChain {
 pub struct State {
     /// The answers, each 0 or 1. `i32[bits]`
     pub context: Tensor,
-    /// The bit that is asked for, in `0..bits`. `i32[]`
+    /// The queried bit, in `0..bits`. `i32[]`
     pub query: Tensor,
     /// Steps since the episode began. `i32[]`
     pub time: Tensor,
@@ -65,8 +67,8 @@ impl Environment for MemoryChain {
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }
 
-    /// The fraction of time that is left; the query, 0 before it is asked; and the context, -1 or 1 for each bit at first and 0
-    /// later. `f32[2 + bits]`
+    /// The remaining fraction of time; the query, or 0 before it is shown; and the context, -1 or 1
+    /// for each bit at first and 0 later. `f32[2 + bits]`
     fn observe(&self, state: State) -> Tensor {
         let time = (state.time - 1).maximum(0);
         let left = 1.0 - time.astype(F32) / self.length as f64;
@@ -91,8 +93,8 @@ impl Environment for MemoryChain {
         false
     }
 
-    /// The way, with the walker on it; above it the context's bits, one below the other, as far as they are shown, and in red
-    /// the one that is asked for.
+    /// The path with the walker on it. Above it are the context's bits, one below the other, as far
+    /// as they are shown, with the queried bit in red.
     fn render(&self, state: &State) -> Option<Tensor> {
         let (rows, columns) = (self.bits + 1, self.length + 2);
         let canvas = Canvas::board(rows, columns);

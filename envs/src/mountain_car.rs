@@ -1,8 +1,9 @@
-//! The mountain car: an engine too weak for the slope, so swing in the valley to reach the top.
+//! The mountain car: the engine is too weak for the slope, so the car must swing in the valley to
+//! reach the top.
 //!
-//! Moore, "Efficient Memory-based Learning for Robot Control", 1990. Dynamics and constants are those of `MountainCar-v0` and
-//! `MountainCarContinuous-v0` in Gymnasium: the car stops at the left wall. gymnax's continuous car does not; it agrees
-//! elsewhere.
+//! Moore, "Efficient Memory-based Learning for Robot Control", 1990. Dynamics and constants equal
+//! those in `MountainCar-v0` and `MountainCarContinuous-v0` of Gymnasium, where the car stops at
+//! the left wall. gymnax's continuous car does not stop at it; otherwise it agrees.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -13,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 /// The wall on the left.
 const LEFT: f64 = -1.2;
-/// The end of the world on the right, behind the goal.
+/// The right end of the world, behind the goal.
 const RIGHT: f64 = 0.6;
 /// Greatest speed, per step.
 const MAX_SPEED: f64 = 0.07;
-/// Gravity: the speed that the slope takes off in a step where it is steepest.
+/// Gravity: the decrease of speed per step at the steepest slope.
 const GRAVITY: f64 = 0.0025;
 
 /// MountainCar: each step costs 1 until the car reaches the goal on the hill to the right, which
@@ -66,7 +67,7 @@ pub struct State {
 }
 
 impl State {
-    /// At rest in the valley, its position uniform in [-0.6, -0.4).
+    /// A car at rest in the valley, with a uniform position in [-0.6, -0.4).
     #[track_caller]
     fn begin(key: Key) -> State {
         State {
@@ -76,7 +77,7 @@ impl State {
         }
     }
 
-    /// The car after a step with this change of speed by the engine.
+    /// The car after a step, with this change of speed by the engine.
     #[track_caller]
     fn pushed(self, push: Tensor) -> State {
         let velocity = self.velocity + push - GRAVITY * (3.0 * self.position).cos();
@@ -177,7 +178,7 @@ impl Environment for MountainCarContinuous {
         space()
     }
 
-    /// The force, `f32[1]`; it counts no further than to -1 and 1, its cost does.
+    /// The force, `f32[1]`. It is clipped to [-1, 1], but its cost is not.
     fn action_space(&self) -> Space {
         Space::bounded([1], -1.0, 1.0).described("force")
     }

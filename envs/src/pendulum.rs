@@ -1,7 +1,7 @@
 //! Pendulum: swing a pendulum up and keep it there with a weak motor.
 //!
-//! Dynamics and constants are those of `Pendulum-v1` in Gymnasium and gymnax: semi-implicit Euler steps of 0.05 s (angle
-//! from the new velocity).
+//! Dynamics and constants equal those in `Pendulum-v1` of Gymnasium and gymnax: semi-implicit Euler
+//! steps of 0.05 s (angle from the new velocity).
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};

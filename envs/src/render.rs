@@ -1,7 +1,9 @@
-//! Pictures of states, drawn in the DSL: [`Environment::render`](crate::Environment::render) makes one of a state, in any
-//! program. A terminal and a GIF show the same picture, which each scales up by itself.
+//! Pictures of states, drawn in the DSL: [`Environment::render`](crate::Environment::render) makes
+//! a picture of a state, in any program. A terminal and a GIF show the same picture, each with its
+//! own scaling.
 //!
-//! A picture is u8 `[height, width, 3]`: red, green and blue. Where the state is a board, a cell is one pixel.
+//! A picture is u8 `[height, width, 3]`: red, green and blue. If the state is a board, a cell is
+//! one pixel.
 
 use podracer_dsl::prelude::*;
 
@@ -9,7 +11,7 @@ use podracer_dsl::prelude::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub [u8; 3]);
 
-/// Colours that stay apart on dark and on light terminals.
+/// Colours that are distinguishable on dark and on light terminals.
 #[allow(missing_docs, reason = "the names say it")]
 impl Colour {
     pub const BLACK: Colour = Colour([16, 16, 24]);
@@ -24,7 +26,7 @@ impl Colour {
     pub const ORANGE: Colour = Colour([240, 140, 50]);
     pub const SKY: Colour = Colour([40, 60, 100]);
     pub const GROUND: Colour = Colour([80, 110, 80]);
-    /// Colours that tell several things of one kind apart.
+    /// Colours for several objects of one kind.
     pub const SEVERAL: [Colour; 10] = [
         Colour::RED,
         Colour::GREEN,
@@ -39,10 +41,11 @@ impl Colour {
     ];
 }
 
-/// A point in pixels: x to the right and y down from the upper left corner, both `f32[]`. A pixel's center is at halves.
+/// A point in pixels: x to the right and y down from the upper left corner, both `f32[]`. Pixel
+/// centers are at half-integers.
 pub type Point = (Tensor, Tensor);
 
-/// A picture in the making. Each shape is painted over those before it.
+/// A picture in construction. Each shape is painted over the shapes before it.
 #[derive(Clone, Copy)]
 pub struct Canvas {
     height: usize,
@@ -86,7 +89,7 @@ impl Canvas {
         Canvas { pixels, ..self }
     }
 
-    /// Paints one cell of a board; none if it is outside.
+    /// Paints one cell of a board, if it is on the board.
     #[track_caller]
     pub fn cell(self, row: impl IntoTensor, column: impl IntoTensor, colour: Colour) -> Canvas {
         let shape = [self.height, self.width];
@@ -113,7 +116,7 @@ impl Canvas {
     pub fn segment(self, from: Point, to: Point, radius: f64, colour: Colour) -> Canvas {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let (x, y) = (self.columns() - from.0, self.rows() - from.1);
-        // The nearest point of the line is this part of the way; 1e-6 for one without length.
+        // The nearest point of the line, as a share of its length; 1e-6 avoids a division by 0.
         let part = (x * dx + y * dy) / (dx.square() + dy.square() + 1e-6);
         let part = part.clamp(0.0, 1.0);
         let distance = (x - part * dx).square() + (y - part * dy).square();
@@ -126,7 +129,8 @@ impl Canvas {
     }
 }
 
-/// The picture of a board: each plane, bool `[rows, columns]`, is painted over those before it.
+/// The picture of a board: each plane, bool `[rows, columns]`, is painted over the planes before
+/// it.
 #[track_caller]
 pub fn planes(rows: usize, columns: usize, planes: &[(Tensor, Colour)]) -> Tensor {
     planes

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Greatest number of elements of a value.
 pub(crate) const MOST_ELEMENTS: usize = 1 << 30;
 
-/// Greatest number of values of a choice.
+/// Greatest number of values of a discrete element.
 const MOST_VALUES: usize = i32::MAX as usize;
 
 /// Set of the values that an observation or an action may take.
@@ -17,7 +17,7 @@ pub enum Space {
         /// Number of values, at least 1.
         n: usize,
     },
-    /// Several choices at once, `i32[k]`: element `i` is one of `0..counts[i]`.
+    /// Several discrete values, `i32[k]`: element `i` is one of `0..counts[i]`.
     MultiDiscrete {
         /// Number of values of each element, at least 1.
         counts: Vec<usize>,
@@ -35,10 +35,10 @@ pub enum Space {
         /// Names of the elements with their units: `"torque (N m)"`.
         description: String,
     },
-    /// Several parts at once, `f32[k]`: the parts one behind the other, choices as whole numbers. Only actions have such a space; an
-    /// observation of several parts is a tree.
+    /// Several parts, `f32[k]`: the parts are concatenated, with discrete values as integers. Only
+    /// actions have such a space; an observation with several parts is a tree.
     Dict {
-        /// The parts by their names: none of them is an image or has parts itself.
+        /// The parts by name. No part is an image or has parts itself.
         parts: Vec<(String, Space)>,
     },
     /// An image: a u8 array of grey or colour values from 0 to 255, its channels last.
@@ -159,7 +159,7 @@ pub enum SpaceError {
         /// The upper bound.
         high: f64,
     },
-    /// Bounds that only numbers beyond f32 lie between.
+    /// Bounds without an f32 number between them.
     #[error(
         "element {element}: low {low:e} and high {high:e} leave no number of f32, which ends at {:e}",
         f32::MAX
@@ -180,7 +180,7 @@ pub enum SpaceError {
         /// The value's type.
         got: TensorType,
     },
-    /// A value out of bounds.
+    /// A value outside the bounds.
     #[error("element {element} is {value}, outside of [{low}, {high}]")]
     Outside {
         /// Row-major index of the element.
@@ -197,7 +197,7 @@ pub enum SpaceError {
         "an observation of several parts is a tree, such as a struct with `#[derive(Tree)]`; a dict is for actions"
     )]
     Observed,
-    /// A choice in a dict that is no whole number.
+    /// A fractional number for a discrete value in a dict.
     #[error("element {element} is {value}: a choice is a whole number")]
     Fraction {
         /// Index of the element.
@@ -213,19 +213,20 @@ impl Space {
         Space::Discrete { n }
     }
 
-    /// The space of several choices at once, by the number of values of each: `multi_discrete([3, 2])` has the actions
-    /// `[a, b]` with `a` in `0..3` and `b` in `0..2`. Gymnasium's `MultiDiscrete`.
+    /// The space of several discrete values, by the number of values of each: `multi_discrete([3,
+    /// 2])` has the actions `[a, b]` with `a` in `0..3` and `b` in `0..2`. Gymnasium's
+    /// `MultiDiscrete`.
     pub fn multi_discrete(counts: impl Into<Vec<usize>>) -> Space {
         Space::MultiDiscrete { counts: counts.into(), description: String::new() }
     }
 
-    /// The space of several parts at once, choices and numbers alike, each with its name: `dict([("gear", Space::discrete(3)), ("throttle",
-    /// Space::bounded([1], 0.0, 1.0))])`. Gymnasium's `Dict`.
+    /// The space of several named parts, discrete or continuous: `dict([("gear",
+    /// Space::discrete(3)), ("throttle", Space::bounded([1], 0.0, 1.0))])`. Gymnasium's `Dict`.
     pub fn dict<N: Into<String>>(parts: impl IntoIterator<Item = (N, Space)>) -> Space {
         Space::Dict { parts: parts.into_iter().map(|(name, space)| (name.into(), space)).collect() }
     }
 
-    /// A box with bounds that all elements share (`f64`) or one for each element (arrays, `Vec`).
+    /// A box with one bound shared by all elements (`f64`) or one per element (arrays, `Vec`).
     pub fn bounded(
         shape: impl Into<Vec<usize>>,
         low: impl Into<Bounds>,
@@ -258,8 +259,8 @@ impl Space {
         self
     }
 
-    /// The names of the elements, if they have some: those that [`described`](Space::described) gave, or of a dict its parts with their places,
-    /// `gear 0..1, throttle 1..2`.
+    /// The names of the elements, if they have names: from [`described`](Space::described), or for
+    /// a dict its parts with their ranges, `gear 0..1, throttle 1..2`.
     #[must_use]
     pub fn description(&self) -> Option<String> {
         let text = match self {
@@ -277,7 +278,8 @@ impl Space {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// The type of a value: `i32[]`, `i32[k]`, f32 of the box's shape, `f32[k]` of a dict, or u8 of the image's.
+    /// The type of a value: `i32[]`, `i32[k]`, f32 of the box's shape, `f32[k]` for a dict, or u8
+    /// of the image's shape.
     pub fn ty(&self) -> TensorType {
         match self {
             Space::Discrete { .. } => TensorType::scalar(I32),
@@ -295,7 +297,7 @@ impl Space {
         self.ty().shape.to_vec()
     }
 
-    /// Number of values of each element of discrete values; none for numbers, pixels and dicts.
+    /// Number of values of each discrete element; empty for numbers, pixels and dicts.
     #[must_use]
     pub fn counts(&self) -> &[usize] {
         match self {
@@ -305,7 +307,8 @@ impl Space {
         }
     }
 
-    /// Number of values of an element, by its row-major index, that is a choice; `None` for an element that is a number or a pixel.
+    /// Number of values of a discrete element, by its row-major index; `None` for an element that
+    /// is a number or a pixel.
     #[must_use]
     pub fn choice(&self, element: usize) -> Option<usize> {
         match self {
@@ -336,13 +339,13 @@ impl Space {
         }
     }
 
-    /// Least values of all elements, and greatest ones, in row-major order.
+    /// Least and greatest values of the elements, in row-major order.
     #[must_use]
     pub fn all_bounds(&self) -> (Vec<f64>, Vec<f64>) {
         (0..self.elements()).map(|element| self.bounds(element)).unzip()
     }
 
-    /// The parts of a dict with their places in its value, `f32[k]`; none for other spaces.
+    /// The parts of a dict with their ranges in its value, `f32[k]`; none for other spaces.
     pub fn parts(&self) -> impl Iterator<Item = (Range<usize>, &Space)> {
         let parts = match self {
             Space::Dict { parts } => &parts[..],
@@ -355,7 +358,8 @@ impl Space {
         })
     }
 
-    /// The part of a dict that an element of its value belongs to, and the element's index there.
+    /// The part of a dict that contains an element of its value, and the element's index in the
+    /// part.
     fn part_of(&self, element: usize) -> Option<(&Space, usize)> {
         let mut parts = self.parts();
         let (place, part) = parts.find(|(place, _)| place.contains(&element))?;
@@ -365,7 +369,7 @@ impl Space {
     /// Checks that the space has values, and bounds that fit its shape.
     ///
     /// # Errors
-    /// The first mistake.
+    /// Returns the first mistake.
     pub fn validate(&self) -> Result<(), SpaceError> {
         if let Space::Box { shape, .. } | Space::Pixels { shape } = self {
             let elements = shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis));
@@ -429,10 +433,11 @@ impl Space {
         }
     }
 
-    /// Checks that the space is well formed, and that a policy can choose from it: it is no image.
+    /// Checks that the space is well formed, and that a policy can choose from it: it must not be
+    /// an image.
     ///
     /// # Errors
-    /// The first mistake.
+    /// Returns the first mistake.
     pub fn validate_action(&self) -> Result<(), SpaceError> {
         match self {
             Space::Pixels { .. } => Err(SpaceError::Acted),
@@ -457,7 +462,7 @@ impl Space {
         self.check_type(value.ty())?;
         for (element, scalar) in value.scalars().enumerate() {
             let ((low, high), value) = (self.bounds(element), scalar.float());
-            // A bound that f32 does not hold exactly is met by the f32 next to it.
+            // A bound that f32 cannot represent exactly includes its nearest f32.
             let (low32, high32) = (f64::from(low as f32), f64::from(high as f32));
             if !(low.min(low32) <= value && value <= high.max(high32)) {
                 return Err(SpaceError::Outside { element, value, low, high });

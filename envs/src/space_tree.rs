@@ -3,7 +3,7 @@
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
-/// The kind of leaves that are spaces.
+/// The kind of trees with spaces as leaves.
 #[derive(Clone, Copy, Debug)]
 pub enum InSpace {}
 
@@ -22,8 +22,9 @@ impl Kind for InSpace {
     }
 }
 
-/// A space for each leaf of a tree of observations: [`Space`] for a tensor, `(Space, Space)` for `(Tensor, Tensor)`, and for a
-/// struct the one that `#[derive(Tree)]` makes beside it. Gymnasium's `Dict` and `Tuple`.
+/// A space for each leaf of a tree of observations: [`Space`] for a tensor, `(Space, Space)` for
+/// `(Tensor, Tensor)`, and for a struct the struct of spaces that `#[derive(Tree)]` generates.
+/// Gymnasium's `Dict` and `Tuple`.
 ///
 /// ```
 /// use podracer_dsl::prelude::*;
@@ -50,7 +51,7 @@ pub fn leaf_spaces<T: Tree>(spaces: &Spaces<T>) -> Vec<(Path, Space)> {
     leaves
 }
 
-/// The types of a tree's leaves by their spaces.
+/// The types of a tree's leaves, from their spaces.
 pub(crate) fn spec_of<T: Tree>(spaces: &Spaces<T>) -> Spec<T> {
     Spec(T::convert::<InSpace, Types>(spaces, &mut Space::ty))
 }

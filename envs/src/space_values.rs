@@ -1,11 +1,12 @@
-//! Values of spaces as tensors: the nearest, a random one, parts, and one vector of all of it.
+//! Values of spaces as tensors: the nearest value, a random value, parts, and a single vector.
 
 use crate::space::{Bounds, Space};
 use podracer_dsl::prelude::*;
 use std::ops::Range;
 
 impl Space {
-    /// Least and greatest values as tensors of the space's type; numbers without axes where all elements share them.
+    /// Least and greatest values as tensors of the space's type; scalars if all elements share
+    /// them.
     #[track_caller]
     fn bound_tensors(&self) -> (Tensor, Tensor) {
         let tensor = |bounds: &Bounds| match bounds {
@@ -17,7 +18,7 @@ impl Space {
             Space::MultiDiscrete { counts, .. } => {
                 (scalar(0), constant(counts.iter().map(|&n| n as i32 - 1).collect::<Vec<_>>()))
             }
-            // Every u8 is of the space.
+            // Every u8 is in the space.
             Space::Pixels { .. } => (zeros(U8, []), full([], 255).astype(U8)),
             Space::Box { low, high, .. } => (tensor(low), tensor(high)),
             Space::Dict { .. } => {
@@ -34,7 +35,8 @@ impl Space {
         clamp(value, low, high)
     }
 
-    /// A random value: discrete elements and those with two finite bounds are uniform between them, others are standard normal, clipped.
+    /// A random value. Discrete elements and elements with two finite bounds are uniform between
+    /// them; others are standard normal, clipped.
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         let shape = self.shape().to_vec();
@@ -66,13 +68,14 @@ impl Space {
         }
         let (uniform_key, normal_key) = key.split();
         let mask = constant_of(&Array::bools(shape.clone(), &finite));
-        // An infinite bound would make NaN in the side that is not taken, and the gradient reads both.
+        // An infinite bound would give NaN in the branch not taken, and the gradient reads both.
         let (low, high) = (select(mask, low, 0.0), select(mask, high, 0.0));
         let uniform = low + (high - low) * uniform_key.uniform(shape.clone());
         select(mask, uniform, self.clip(normal_key.normal(shape)))
     }
 
-    /// The values of a dict's parts, each of its own type: of `f32[k]` the choices as i32, boxes in their shapes.
+    /// The values of a dict's parts, from `f32[k]`, each with its own type: discrete values as i32,
+    /// boxes in their shapes.
     ///
     /// ```
     /// use podracer_dsl::prelude::*;
@@ -92,7 +95,7 @@ impl Space {
         self.parts().map(typed).collect()
     }
 
-    /// The value of a dict whose parts have these values: the inverse of [`split`](Space::split). `f32[k]`
+    /// The value of a dict from its parts' values: the inverse of [`split`](Space::split). `f32[k]`
     #[track_caller]
     pub fn join(values: &[Tensor]) -> Tensor {
         let flat: Vec<Tensor> = values.iter().map(|value| value.astype(F32).flatten()).collect();
@@ -110,8 +113,9 @@ impl Space {
         }
     }
 
-    /// A value as one vector f32 `[flatdim]`: a box flattened, a discrete value one-hot, and so each element of a multi-discrete one, an
-    /// image scaled to `[0, 1]`, the parts of a dict one behind the other. Gymnasium's `flatten`, which leaves images unscaled.
+    /// A value as one vector f32 `[flatdim]`. A box is flattened, a discrete value is one-hot, and
+    /// so is each element of a multi-discrete value. An image is scaled to `[0, 1]`, and the parts
+    /// of a dict are concatenated. Gymnasium's `flatten`, which leaves images unscaled.
     #[track_caller]
     pub fn flatten(&self, value: Tensor) -> Tensor {
         match self {
@@ -130,7 +134,7 @@ impl Space {
         }
     }
 
-    /// The value whose vector `flat` is: the inverse of [`flatten`](Space::flatten).
+    /// The value with the vector `flat`: the inverse of [`flatten`](Space::flatten).
     #[track_caller]
     pub fn unflatten(&self, flat: Tensor) -> Tensor {
         let mut begin = 0;

@@ -1,4 +1,4 @@
-//! Environments that are distributions of tasks, of which each lane or each agent may have one of its own.
+//! Environments that are distributions of tasks; each lane or each agent may have its own task.
 
 use crate::any::AnyEnvironment;
 use crate::environment::Environment;
@@ -6,8 +6,9 @@ use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use std::rc::Rc;
 
-/// A distribution of tasks. A task is data of the program: a `vmap` over tasks steps thousands of different worlds, and `[meta]` gives
-/// each life of an agent a task of its own. As an environment it is the world of one task, which its settings choose.
+/// A distribution of tasks. A task is data of the program: a `vmap` over tasks steps thousands of
+/// different worlds, and `[meta]` gives each life of an agent its own task. As an environment it is
+/// the world of one task, which its settings choose.
 ///
 /// ```
 /// use podracer_dsl::prelude::*;
@@ -31,7 +32,7 @@ pub trait Tasks: Environment {
     /// The environment of a task.
     type World: Environment;
 
-    /// A task drawn from a key: the same one wherever it is drawn.
+    /// Draws a task from a key. The same key gives the same task everywhere.
     fn draw(&self, key: Key) -> Self::Task;
 
     /// The world of a task. The worlds of all tasks have the spaces of this environment.
@@ -42,7 +43,7 @@ pub trait Tasks: Environment {
 #[derive(Clone)]
 pub struct AnyTasks(Rc<dyn ErasedTasks>);
 
-/// Object-safe form of [`Tasks`], in which a task is an [`AnyTree`].
+/// Object-safe form of [`Tasks`], with an [`AnyTree`] as the task.
 trait ErasedTasks {
     fn draw(&self, key: Key) -> AnyTree;
     fn world(&self, task: &AnyTree) -> AnyEnvironment;

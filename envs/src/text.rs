@@ -1,4 +1,5 @@
-//! Settings that are text, such as maps, boards and levels: from a file or from lines, and cell by cell.
+//! Settings that are text, such as maps, boards and levels: reading from a file or from lines, cell
+//! by cell.
 
 use std::path::PathBuf;
 
@@ -15,12 +16,12 @@ pub(crate) enum Text {
 /// A file that cannot be read.
 pub(crate) struct Unreadable {
     pub(crate) path: String,
-    /// The system's words about it.
+    /// The system's error message.
     pub(crate) problem: String,
 }
 
 impl Text {
-    /// The text, lines with ends between them.
+    /// The text, with line ends between the lines.
     pub(crate) fn read(self) -> Result<String, Unreadable> {
         match self {
             Text::Lines(lines) => Ok(lines.join("\n")),
@@ -32,10 +33,12 @@ impl Text {
     }
 }
 
-/// The number of columns of a rectangle of characters, and its cells, row by row. Spaces around lines and empty lines do not count.
+/// The number of columns of a rectangle of characters, and its cells, row by row. Spaces around
+/// lines and empty lines are ignored.
 ///
-/// `read` makes a cell of its row, its column and its character; `ragged` is the mistake of a row that has another number of cells than the first: the row's number, the cells
-/// expected, the cells it has.
+/// `read` makes a cell from its row, its column and its character. `ragged` makes the error for a
+/// row with a number of cells other than the first row's, from the row's number, the expected
+/// number and the actual number of cells.
 pub(crate) fn cells<T, E>(
     text: &str,
     mut read: impl FnMut(usize, usize, char) -> Result<T, E>,

@@ -1,7 +1,8 @@
-//! The umbrella chain: the first action decides about the last reward, and noise in between hides that.
+//! The umbrella chain: the first action determines the last reward, and noise in between hides the
+//! connection.
 //!
-//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "umbrella". Keys and values are those of gymnax's
-//! `UmbrellaChain-bsuite`.
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "umbrella". Keys and
+//! values equal those in gymnax's `UmbrellaChain-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -19,7 +20,7 @@ pub struct UmbrellaChain {
     /// Steps of an episode.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub length: usize,
-    /// Elements of the observation that are drawn in each step and mean nothing.
+    /// Number of elements of the observation that are drawn in each step and are meaningless.
     #[schemars(range(max = 65_536))]
     pub distractors: usize,
 }
@@ -31,7 +32,7 @@ impl Default for UmbrellaChain {
     }
 }
 
-/// The forecast, the umbrella, and what distracts.
+/// The forecast, the umbrella, and the distractors.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// 1 if the umbrella is needed, 0 otherwise. `i32[]`
@@ -71,7 +72,7 @@ impl Environment for UmbrellaChain {
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }
 
-    /// Need, umbrella, the fraction of time that is left, and the distractors. `f32[3 + distractors]`
+    /// Need, umbrella, the remaining fraction of time, and the distractors. `f32[3 + distractors]`
     fn observe(&self, state: State) -> Tensor {
         let left = 1.0 - state.time.astype(F32) / self.length as f64;
         let known = stack(&[state.need.astype(F32), state.has.astype(F32), left], 0);
@@ -95,7 +96,7 @@ impl Environment for UmbrellaChain {
         false
     }
 
-    /// The way, with the walker on it; above it rain or sun, below it the umbrella.
+    /// The path with the walker on it; above it rain or sun, below it the umbrella.
     fn render(&self, state: &State) -> Option<Tensor> {
         let canvas = Canvas::board(3, self.length + 1);
         let above = canvas.rows().lt(1.0);

@@ -84,8 +84,8 @@ struct EpisodeSeries {
 }
 
 impl EpisodeSeries {
-    /// Reads the episodes of all devices. The devices' parts are concatenated, each with one entry
-    /// per iteration.
+    /// Reads the episodes from all devices. The devices' parts are concatenated, each with one
+    /// entry per iteration.
     fn read(episodes: &Host<Episodes>, iterations: usize) -> Result<Self, RuntimeError> {
         let counts: Vec<i32> = episodes.count.to_vec()?;
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;

@@ -1,8 +1,8 @@
 //! Anakin: an agent in an environment, as one program that trains it.
 //!
-//! [`Anakin`] describes a training: what is trained, and how. [`Anakin::compile`] makes it a
-//! [`CompiledAnakin`], with states that live on the devices. The loop knows neither agents nor
-//! environments: it is the runtime's [`AnakinLoop`].
+//! [`Anakin`] describes a training. [`Anakin::compile`] makes it a [`CompiledAnakin`], with states
+//! that live on the devices. The loop knows neither agents nor environments: it is the runtime's
+//! [`AnakinLoop`].
 
 mod metrics;
 

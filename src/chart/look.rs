@@ -30,8 +30,8 @@ mod tests {
 
     use super::*;
 
-    /// Linear red, green and blue with normal sight, and as seen without one kind of cone (Machado
-    /// et al. 2009, full severity).
+    /// Linear red, green and blue with normal sight, and without each kind of cone (Machado et al.
+    /// 2009, full severity).
     const SIGHTS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

@@ -18,7 +18,7 @@ const PRICES: [(&str, f64); 3] = [("cpu", 0.0475), ("p100", 1.46), ("tpu-v3-core
 
 #[derive(Args, Debug)]
 pub(super) struct CostArguments {
-    /// The run directory of a completed training: the speed of all its processes together is used
+    /// The run directory of a completed training: the joint speed of its processes is used
     #[arg(required_unless_present = "fps", conflicts_with = "fps")]
     run: Option<PathBuf>,
     /// Frames per second of the environments, instead of the run's

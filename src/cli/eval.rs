@@ -36,7 +36,7 @@ pub(super) struct EvalArguments {
     /// Number of episodes
     #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
     pub(super) episodes: NonZero<usize>,
-    /// Seed of the episodes; episodes of the training are never repeated
+    /// Seed of the episodes; no seed repeats episodes of the training
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
     /// Draw actions from the policy, as in training, instead of taking the greedy ones

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use podracer_runtime::pjrt::World;
 
-/// The next step of all processes.
+/// The next joint step of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// A call of the compiled loop.

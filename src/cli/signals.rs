@@ -25,7 +25,7 @@ use super::program::INTERRUPTED;
 static HEEDING: AtomicUsize = AtomicUsize::new(0);
 /// Sentence that is printed if the process ends at once: the remains of the run.
 static LEFT: Mutex<String> = Mutex::new(String::new());
-/// The environment variable with the number of the process with which this process ends.
+/// The environment variable with the number of a process; this process ends with it.
 pub(super) const ENDS_WITH: &str = "PODRACER_ENDS_WITH";
 
 /// Guard of a command that polls the stop flag: while it exists, the command stops by itself soon

@@ -23,8 +23,8 @@ impl KeyValueStore for Store {
     }
 }
 
-/// The store of all processes, with one connection per process. Every process calls this function,
-/// or calls [`together::agree`] with the reason why it does not.
+/// The store that the processes share, with one connection per process. Every process calls this
+/// function, or calls [`together::agree`] with the reason why it does not.
 pub(super) fn of_all(world: World) -> Result<&'static dyn KeyValueStore> {
     let word = random_name();
     let served = world.is_first().then(|| StoreServer::start(&word)).transpose();

@@ -18,8 +18,8 @@ use crate::program_name::program_name;
 use crate::run_directory::settings_by_key;
 use crate::settings::{Settings, UsageError};
 
-/// Seconds for which another process may be silent, unless the settings change it or before they
-/// are known. Also the time limit for all processes to meet.
+/// Greatest number of seconds that another process may be silent, unless the settings change it or
+/// before they are known. Also the time limit for all processes to meet.
 pub(super) const PATIENCE: u64 = 60;
 
 /// Joins the processes that a launcher started together with this process; `None` if there are

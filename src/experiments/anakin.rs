@@ -30,7 +30,7 @@ pub(super) struct AnakinTraining {
     pub(super) simplify: Simplify,
     /// The environment's measure of a trained agent, and the environment's settings.
     pub(super) evaluation: Option<(EnvironmentEvaluation, Table)>,
-    /// The agent's entry in the registry, and the task and settings from which it is made.
+    /// The agent's entry in the registry, and the task and settings that it is made from.
     pub(super) entry: AgentEntry,
     pub(super) task: Task,
     pub(super) table: Table,

@@ -163,7 +163,7 @@ fn cause_of_learning(
     }))
 }
 
-/// An array of which the devices hold parts along one axis, or equal copies.
+/// An array from its parts on the devices along one axis, or from equal copies.
 fn joined(ty: &TensorType, parts: &[Array]) -> Array {
     let shape_of = |part: &Array| part.ty().shape.clone();
     let Some(axis) = (0..ty.rank()).find(|&axis| shape_of(&parts[0])[axis] != ty.shape[axis])

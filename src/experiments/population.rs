@@ -29,7 +29,7 @@ use crate::training::{CallMetrics, Column, Populates, Run, Start};
 /// The state of an agent.
 type AgentState = <AnyAgent as Learn>::State;
 
-/// The program of all runs, and its results that runs have not taken yet.
+/// The program that the runs share, and its results that runs have not taken yet.
 struct SharedLoop {
     program: CompiledPopulation<Option<Tensor>, AnyEnvironment, AnyAgent>,
     /// Index and path of each parameter among the leaves of an agent's state.
@@ -43,9 +43,9 @@ struct SharedLoop {
     /// Calls that a member has not taken; `None` for a member that has ended.
     waiting: Vec<Option<VecDeque<CallMetrics>>>,
     recent: Vec<RecentReturns>,
-    /// The checkpoints of all members after the last call, if a checkpoint was requested.
+    /// The members' checkpoints after the last call, if a checkpoint was requested.
     checkpoints: Vec<Checkpoint<'static>>,
-    /// The agents of all members after the last call, if one was requested.
+    /// The members' agents after the last call, if one was requested.
     agents: OnceCell<Vec<Host<AgentState>>>,
     compile_seconds: f64,
 }

@@ -186,8 +186,7 @@ impl Run for TrainingRun {
     }
 }
 
-/// The time shares of all actor threads together and of the learner, and the means of queue and
-/// lag.
+/// The joint time shares of the actor threads, the learner's, and the means of queue and lag.
 fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> String {
     let (actors, others) = spent.split_at(actors.min(spent.len()));
     let learner = &others[..others.len().min(1)];

@@ -24,7 +24,7 @@ pub struct Portable {
 }
 
 impl Portable {
-    /// A program from a lowered function. `arguments` names its arguments, each of which may be a
+    /// A program from a lowered function. `arguments` names its arguments; an argument may be a
     /// tree. `results` names each of its results if they are a tuple, and otherwise the single
     /// result.
     pub(crate) fn new(

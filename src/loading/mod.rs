@@ -266,7 +266,7 @@ impl Registry {
                 return Err(UsageError::new(problem).into());
             }
         };
-        // A file is its own experiment, whatever its base is.
+        // A file is its own experiment, with any base.
         let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let name = known.map_or(stem, |one| one.name.clone());
         table.insert("experiment".to_owned(), Value::String(name));

@@ -175,7 +175,7 @@ fn greatest(kind: &Kind) -> Option<Value> {
     }
 }
 
-/// The settings with which an agent's key is read, if the agent's defaults do not use it.
+/// The settings that make an agent use its key, if the agent's defaults do not use it.
 fn with(agent: &str, key: &str) -> &'static [&'static str] {
     let plans = ["muzero", "alphazero"].contains(&agent);
     match key {

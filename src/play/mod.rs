@@ -5,8 +5,7 @@
 //! - An environment draws one kind of picture
 //!   ([`Environment::render`](podracer_envs::Environment::render), or Gymnasium's `rgb_array`);
 //!   terminal text and files are made from it.
-//! - Drawing changes nothing in an episode: the states equal those of an evaluation with the same
-//!   draws.
+//! - Drawing changes nothing in an episode: an evaluation with the same draws has the same states.
 
 mod animation;
 #[cfg(feature = "plots")]

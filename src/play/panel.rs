@@ -23,7 +23,7 @@ const NUMBERS: i32 = 158;
 
 /// Panels next to pictures, all with the size of the first.
 pub struct Panel {
-    /// Number of pixels of the longer side, up to which pictures are scaled.
+    /// Greatest number of pixels of the longer side when pictures are scaled up.
     side: usize,
     /// Height of the part below for the agent's own picture; `None` before the first view.
     below: Option<usize>,

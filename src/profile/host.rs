@@ -22,7 +22,7 @@ pub(super) struct HostCode {
 
 struct File {
     path: PathBuf,
-    /// Address to which the file is mapped.
+    /// Address of the file's mapping.
     base: u64,
     code: Vec<Range<u64>>,
     /// Its symbols and lines; `None` if it cannot be read.

@@ -164,7 +164,7 @@ impl Recorder {
 }
 
 /// Attributes the computation of helpers to an instruction of another thread: the instruction in
-/// the same sample of all threads, or otherwise the last one before. `moments` are ordered by time.
+/// the same sample, or otherwise the last instruction before. `moments` are ordered by time.
 fn help(moments: &mut [Moment]) {
     let mut start = 0;
     let mut latest = None;

@@ -1,4 +1,4 @@
-//! Counts the starts in a grid from which a policy walks a shortest path.
+//! Counts the starts in a grid where a policy begins a shortest path.
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;

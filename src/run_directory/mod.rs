@@ -445,7 +445,7 @@ fn config(path: &Path) -> Result<PathBuf, UsageError> {
 
 impl Drop for RunDirectory {
     fn drop(&mut self) {
-        // After a failed run the earlier error is the one that matters.
+        // After a failed run the earlier error matters more.
         let _ = self.flush();
     }
 }

@@ -37,7 +37,7 @@ pub struct Counters {
     pub iterations: u64,
     /// Number of environment steps.
     pub env_steps: u64,
-    /// Seconds of all calls, over all processes that trained the run.
+    /// Seconds in calls, over all processes that trained the run.
     #[serde(default)]
     pub seconds: f64,
     /// Number of episodes that ended.

@@ -31,7 +31,7 @@ impl RunOverview {
         Ok(recorded.cloned().unwrap_or_default())
     }
 
-    /// The first digits of a hash of all settings except the seed.
+    /// The first digits of a hash over all settings except the seed.
     #[must_use]
     pub fn settings_hash(&self) -> String {
         let mut hash = Sha256::new();

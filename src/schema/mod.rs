@@ -2,7 +2,7 @@
 //! struct. The struct is the only definition: checks, messages and `podracer describe` all use it.
 //!
 //! In addition to schemars' attributes, a field may have `#[schemars(extend("x-must" = "..."))]`, a
-//! requirement in words for which "at least 1" says too little, and `#[schemars(extend("x-resume" =
+//! requirement in words if "at least 1" says too little, and `#[schemars(extend("x-resume" =
 //! true))]`: a resumed run may change the setting.
 
 mod values;
@@ -59,7 +59,7 @@ pub enum Kind {
     },
     /// A floating-point number; integers are converted.
     Number(Range),
-    /// Any string.
+    /// Any string at all.
     Text,
     /// One of these strings, each with its documentation.
     OneOf(Vec<(String, String)>),

@@ -89,7 +89,7 @@ pub struct TrainSettings {
     pub checkpoint_every: Option<u64>,
     /// Number of iterations between two checkpoints that have the agent's store, such as a replay
     /// of gigabytes. The checkpoints in between have everything else: `eval` and `export` read
-    /// them, and `resume` starts from the last one with the store. None: all have it.
+    /// them, and `resume` starts from the last checkpoint with the store. None: all have it.
     #[schemars(range(min = 1, max = MOST_STEPS))]
     #[schemars(extend("x-resume" = true))]
     pub store_every: Option<u64>,
@@ -124,8 +124,8 @@ pub struct TrainSettings {
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
     pub processes: Option<usize>,
-    /// Seconds for which another process of the training may be silent. After that all processes
-    /// end, with a message that names the silent process. None: 60.
+    /// Greatest number of seconds that another process of the training may be silent. After that
+    /// all processes end, with a message that names the silent process. None: 60.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[schemars(extend("x-resume" = true))]
     pub patience: Option<u64>,

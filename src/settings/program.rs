@@ -16,8 +16,8 @@ pub struct ProgramSettings {
     /// loops. True by default on GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<bool>,
-    /// True for one kernel per loop without matrix products, whatever its size, and for none per
-    /// loop with matrix products. True by default on CPUs for agents that search; without effect on
+    /// True for one kernel per loop without matrix products, at any size, and for none per loop
+    /// with matrix products. True by default on CPUs for agents that search; without effect on
     /// other platforms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole_loops: Option<bool>,

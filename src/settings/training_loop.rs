@@ -62,8 +62,8 @@ impl TrainingLoop {
         }
     }
 
-    /// Number of lanes that are together: all lanes in Anakin, or those of an actor thread, of an
-    /// inference device, or of an agent of `[meta]`.
+    /// Number of lanes that are together: all lanes in Anakin, or the lanes of an actor thread, of
+    /// an inference device, or of an agent of `[meta]`.
     #[must_use]
     pub fn environments(&self) -> usize {
         match self {

@@ -32,7 +32,7 @@ pub type MembersFor<M, E, A> = Placed<Option<Rounds>, LoopMember<M, E, A>>;
 /// The metrics of an iteration of the members of one device, `[P / n, ..]`.
 pub type MemberMetrics<A> = Placed<(), Placed<<A as Learn>::Metrics, Episodes>>;
 
-/// A population with members that one function makes from their data.
+/// A population; a function makes its members from their data.
 #[derive(Clone)]
 pub struct Population<F> {
     /// Makes the loop of a member, for an axis without devices.

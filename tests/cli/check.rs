@@ -40,7 +40,8 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
         assert!(bytes("bytes_per_device") > bytes("peak_bytes"));
         assert!(bytes("peak_bytes") > 0);
     }
-    // The default split of eight devices is 2 and 6, of which as many learn as 8 environments divide over.
+    // The default split of eight devices is 2 and 6; as many of the 6 learn as 8 environments
+    // divide over.
     let output = check(&[]);
     let said = text(&output.stderr);
     assert!(output.status.success() && said.contains("4 of 6 devices learn"), "{said}");

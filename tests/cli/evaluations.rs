@@ -46,7 +46,7 @@ fn evaluations_do_not_change_the_training() {
     }
 }
 
-/// A call is four iterations, and the one evaluation is after the second call.
+/// A call has four iterations; the only evaluation is after the second call.
 #[test]
 fn the_best_parameters_are_exported() {
     let small = ["catch-ppo", "--set=agent.hidden=[8]"];
@@ -103,7 +103,7 @@ fn episodes_are_recorded_as_films() {
         gif::DecodeOptions::new().read_info(&film[..]).expect("a GIF").width()
     };
     assert!(width("last.gif") <= 100);
-    // The agent's values are beside the pictures.
+    // The agent's values are next to the pictures.
     let mut played =
         podracer(&["play", "recorded", "-o", "values.gif", "--size", "100", "--values"]);
     played.current_dir(&folder).assert().success();

@@ -1,16 +1,17 @@
-//! Agents learn: short trainings whose returns are far from what an agent that does not learn gets. `make learn` has the
-//! trainings in full, over seeds and beside published returns.
+//! Agents learn: short trainings with returns far above an untrained agent's. `make learn` has the
+//! full trainings, over seeds and compared with published returns.
 //!
-//! The seeds are fixed, so that a machine repeats a result to the bit. Other processors round differently and train another
-//! agent, as another seed does: the returns that are asked for are below the least of ten seeds, by a tenth of the way from an
-//! agent that does not learn. Of trainings of a minute or more only four or five seeds were seen, and what is asked for is further below.
+//! The seeds are fixed, so that a machine repeats a result bit-identically. Other processors round
+//! differently and train a different agent, as another seed does. The required returns are below
+//! the least of ten seeds, by a tenth of the distance from an untrained agent. Trainings of a
+//! minute or more were run with only four or five seeds, and have a larger margin.
 
 use serde_json::Value;
 
 use super::{QUICK, podracer, text};
 use podracer_test_support::skip::skip_heavy;
 
-/// Reason to leave out agents whose gradient steps are compared with a reference's by other tests.
+/// Reason to leave out agents with gradient steps that other tests compare with a reference's.
 const HALF_A_MINUTE: &str = "half a minute of a core each";
 
 /// Trains an experiment, shortened, on two devices where there are as many, and returns the result.
@@ -46,8 +47,9 @@ fn dqn_learns_cartpole() {
     check(&trained("cartpole-dqn", &["--steps=250000"]), 230.0);
 }
 
-/// Actions at random find the treasure of this sea once in 1,024 episodes, of which there are 800; a network that has found it goes there
-/// again, and one that has not pays for each step to the right.
+/// Random actions find the treasure of this sea once in 1,024 episodes, and there are 800 episodes.
+/// A network that has found it repeats it, and a network that has not pays for each step to the
+/// right.
 #[test]
 fn bootstrapped_dqn_finds_the_treasure() {
     let more = ["--steps=8000", "--set=environment.size=10", "--set=agent.ensemble=8"];

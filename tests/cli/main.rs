@@ -31,8 +31,8 @@ use std::process::Stdio;
 
 use assert_cmd::Command;
 
-/// XLA's flags with which programs compile in a fraction of the time. What is tested here is the command line; what XLA makes of
-/// programs by default is a matter of other tests.
+/// XLA's flags for a fraction of the compile time. These tests check the command line; other tests
+/// check XLA's default output.
 const QUICK: (&str, &str) =
     ("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false");
 
@@ -129,7 +129,7 @@ fn standard_output_that_is_full_is_a_failure() {
     );
 }
 
-/// Three devices, whatever the machine has: one acts, two learn. The seed decides the parameters.
+/// Three devices on any machine: one acts, two learn. The seed decides the parameters.
 #[test]
 fn sebulba_trains_on_the_devices_that_are_named() {
     let folder = tempfile::tempdir().expect("a folder");

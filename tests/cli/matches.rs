@@ -9,7 +9,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&text(&assert.get_output().stdout)).expect("a JSON object")
 }
 
-/// A tiny agent by self-play, whose training ends with games.
+/// A tiny agent by self-play, with games at the end of its training.
 #[test]
 fn an_agent_is_measured_against_fixed_opponents() {
     let folder = tempfile::tempdir().expect("a folder");

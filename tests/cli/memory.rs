@@ -1,5 +1,5 @@
-//! Memory: a run that cannot fit is refused before it is compiled; one that runs out of it under way ends with an error, and goes on
-//! from its last checkpoint where there is more of it.
+//! Memory: a run that cannot fit is rejected before it is compiled. A run that runs out of memory
+//! ends with an error, and resumes from its last checkpoint if there is more memory.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +12,8 @@ use super::signals::{soon_over, spawned, wait_for};
 use super::text;
 use super::{QUICK, command};
 
-/// From now on the process gets no more memory from the system. What is small fits into what it has.
+/// From now on the process gets no more memory from the system. Small allocations fit into its
+/// present memory.
 fn no_more_memory(process: u32) {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
     let limit = Rlimit { current: Some(1 << 20), maximum: None };
@@ -26,8 +27,8 @@ fn optimized(arguments: &[OsString]) -> Command {
     program
 }
 
-/// A run whose iterations take so much (2.4 GB at once) that it is given back to the system after each of them, and asked for
-/// again: the allocator keeps what is no larger than 2 GiB.
+/// A run with iterations that take enough memory (2.4 GB at once) that it is returned to the system
+/// after each of them, and requested again: the allocator keeps allocations of up to 2 GiB.
 fn run_out(experiment: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
@@ -70,7 +71,7 @@ fn of_anakin() {
     ]);
 }
 
-/// An actor or the learner, whoever asks first.
+/// An actor or the learner, depending on which requests memory first.
 #[test]
 fn of_sebulba() {
     run_out(&[

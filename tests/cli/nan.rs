@@ -1,4 +1,5 @@
-//! Numbers that are no longer finite: a run that makes them ends with an error, and nobody takes them for results.
+//! Numbers that are no longer finite: a run that makes them ends with an error, and its results are
+//! never used silently.
 
 use std::path::Path;
 

@@ -6,13 +6,13 @@ use std::process::Command;
 use super::{podracer, text};
 use podracer_test_support::skip::skip_heavy;
 
-/// A new crate in an empty folder, and Cargo there: what it prints on success.
+/// A new crate in an empty folder, with Cargo run in it: its output on success.
 fn new_crate(folder: &Path) -> impl Fn(&[&str]) -> String {
     podracer(&["new", "ship"]).current_dir(folder).assert().success();
     let folder = folder.join("ship");
     move |arguments| {
         let mut cargo = Command::new(env!("CARGO"));
-        // Variables of the Cargo that runs this test are not those of the new crate's.
+        // Variables of the Cargo that runs this test do not apply to the new crate.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             let of_this = [

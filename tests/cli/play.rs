@@ -120,7 +120,7 @@ fn a_run_routes_a_board_of_ones_own() {
         let message = self::text(&output.get_output().stderr);
         assert!(message.contains(expected), "{message}");
     }
-    // Environments without text say so.
+    // Environments without text print an error.
     let pong = ["play", "catch", "--random", "--output", &routed];
     let output = podracer(&pong).assert().code(1).get_output().clone();
     assert!(self::text(&output.stderr).contains("the environment has no text"));
@@ -182,7 +182,7 @@ fn a_person_plays_against_a_run_through_piped_lines() {
     assert!(shown.contains("A move is a column, from `1` on the left to `7`"), "{shown}");
     assert!(shown.contains("agent: ") && shown.contains("1 2 3 4 5 6 7\n"), "{shown}");
     assert!(shown.contains("game 1: ") && shown.contains("you won "), "{shown}");
-    // The agent never chooses a column that is full: what it is given has the mask of legal actions.
+    // The agent never chooses a full column: its input has the mask of legal actions.
     assert!(shown.matches("agent: ").count() >= 4, "{shown}");
 
     let output = podracer(&against).write_stdin("eight\n").assert().code(1).get_output().clone();

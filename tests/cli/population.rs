@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{podracer, text};
 
-/// A short training whose episodes end: 4 environments, 512 steps in 2 calls.
+/// A short training with episodes that end: 4 environments, 512 steps in 2 calls.
 const SHORT: [&str; 10] = [
     "train",
     "cartpole-ppo",
@@ -57,7 +57,7 @@ fn every_seed_is_a_run_of_its_own() {
         for key in ["seed", "env_steps", "iterations", "episodes", "mean_return"] {
             assert_eq!(run[key], alone[key], "{key} of seed {seed}");
         }
-        // The commands take it for what it is.
+        // The commands recognise it.
         let own = format!("three/seed-{seed}");
         assert_eq!(run["run_dir"], own);
         let lines = fs::read_to_string(folder.join(&own).join("metrics.jsonl")).expect("metrics");
@@ -69,7 +69,7 @@ fn every_seed_is_a_run_of_its_own() {
             (&resumed["resumed_from_iteration"], &resumed["env_steps"]),
             (&4.into(), &768.into())
         );
-        // Its messages are its own: those of the population, and of going on.
+        // It has its own messages: the population's messages, and the resumed run's.
         let messages = fs::read_to_string(folder.join(&own).join("messages.jsonl"));
         let messages: Vec<Value> =
             messages.expect("messages").lines().map(|line| json(line.as_bytes())).collect();
@@ -100,7 +100,7 @@ fn devices_share_runs_that_do_not_divide() {
     assert_eq!(fs::read_dir(folder.join("two")).expect("a folder").count(), 7, "no other run");
 }
 
-/// One program has all learning rates, and each run is that of its own settings.
+/// One program has all learning rates, and each run equals the run of its own settings.
 #[test]
 fn a_sweep_is_ranked_and_its_runs_are_of_their_settings() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -247,7 +247,7 @@ fn runs_that_are_programs_of_their_own_are_trained_one_by_one() {
     assert_eq!((runs.len(), all["settings"].as_array().map(Vec::len)), (4, Some(2)));
     assert!(runs.iter().all(|run| run["env_steps"] == 512), "{all}");
 
-    // What is done stays; what is gone or has not ended is trained again, with the same result.
+    // Completed runs stay; missing or unfinished runs are trained again, with the same result.
     let before = |run: &str| {
         let path = folder.path().join("s").join(run).join("result.json");
         fs::metadata(path).and_then(|file| file.modified()).expect("a result")
@@ -301,7 +301,7 @@ fn seeds_of_a_loop_with_environments_on_the_host_are_trained_one_by_one() {
     let all = said(folder.path(), &[&several[..], &small].concat());
     assert_eq!(all["runs"].as_array().map(Vec::len), Some(2), "{all}");
 
-    // The devices that are named are those of every run.
+    // Every run uses the named devices.
     let named = ["--actors", "0", "--learners", "0", "--run-dir", "named"];
     said(folder.path(), &[&several[..6], &small, &named].concat());
     let config =
@@ -329,7 +329,7 @@ fn a_run_that_fails_by_itself_is_told() {
     assert!(table.contains("not finite"), "{table}");
 }
 
-/// `sbatch` stood in for by a script that writes down what it is given.
+/// A script stands in for `sbatch`, and writes down its input.
 #[test]
 fn an_array_job_has_a_task_for_each_run() {
     use std::os::unix::fs::PermissionsExt;
@@ -418,7 +418,8 @@ fn a_sweep_that_is_stopped_leaves_checkpoints() {
     assert!(!folder.path().join("s/agent.epochs=2,seed=0").exists());
 }
 
-/// The worst runs go on with the agents and settings of the best ones, which their metrics and checkpoints say.
+/// The worst runs continue with the agents and settings of the best; metrics and checkpoints show
+/// it.
 #[test]
 fn a_sweep_exploits_its_best_runs() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -457,7 +458,7 @@ fn a_sweep_exploits_its_best_runs() {
     assert!(told.contains("--exploit-every is for runs of one program"), "{told}");
 }
 
-/// A population that was ended goes on with the same command, and ends with the same table.
+/// A population that was ended resumes with the same command, and ends with the same table.
 #[test]
 fn a_population_goes_on_with_the_same_command() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -478,7 +479,7 @@ fn a_population_goes_on_with_the_same_command() {
     assert!(told.contains("has the runs of another command"), "{told}");
 }
 
-/// Runs of several programs have one table, and are what they are together.
+/// Runs of several programs have one table, equal to their joint result.
 #[test]
 fn a_population_is_trained_part_by_part() {
     let folder = tempfile::tempdir().expect("a folder");

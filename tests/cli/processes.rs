@@ -20,7 +20,7 @@ const TRAINING: [&str; 10] = [
     "--set=anakin.unroll=16",
     "--set=anakin.iterations_per_call=4",
     "--set=agent.minibatches=2",
-    // What an iteration does is not to depend on how many there will be.
+    // The work of an iteration must not depend on the number of iterations.
     "--set=agent.anneal_learning_rate=false",
     "--set=train.checkpoint_every=4",
     "--set=train.checkpoints_kept=100",
@@ -44,7 +44,7 @@ fn ended(mut command: Command) -> Output {
     command.output().expect("mpirun starts")
 }
 
-/// The run of one process with so many devices.
+/// The run of one process with `devices` devices.
 fn alone(devices: usize, run: &Path, calls: usize) {
     let steps = format!("--steps={}", calls * CALL);
     let devices = format!("--devices={devices}");
@@ -53,7 +53,7 @@ fn alone(devices: usize, run: &Path, calls: usize) {
     podracer(&arguments).assert().success();
 }
 
-/// The arrays of the checkpoint after so many iterations.
+/// The arrays of the checkpoint after `iterations` iterations.
 fn arrays(run: &Path, iterations: usize) -> NamedArrays {
     let folders = fs::read_dir(run.join("checkpoints")).expect("checkpoints");
     let named = format!("-{iterations}");
@@ -65,7 +65,7 @@ fn arrays(run: &Path, iterations: usize) -> NamedArrays {
     from_safetensors(&bytes).expect("safetensors")
 }
 
-/// The same arrays but for the rounding of gradients, which a program of other kernels makes otherwise.
+/// The same arrays except for the rounding of gradients in a program with other kernels.
 #[track_caller]
 fn close(got: &NamedArrays, expected: &NamedArrays) {
     assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
@@ -97,7 +97,8 @@ fn several_processes_train_what_one_does_with_as_many_devices() {
     let (two, one) = (arrays(&of("two"), 4), arrays(&of("one"), 4));
     close(&two, &one);
 
-    // The run of two processes goes on in two as if nothing had been, to the bit, and in one that has another number of devices.
+    // The run of two processes resumes bit-identically in two, and also in one with another number
+    // of devices.
     let mut command = mpirun(2).expect("a launcher");
     command.arg(env!("CARGO_BIN_EXE_podracer")).env(QUICK.0, QUICK.1);
     command.arg("resume").arg(of("two")).arg(format!("--steps={}", 5 * CALL));
@@ -146,7 +147,8 @@ fn what_does_not_fit_together_is_refused_before_the_first_iteration() {
     let said = text(&output.stderr);
     let expected = format!("`{}` cannot be used as MPI", nothing.display());
     assert!(said.contains(&expected) && !run.exists(), "{said}");
-    // Each by itself: they do not meet, and the second finds the first one's directory or makes it first.
+    // Each process alone: they do not meet, and the second finds the first's directory or makes it
+    // first.
     let mut apart = together(1, &run, 1, &[]).expect("a launcher");
     apart.env("PODRACER_MPI", "none");
     assert!(ended(apart).status.success());
@@ -206,7 +208,8 @@ fn actors_and_learners_of_several_processes_learn_what_those_of_one_do() {
     assert_eq!(arrays(&of("two"), 16), arrays(&of("longer"), 16));
 }
 
-/// CartPole with central inference, small: a process of two has half of the lanes, with so many workers.
+/// CartPole with central inference, small: each of two processes has half of the lanes, with
+/// `workers` workers.
 fn central(processes: usize, run: &Path) -> Vec<String> {
     let lanes = 16 / processes;
     [
@@ -248,7 +251,8 @@ fn learners_of_several_processes_infer_for_workers_of_their_own() {
     podracer(&one.collect::<Vec<_>>()).assert().success();
     close(&learnt("two"), &learnt("one"));
 
-    // Workers from elsewhere are any process's: its address is the first one's with its number.
+    // Workers elsewhere may connect to any process: its address is the first process's with its
+    // number.
     let mut command = mpirun(2).expect("a launcher");
     command.arg(env!("CARGO_BIN_EXE_podracer")).env(QUICK.0, QUICK.1).arg("serve");
     command.args(central(2, &of("served"))).args(["--actors=0", "--learners=0"]);
@@ -272,7 +276,8 @@ fn learners_of_several_processes_infer_for_workers_of_their_own() {
     close(&learnt("served"), &learnt("two"));
 }
 
-/// Runs with several seeds are shared by the processes: each trains some of them, as one program, and the first tells of all.
+/// The processes divide runs with several seeds: each trains some of them, as one program, and the
+/// first reports for all.
 #[test]
 fn processes_share_the_runs_of_a_population() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -346,7 +351,8 @@ fn under_way(launcher: u32, run: &Path) -> Vec<u32> {
     children(launcher)
 }
 
-/// A process that is gone, or does not answer, ends the whole training soon, which goes on from its last checkpoint.
+/// A process that is gone, or does not answer, soon ends the whole training, which resumes from its
+/// last checkpoint.
 #[test]
 fn a_process_that_is_lost_ends_all() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -375,7 +381,7 @@ fn a_process_that_is_lost_ends_all() {
         }
         processes.into_iter().for_each(gone);
         let run = run.to_str().expect("a path of UTF-8");
-        // All that is asked for is one more call than there were.
+        // Exactly one more call is requested.
         podracer(&["eval", run, "--episodes=1"]).assert().success();
     }
 }
@@ -397,7 +403,8 @@ fn all_stop_after_the_same_call() {
     assert!(!arrays(&run, iterations).is_empty());
 }
 
-/// A job by `mpirun` is run for real: it trains, and run again it goes on, where it was stopped or where a checkpoint was lost.
+/// A job by `mpirun` really runs: it trains, and when run again it resumes, after a stop or after
+/// the loss of a checkpoint.
 #[test]
 fn a_job_that_is_started_again_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -406,7 +413,7 @@ fn a_job_that_is_started_again_goes_on() {
     let submit = |calls: usize| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
         command.env_remove("PODRACER_LOG").env(QUICK.0, QUICK.1);
-        // What the launcher needs here: where it is, and that it may be root's.
+        // The launcher's requirements here: its path, and permission for root.
         command.envs(mpirun.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.args(["launch", "--mpirun", "--processes=2", "--submit"]);
         command.arg(format!("--output={}", job.display())).args(TRAINING);

@@ -73,7 +73,7 @@ fn wandb_reads_what_is_exported_for_it() {
     let folder = folder.path();
     train(folder, "a", &[]);
     train(folder, "b", &["--seed=1"]);
-    // What is exported again is there once.
+    // A run that is exported again is present once.
     for _ in 0..2 {
         let export = ["runs", "export", "a", "b", "--to", "wandb"];
         podracer(&export).current_dir(folder).assert().success();

@@ -38,7 +38,8 @@ fn a_worker_brings_an_environment_that_the_learner_does_not_know() {
         work.current_dir(&folder);
         work
     };
-    // A worker of podracer's does not know it either, and another environment's spaces are not those of the run.
+    // podracer's worker does not know it either, and another environment's spaces differ from the
+    // run's.
     let output = work(&[]).assert().code(2).get_output().clone();
     let said = text(&output.stderr);
     assert!(

@@ -55,7 +55,7 @@ fn a_page_says_of_runs_what_the_commands_say() {
     let page = fs::read_to_string(folder.path().join("one.html")).expect("a page");
     assert!(page.len() < 2_000_000 && page.contains("src=\"data:image/gif;base64,R0lGOD"));
     assert!(page.contains("&lt;b&gt;") && !page.contains("<b>"), "names are text");
-    // Nothing is fetched: addresses are those of SVG's name alone.
+    // Nothing is fetched: the only addresses are in SVG's name.
     let addresses = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!addresses.contains("http"), "{addresses}");
 

@@ -1,4 +1,4 @@
-//! Runs that are stopped, by whatever means, and go on.
+//! Runs that are stopped by any means, and resume.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,12 +27,12 @@ pub fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
     arguments.chain([run.into()]).collect()
 }
 
-/// Arguments that go on with the run.
+/// Arguments that resume the run.
 pub fn resume(run: &Path) -> Vec<OsString> {
     vec!["resume".into(), run.into(), "--json".into()]
 }
 
-/// Waits for the end, and gives what was said. A run that did not succeed is none.
+/// Waits for the end, and returns the output. A run that did not succeed is an error.
 pub fn result(command: &mut Command) -> Value {
     let output = command.output().expect("the program runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -40,7 +40,7 @@ pub fn result(command: &mut Command) -> Value {
     serde_json::from_str(json.trim()).expect("a JSON object")
 }
 
-/// The metrics of a run, but for how long it took.
+/// The metrics of a run without durations.
 fn metrics(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("metrics.jsonl")).expect("the run has left it");
     let lines = text.lines().map(|line| {
@@ -53,8 +53,8 @@ fn metrics(run: &Path) -> Vec<Value> {
     lines.collect()
 }
 
-/// Kills a run at random moments, over and over, and between two kills asks it to stop now and then, and has it go on each
-/// time. It ends where the run that was left alone ends, and its metrics say the same, each iteration once.
+/// Repeatedly kills a run at random moments, sometimes stops it in between, and resumes it each
+/// time. It ends like the uninterrupted run, with the same metrics, each iteration once.
 fn killed_and_resumed(experiment: &[&str]) {
     let (kills, began) = (kills(), Instant::now());
     let folder = tempfile::tempdir().expect("a folder");
@@ -154,7 +154,7 @@ fn anakin_goes_on_to_the_bit() {
     ]);
 }
 
-/// A prioritized replay, of which each device has a part.
+/// A prioritized replay, divided over the devices.
 #[test]
 fn anakin_with_a_replay_goes_on_to_the_bit() {
     killed_and_resumed(&[
@@ -243,7 +243,8 @@ fn a_replay_on_the_host_that_does_not_fit_is_refused() {
     assert!(begun.contains("`/proc/nothing`"), "{begun}");
 }
 
-/// A learner that is slower than its actors: they wait for room in its queue, and the run stops and goes on all the same.
+/// A learner that is slower than its actors: they wait for room in its queue, and the run still
+/// stops and resumes.
 #[test]
 fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -268,7 +269,7 @@ fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
     assert_eq!(metrics(&run), metrics(&alone));
 }
 
-/// A small run, of so many steps.
+/// A small run with `steps` steps.
 fn small(folder: &Path, steps: &str) -> Vec<OsString> {
     train(&["catch-ppo", steps, "--set=train.checkpoint_every=16"], folder)
 }
@@ -318,7 +319,8 @@ fn a_limit_on_the_size_of_files_is_an_error_that_leaves_the_last_checkpoint() {
     assert_eq!(metrics(&run).len(), 48);
 }
 
-/// A file of the replay cannot grow any more: the run ends, and goes on from its last checkpoint when it can.
+/// A file of the replay cannot grow any more: the run ends, and later resumes from its last
+/// checkpoint.
 #[test]
 fn a_replay_on_the_host_that_cannot_be_written_ends_the_run() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -328,7 +330,7 @@ fn a_replay_on_the_host_that_cannot_be_written_ends_the_run() {
         "--steps=12800",
         "--set=train.checkpoint_every=50",
     ];
-    // But for its number of steps.
+    // Except for its number of steps.
     let settings = [&REPLAY[..1], &REPLAY[2..], &settings[..]].concat();
     let expected = result(&mut command(&train(&settings, &folder.path().join("alone"))));
     let run = folder.path().join("run");

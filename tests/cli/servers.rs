@@ -18,7 +18,7 @@ fn python(folder: &Path, fault: &str, at: usize) -> PathBuf {
     python_with(folder, json!({ "fault": fault, "at": at }))
 }
 
-/// With more to say of the fault.
+/// With more details of the fault.
 fn python_with(folder: &Path, mut configuration: Value) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("envs");
     configuration["server"] = json!(tests.join("src/host/server/server.py"));
@@ -40,7 +40,7 @@ fn python_with(folder: &Path, mut configuration: Value) -> PathBuf {
     python
 }
 
-/// A run of so many steps in these environments.
+/// A run with `steps` steps in these environments.
 fn train(folder: &Path, python: &Path, steps: &str, more: &[&str]) -> std::process::Command {
     let mut train = command(&["train", "halfcheetah-ppo", "--json", steps]);
     train.args([
@@ -57,7 +57,7 @@ fn train(folder: &Path, python: &Path, steps: &str, more: &[&str]) -> std::proce
     train
 }
 
-/// The restarts that the metrics speak of, but for a line that is being written.
+/// The number of restarts in the metrics, ignoring an incomplete line.
 fn recorded(folder: &Path) -> f64 {
     let metrics = fs::read_to_string(folder.join("run/metrics.jsonl")).unwrap_or_default();
     let lines = metrics.lines().filter_map(|line| serde_json::from_str(line).ok());
@@ -113,8 +113,9 @@ fn a_server_that_sleeps_is_waited_for_or_restarted() {
     }
 }
 
-/// Reasons that end a run whose server does not come back: it may not be restarted, the watchdog is not as patient as the server's
-/// client, or who waits for it asks twice. The servers are gone then, and the last checkpoint is good.
+/// Reasons that end a run when its server does not come back: it may not be restarted, the
+/// watchdog is less patient than the server's client, or the user asks twice to stop. The servers
+/// are gone then, and the last checkpoint is good.
 #[test]
 fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
     for (step_seconds, patience, signals, expected) in [
@@ -149,7 +150,7 @@ fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
         wait_for("the fault", || folder.path().join("once").exists());
         let left = servers(&run);
         for _ in 0..signals {
-            // The first is heeded by what has not ended its call, and never will.
+            // The first signal is handled after the present call, which never ends.
             std::thread::sleep(Duration::from_millis(300));
             send("INT", run.id());
         }
@@ -167,7 +168,7 @@ fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
     }
 }
 
-/// A server that is there again has other spaces than those of its client's run.
+/// A restarted server has spaces other than its client's run.
 #[test]
 fn a_server_that_comes_back_with_other_shapes_ends_the_run_with_a_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -190,7 +191,7 @@ fn a_server_that_comes_back_with_other_shapes_ends_the_run_with_a_checkpoint() {
     goes_on(folder.path());
 }
 
-/// The last checkpoint is good: the run goes on from it.
+/// The last checkpoint is good: the run resumes from it.
 fn goes_on(folder: &Path) {
     let run = folder.join("run");
     let metrics = fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
@@ -228,8 +229,9 @@ fn servers(run: &Child) -> Vec<u32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Servers of a run under way are killed at random moments, `PODRACER_KILLS` times. The run goes on, and counts them. When
-/// it is stopped, or killed itself, nothing is left: no process, and no memory, which has no name.
+/// Servers of a running training are killed at random moments, `PODRACER_KILLS` times. The run
+/// continues, and counts them. When it is stopped or killed itself, nothing is left: no process,
+/// and no memory, which has no name.
 #[test]
 fn a_run_goes_on_whose_servers_are_killed() {
     let (kills, began) = (kills(), Instant::now());
@@ -282,7 +284,8 @@ fn a_run_goes_on_whose_servers_are_killed() {
     eprintln!("{} kills, {:.0} s", 2 * kills, began.elapsed().as_secs_f64());
 }
 
-/// Plays at random in environments of `fake_server.py` whose pictures have this size, or a reason why there are none.
+/// Plays at random in environments of `fake_server.py` with pictures of this size, or with a reason
+/// why there are none.
 fn play(folder: &Path, picture: &Value, gif: &Path) -> std::process::Command {
     let configuration = json!({ "fault": "", "at": 0, "picture": picture, "drawn": 2 });
     let python = python_with(folder, configuration);

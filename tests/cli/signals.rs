@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM at any moment: the process ends soon, says what is left, and leaves no other process behind.
+//! Ctrl-C and SIGTERM at any moment: the process soon ends, prints the remains of the run, and
+//! leaves no other process behind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -50,7 +51,7 @@ pub fn spawned(command: &mut Command) -> Child {
     piped.spawn().expect("the program runs")
 }
 
-/// Sends the signal, and gives what was said on standard output and error.
+/// Sends the signal, and returns standard output and standard error.
 pub fn stopped(mut child: Child, signal: &str) -> (String, String) {
     send(signal, child.id());
     let status = soon_over(&mut child);
@@ -64,7 +65,7 @@ pub fn stopped(mut child: Child, signal: &str) -> (String, String) {
 pub fn gone(process: u32) {
     let status = format!("/proc/{process}/status");
     wait_for("its end", || {
-        // Nobody may be there to wait for it.
+        // No parent may be left to wait for it.
         fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
     });
 }
@@ -101,7 +102,7 @@ fn while_it_installs() {
     gone(written(&pid));
 }
 
-/// A server that does not say what it serves.
+/// A server that does not report its environments.
 #[test]
 fn while_it_starts_servers() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,7 +158,8 @@ fn while_it_acts_learns_and_evaluates() {
     stopped(child, "TERM");
 }
 
-/// A run that `nohup` has started goes on when its terminal closes, and stops at the other signals.
+/// A run that `nohup` has started continues when its terminal closes, and stops at the other
+/// signals.
 #[test]
 fn nohup_shields_from_a_hangup() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -36,7 +36,7 @@ impl Page {
         let mut said = BufReader::new(server.stderr.take().expect("it is piped")).lines();
         let url = said.find_map(|line| Some(line.ok()?.strip_prefix("http://")?.to_owned()));
         let url = url.expect("it says where");
-        // What it says later is read as well: nobody waits for a full pipe.
+        // Later output is read as well, so that the process does not wait for a full pipe.
         std::thread::spawn(move || said.for_each(drop));
         let (address, query) = url.split_once('/').expect("a path");
         // A page for other machines is at this machine's name.
@@ -79,7 +79,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // An error says that it is gone.
+        // An error means that it has ended.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
@@ -147,7 +147,7 @@ fn a_page_has_the_runs_of_its_folders() {
     GzDecoder::new(&zipped[..]).read_to_end(&mut film).expect("gzip");
     assert!(film.starts_with(b"YUV4MPEG2 W"));
     assert!(zipped.len() * 10 < film.len(), "{} of {} bytes", zipped.len(), film.len());
-    // What begins while the page is there, and what is gone.
+    // Runs that begin while the page is open, and runs that are gone.
     train(folder, "runs/d", &[]);
     fs::remove_dir_all(folder.join("runs/b")).expect("it was there");
     std::thread::sleep(std::time::Duration::from_millis(600));
@@ -220,8 +220,8 @@ fn others_are_refused() {
     assert_eq!(open.get(&format!("/api/state?token={token}")).0, 200);
 }
 
-/// The page in a browser without a screen: a training that goes on, another metric and run, an episode, the training's end, and a server that
-/// is started again.
+/// The page in a headless browser: a running training, another metric and run, an episode, the
+/// training's end, and a server that is started again.
 #[test]
 fn a_browser_follows_a_training_and_plays_an_episode() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -289,7 +289,7 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.click("#step");
     assert_eq!(browser.value("film.now").as_u64(), Some((before + 1) % frames));
 
-    // The same episode with the agent's values beside the pictures, which takes their room.
+    // The same episode with the agent's values next to the pictures, which take their room.
     let width = browser.value("film.width").as_u64().expect("a number");
     browser.click("#values");
     browser.click("#play");
@@ -299,7 +299,7 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     wait_for("the whole episode", || browser.value("film.whole") == true);
     assert_eq!(browser.value("film.pictures.length").as_u64(), Some(frames));
 
-    // The episodes that were recorded in the training: the last one first, and each of the others.
+    // The episodes that were recorded in the training: the last first, then the others.
     browser.wait("#when", "4 iterations");
     let drawn = "document.querySelector('#films img')?.naturalWidth > 100";
     wait_for("a film", || browser.value(drawn) == true);

@@ -1,4 +1,4 @@
-//! `podracer work` and `podracer certificates`: what they leave, what they say, and how they end.
+//! `podracer work` and `podracer certificates`: their files, their messages, and their ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use podracer_remote::{Address, RunDescription, Security};
 use super::signals::{send, soon_over, spawned};
 use super::{command, podracer, text};
 
-/// A learner without a model, whose run is of this environment.
+/// A learner without a model, with a run in this environment.
 fn learner(
     listen: Address,
     security: Option<Security>,
@@ -130,7 +130,8 @@ fn a_worker_that_differs_from_its_learner_in_tls_ends_as_a_mistake() {
     assert!(said.contains("does not speak TLS"), "{said}");
 }
 
-/// A training that waits for workers is stopped: it leaves a checkpoint with its replay on the host, and goes on from it.
+/// A training that waits for workers is stopped: it writes a checkpoint with its replay on the
+/// host, and resumes from it.
 #[test]
 fn a_learner_that_is_stopped_without_workers_leaves_a_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -61,7 +61,7 @@ fn an_environment_of_ones_own_is_trained_resumed_and_played() {
     assert!(tuned["best"]["env_steps_per_second"].as_f64() > Some(0.0), "{tuned}");
 }
 
-/// Observations that are trees and actions of several parts, in each loop and in what is done with a run.
+/// Trees as observations and actions with several parts, in each loop and in each command on a run.
 #[test]
 fn trees_and_parts_go_through_every_loop() {
     let folder = tempfile::tempdir().expect("a folder");

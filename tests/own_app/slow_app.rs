@@ -1,4 +1,4 @@
-//! A program whose environment has one slow line, which `profile` must find.
+//! A program with an environment with one slow line, which `profile` must find.
 
 use podracer::prelude::*;
 use schemars::JsonSchema;

@@ -1,11 +1,12 @@
-//! A program whose environment shows a tree and takes actions of two parts, and whose agent reads the tree.
+//! A program with an environment that shows a tree and takes actions with two parts, and with an
+//! agent that reads the tree.
 
 use podracer::prelude::*;
 use podracer::rl::learn::{AgentSettings, AnyAgent, Task, Unflatten};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A lever and a wheel, to be set to what is shown in the same step. Each of them gives 1.
+/// A lever and a wheel, to be set to the values shown in the same step. Each of them pays 1.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 struct Levers {}
 
@@ -17,7 +18,7 @@ struct Shown {
     wheel: Tensor,
 }
 
-/// The state: what is shown, and the steps of the episode so far.
+/// The state: the shown values, and the steps of the episode so far.
 #[derive(Tree, Clone, Copy)]
 struct State {
     shown: Shown,
@@ -64,7 +65,7 @@ impl Environment for Levers {
     }
 }
 
-/// Does what it sees, and counts the iterations.
+/// Sets the lever and the wheel to the observed values, and counts the iterations.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 struct Copies {}
 
@@ -90,7 +91,7 @@ impl Agent for Copies {
 
 #[derive(Tree, Clone, Copy)]
 struct Counted {
-    /// Share of the actions that are what was seen, as the tree has it.
+    /// Share of the actions that equal the observation in the tree.
     copied: Tensor,
 }
 

@@ -51,7 +51,8 @@ pub struct Expected {
     pub results: Vec<Array>,
 }
 
-/// A sample under vmap, for every way to batch its operands: the results should be those of the slices, stacked.
+/// A sample under vmap, for every way to batch its operands: the results should equal the slices'
+/// results, stacked.
 pub fn batched(name: &str, sample: &Sample) -> Vec<Expected> {
     flag_sets(sample.inputs.len())
         .into_iter()

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The records of a golden file, or nothing where the file is not there.
 ///
 /// # Errors
-/// Where it is not what the README says.
+/// An error if it does not have the README's format.
 pub fn records(file: &str) -> Result<Option<Vec<Value>>> {
     let path = workspace::root().join("tests/golden").join(file);
     let Ok(text) = std::fs::read_to_string(&path) else {

@@ -14,8 +14,8 @@ pub mod golden;
 pub mod workspace;
 pub mod xla;
 
-/// Fails with every complaint, the first ones in full. Tests over tables collect what is wrong with each row, so that one run
-/// shows all there is to repair.
+/// Fails with every complaint, the first complaints in full. Tests over tables collect the mistakes
+/// of each row, so that one run shows everything to repair.
 ///
 /// # Panics
 /// If there are complaints.

@@ -9,7 +9,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// Every file that git tracks and that is there, relative to the root, in order; without git, every file but what is built.
+/// Every existing file that git tracks, relative to the root, in order; without git, every file
+/// except build outputs.
 ///
 /// # Errors
 /// Where a folder cannot be read.

@@ -1,4 +1,4 @@
-//! Functions of the IR on the CPU plugin, or on the one that `PODRACER_TEST_PLATFORM` names.
+//! Functions of the IR on the CPU plugin, or on the platform in `PODRACER_TEST_PLATFORM`.
 //!
 //! Compiling a module takes tens of milliseconds however small it is, so functions are compiled by the hundred: one module takes
 //! the arguments of all and gives the results of all.
@@ -26,7 +26,8 @@ pub struct Case {
 /// Number of functions that share a module.
 const CASES_PER_MODULE: usize = 200;
 
-/// A client of the platform that tests run on: so many devices of the CPU, or with `PODRACER_TEST_PLATFORM=cuda13` the GPUs.
+/// A client of the tests' platform: this number of CPU devices, or with
+/// `PODRACER_TEST_PLATFORM=cuda13` the GPUs.
 ///
 /// # Errors
 /// Where the plugin is not installed or does not start.
@@ -54,7 +55,8 @@ pub fn run(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
     Ok(run_replicated(func, &[arguments.to_vec()])?.remove(0))
 }
 
-/// Runs one function, compiled without optimisation: for tests of what a large program says, not of how XLA compiles it.
+/// Runs one function, compiled without optimisation: for tests of a large program's results, not of
+/// XLA's compilation.
 ///
 /// # Errors
 /// As [`run`].
@@ -70,8 +72,8 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
     run_with(func, arguments, Vec::new())
 }
 
-/// [`run_replicated`] on devices of this process and as many of each other one: `arguments` are those of this process's devices, and so
-/// are the results.
+/// [`run_replicated`] on devices of this process and as many of every other process: `arguments`
+/// belong to this process's devices, and so do the results.
 ///
 /// # Errors
 /// As [`run`], and where the processes do not agree.
@@ -156,7 +158,7 @@ fn together(cases: &[Case]) -> Func {
     b.finish("together", results)
 }
 
-/// A module's text for an error: nobody reads long ones.
+/// A module's text for an error, shortened if it is long.
 fn shown(text: &str) -> String {
     if text.lines().count() <= 15 { format!("\n{text}") } else { String::new() }
 }

@@ -8,14 +8,15 @@ use podracer_tests::{check_all, golden};
 
 type Function = fn(Tensor) -> Tensor;
 
-/// An activation by jax's name, and how far value and slope may be from jax's: in units in the last place of f32, and for the
-/// reference semantics, whose functions are rounded otherwise than XLA's, also absolutely where digits cancel.
+/// An activation by jax's name, with the greatest distance of value and slope from jax's in units
+/// in the last place of f32. For the reference semantics, with functions that are rounded
+/// differently from XLA's, there is also an absolute distance where digits cancel.
 const ACTIVATIONS: &[(&str, Function, f64, f64)] = &[
     ("relu", Tensor::relu, 0.0, 0.0),
     ("sigmoid", Tensor::sigmoid, 2.0, 0.0),
     // 1 - y^2 has few digits of y left where y is almost 1.
     ("tanh", Tensor::tanh, 2.0, 2e-7),
-    // jax's slope is exp(x - softplus(x)), of which the difference has few digits.
+    // jax's slope is exp(x - softplus(x)); the difference has few digits.
     ("softplus", Tensor::softplus, 6.0, 0.0),
     ("log_sigmoid", Tensor::log_sigmoid, 6.0, 0.0),
     ("silu", Tensor::silu, 2.0, 0.0),
@@ -23,7 +24,7 @@ const ACTIVATIONS: &[(&str, Function, f64, f64)] = &[
     ("leaky_relu", |x| x.leaky_relu(0.01), 2.0, 0.0),
     ("relu6", Tensor::relu6, 0.0, 0.0),
     ("hard_tanh", Tensor::hard_tanh, 0.0, 0.0),
-    // The slope is a difference of two numbers, of which few digits are left far out: in jax, too.
+    // The slope is a difference of two numbers with few remaining digits far out: in jax, too.
     ("soft_sign", Tensor::soft_sign, 128.0, 0.0),
     ("celu", |x| x.celu(1.0), 2.0, 0.0),
     ("selu", Tensor::selu, 2.0, 0.0),

@@ -18,7 +18,7 @@ use crate::programs::program;
 /// Number of random programs.
 const PROGRAMS: usize = 100;
 
-/// The difference for a function whose equations have places in the source, some of them the same.
+/// The difference for a function with source locations in its equations, some of them the same.
 fn complaint(name: &str, func: &Func) -> Option<String> {
     let mut func = func.clone();
     for (i, eqn) in func.eqns.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Constants come out of XLA as they went into the module, to the bit.
+//! Constants come out of XLA bit-identical to the module's.
 
 use podracer_compiler::ops::Constant;
 use podracer_compiler::{Array, Builder, DType, Scalar, TensorType};
@@ -19,8 +19,8 @@ fn edge_values(dtype: DType) -> Vec<Scalar> {
             .map(Scalar::Int)
             .collect();
     }
-    // The greatest finite value and the least positive one, which is not normal but for bf16, where XLA on the CPU makes the
-    // others 0.
+    // The greatest finite value and the least positive value, which is subnormal except for bf16,
+    // where XLA on the CPU flushes subnormal values to 0.
     let (greatest, least) = match dtype {
         DType::F16 => (65504.0, 2f64.powi(-24)),
         DType::BF16 => (f64::from(f32::from_bits(0x7f7f_0000)), 2f64.powi(-126)),

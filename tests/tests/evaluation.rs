@@ -1,4 +1,4 @@
-//! Whole episodes, played with networks whose actions are known.
+//! Whole episodes, played with networks with known actions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use podracer_runtime::{Array, Checkpoint};
 use crate::loops;
 use crate::sebulba::skipped::NextStep;
 
-/// Networks that push to one side, whatever they see, by a logit of this size.
+/// Networks that push to one side, for every observation, by a logit of this size.
 fn pushing(logit: f32) -> Checkpoint<'static> {
     let agent = loops::ppo(&CartPole::default(), sgd(0.1));
     let state = eval_shape((key(),), |(key,)| agent.init(key)).expect("it traces");
@@ -54,7 +54,7 @@ impl HostEnvironment for Interrupting<'_> {
     }
 }
 
-/// The episodes, in batches of this size, interrupted after so many steps.
+/// The episodes, in batches of this size, interrupted after `steps` steps.
 fn episodes(nets: &Checkpoint, order: Play, batch: usize, steps: usize) -> Vec<Played> {
     let interrupt = AtomicBool::new(false);
     let mut environments = Interrupting {

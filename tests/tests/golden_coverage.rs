@@ -35,10 +35,10 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("modules.json", "module", &["tests/tests/portable/jax.rs"]),
 ];
 
-/// Files of single operations: their test reads all records, and has a list of its own of what it leaves out.
+/// Files of single operations: their test reads all records, and has its own list of omissions.
 const OF_OPERATIONS: [&str; 3] = ["ops_axes.json", "ops_elementwise.json", "ops_shape.json"];
 
-/// Records that no test reads yet, by file and function, and what they wait for.
+/// Records that no test reads yet, by file and function, with the missing feature.
 const WAITING: &[(&str, &[&str], &str)] = &[];
 
 /// The text of a file, or of all Rust files of a folder.

@@ -55,7 +55,7 @@ struct Record {
     cotangents: Option<Derivative>,
 }
 
-/// Directions and what they become; `None` where there is no derivative or none was asked for.
+/// Directions and their images; `None` if there is no derivative or none was requested.
 struct Derivative {
     given: Vec<Option<Array>>,
     expected: Vec<Option<Array>>,
@@ -136,8 +136,9 @@ fn read(record: &Value) -> Result<Record> {
     Ok(if record.op.mnemonic() == "cholesky" { of_lower_triangle(record) } else { record })
 }
 
-/// Records of `cholesky` are of `(x + x^T) / 2`, the op reads the lower triangle: the tangent is made symmetric, and an
-/// element below the diagonal has the cotangents of both that it stands for.
+/// Records of `cholesky` are for `(x + x^T) / 2`, but the op reads the lower triangle. So the
+/// tangent is made symmetric, and an element below the diagonal gets the cotangents of both
+/// elements that it represents.
 fn of_lower_triangle(mut record: Record) -> Record {
     let changed = |array: &Array, f: &dyn Fn(f64, f64, Ordering) -> f64| {
         Array::from_fn(array.ty().clone(), |index| {
@@ -232,7 +233,7 @@ fn reduce_window(attrs: &serde_json::Map<String, Value>) -> Result<OpRef> {
     }
 }
 
-/// The attributes of a convolution, whose layout is that of [`Convolution::new`] throughout.
+/// The attributes of a convolution with the layout of [`Convolution::new`] throughout.
 fn convolution(attrs: &serde_json::Map<String, Value>) -> Result<Attributes> {
     let list = |name: &str| counts(attrs, name);
     let strides = list("strides")?;
@@ -355,7 +356,7 @@ fn float_results(func: &Func) -> impl Iterator<Item = (usize, TensorType)> {
     func.result_types().into_iter().enumerate().filter(|(_, ty)| ty.dtype.is_float())
 }
 
-/// Compares arrays, those that are expected, with the tolerance that is `f32`'s or what the dtype needs.
+/// Compares arrays with the expected arrays, with the tolerance for `f32` or for the dtype.
 fn compare(
     expected: &[Option<&Array>],
     got: &[&Array],

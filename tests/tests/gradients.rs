@@ -24,7 +24,8 @@ impl Numbers {
     }
 }
 
-/// A tree's spec with f64 in place of f32, in which differences are exact enough to compare element by element.
+/// A tree's spec with f64 in place of f32, so that differences are exact enough to compare element
+/// by element.
 fn in_f64<T: Tree>(spec: &Spec<T>) -> Spec<T> {
     spec.build::<Types>(&mut |ty| match ty.dtype {
         DType::F32 => TensorType::new(DType::F64, ty.shape.clone()),
@@ -32,7 +33,7 @@ fn in_f64<T: Tree>(spec: &Spec<T>) -> Spec<T> {
     })
 }
 
-/// The gradient by central differences of a function whose first arguments are the parameters.
+/// The gradient by central differences of a function with the parameters as first arguments.
 fn differences(f: impl Fn(&[Array]) -> f64, arguments: &[Array], params: usize) -> Vec<Vec<f64>> {
     const STEP: f64 = 1e-6;
     let mut moved = arguments.to_vec();

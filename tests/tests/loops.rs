@@ -232,7 +232,8 @@ pub fn dqn<E: Environment<Observation = Tensor>>(environment: &E) -> Replayed<Dq
     replayed(Dqn::for_task(&Task { observation, action, iterations: 3, model: None }, &settings))
 }
 
-/// Three networks of [`dqn`] with priors, each of which learns from about half of the steps. No actions are random.
+/// Three networks of [`dqn`] with priors; each learns from about half of the steps. No actions are
+/// random.
 pub fn bootstrapped<E: Environment<Observation = Tensor>>(
     environment: &E,
 ) -> Replayed<BootstrappedDqn> {
@@ -255,7 +256,7 @@ pub fn arrays<T: Tree>(tree: &Device<T>) -> Vec<Array> {
     named(tree).into_iter().map(|(_, array)| array).collect()
 }
 
-/// Leaves of one placement of which the devices have buffers: path, and the value on each device.
+/// Leaves of one placement with buffers on the devices: path, and the value on each device.
 #[track_caller]
 pub fn on_each_device<T: Tree>(
     tree: &Device<T>,

@@ -41,7 +41,7 @@ fn agent(
     AgentLoop::new(world, agent, 3, 5).spread(Axes::none())
 }
 
-/// The parameters of the rule after some iterations, with the metrics of the last one.
+/// The parameters of the rule after some iterations, with the metrics of the last.
 fn trained(
     distribution: Distribution,
     settings: MetaSettings,

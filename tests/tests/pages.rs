@@ -12,7 +12,7 @@ mod speeds;
 const OUTSIDE: [&str; 5] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/README.md"];
 
-/// Pages whose Rust is a sketch with `..` in it.
+/// Pages with Rust sketches that contain `..`.
 const SKETCHES: [&str; 1] = ["docs/search.md"];
 
 /// All pages with their texts, by paths from the root.

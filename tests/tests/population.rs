@@ -15,7 +15,7 @@ use podracer_tests::compare::difference;
 use crate::loops;
 
 const SEEDS: [u64; 4] = [3, 0, u64::MAX, 7];
-/// Calls of a training, each of so many iterations.
+/// Number of calls of a training, with `iterations` iterations each.
 const CALLS: usize = 2;
 const ITERATIONS: usize = 5;
 
@@ -111,7 +111,7 @@ fn rates() -> ([f32; 4], Array) {
     (rates, Array::from_slice([4], &rates).expect("four"))
 }
 
-/// Not a member's state, random numbers or episodes differ from those of its own run.
+/// A member's state, random numbers and episodes equal its own run's.
 #[test]
 fn members_are_runs_with_their_seeds() {
     let agent = loops::ppo(&cartpole(), sgd(0.05));
@@ -153,7 +153,8 @@ fn nothing_of_a_member_reaches_another() {
     same(&expected, &got, 0.0);
 }
 
-/// A member's checkpoint is that of a run, and the population's goes on to the bit.
+/// A member's checkpoint equals a run's checkpoint, and the population resumes bit-identically from
+/// its own.
 #[test]
 fn a_member_goes_on_by_itself_and_a_population_as_a_whole() {
     let client = loops::client(2);
@@ -197,7 +198,7 @@ fn members_without_data_or_a_device_are_mistakes() {
     assert!(uneven.contains("3 members do not divide over 2 devices"), "{uneven}");
 }
 
-/// Learning rates of four members, of which one is replaced after each call.
+/// Learning rates of four members; one of them is replaced after each call.
 fn exploited(devices: usize) -> (Vec<f64>, Vec<usize>, Trained) {
     let client = loops::client(devices);
     let (_, data) = rates();

@@ -16,7 +16,7 @@ use podracer_tests::compare::differences;
 use podracer_tests::xla::{Case, run, run_all};
 use random::Random;
 
-/// The least of equations that do something, those of bodies included.
+/// The least number of equations that compute something, including bodies.
 const LEAST_EQUATIONS: usize = 30;
 
 /// Error that f64 is allowed: XLA's functions are good to a few units in the last place, and programs are short. Of 200 programs the
@@ -31,7 +31,7 @@ fn number(variable: &str, default: u64) -> u64 {
     value.map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// A program of the size that is asked for, after the passes that every program goes through.
+/// A program of the requested size, after the passes that every program goes through.
 pub fn program(seed: u64) -> Option<(Func, Vec<Array>)> {
     // splitmix64
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -10,14 +10,14 @@ use podracer_test_support::generated::check_generated;
 use podracer_test_support::skip::skip_heavy;
 use podracer_tests::workspace;
 
-/// The crates that are published, but for the macros of the DSL, whose items the DSL exports.
+/// The published crates, except the DSL's macros, which the DSL exports.
 const CRATES: [&str; 11] = [
     "podracer", "compiler", "dsl", "envs", "mpi", "pjrt", "plugins", "remote", "rl", "runtime",
     "sampler",
 ];
 
-/// The public items of a crate, one a line: `struct agents::Ppo`. They are those of the page with all items that rustdoc makes,
-/// without the methods of types.
+/// The public items of a crate, one per line: `struct agents::Ppo`. They come from rustdoc's page
+/// with all items, without the methods of types.
 fn items(page: &str) -> String {
     let mut items = BTreeSet::new();
     for link in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {

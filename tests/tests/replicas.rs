@@ -21,7 +21,8 @@ use podracer_tests::check_all;
 use podracer_tests::compare::differences;
 use podracer_tests::xla::{run_in_world, run_replicated};
 
-/// Who sends to whom among so many: a ring, an exchange of neighbours, the first to the last, nobody.
+/// Senders and receivers among `n` replicas: a ring, an exchange of neighbours, the first to the
+/// last, none.
 fn permutations(replicas: usize) -> Vec<(Vec<usize>, Vec<usize>)> {
     let all: Vec<usize> = (0..replicas).collect();
     let ring = all.iter().map(|&member| (member + 1) % replicas).collect();
@@ -53,7 +54,7 @@ fn collectives(types: &[TensorType], replicas: usize) -> Func {
     b.finish("collectives", results)
 }
 
-/// Arguments for each of so many replicas.
+/// Arguments for each of `n` replicas.
 fn arguments(types: &[TensorType], replicas: usize) -> Vec<Vec<Array>> {
     let array = |ty: &TensorType, replica: usize| {
         let value = |i: usize| (7 * i + 5 * replica) as i64 % 9 - 4;
@@ -63,8 +64,8 @@ fn arguments(types: &[TensorType], replicas: usize) -> Vec<Vec<Array>> {
     (0..replicas).map(|replica| types.iter().map(|ty| array(ty, replica)).collect()).collect()
 }
 
-/// Says where so many replicas compute something else than a vmap over an axis of the same name. `run` gives the results of some, from
-/// the replica `first` on.
+/// Returns the differences between `n` replicas and a vmap over an axis of the same name. `run`
+/// returns the results of some replicas, from the replica `first` on.
 fn complaints(
     types: &[TensorType],
     replicas: usize,
@@ -156,7 +157,7 @@ fn replicas_of_several_processes_compute_what_a_named_vmap_does() {
     }
 }
 
-/// Averages over processes what each has dumped, and compares it with what the program made of it.
+/// Averages the processes' dumps, and compares the mean with the program's.
 const MPI4PY: &str = r#"
 import sys
 import numpy as np
@@ -172,7 +173,8 @@ assert np.array_equal(total / np.float32(world.size), mean), (total / world.size
 print("equal")
 "#;
 
-/// An outside opinion: mpi4py averages the gradients that two processes dump to what their program used, to the bit.
+/// An independent check: mpi4py averages the gradients that two processes dump, bit-identically to
+/// their program's mean.
 #[test]
 fn gradients_are_averaged_as_mpi4py_does() {
     let name = "replicas::gradients_are_averaged_as_mpi4py_does";

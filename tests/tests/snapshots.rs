@@ -185,7 +185,7 @@ fn a_training_loop() {
     assert_snapshot!("loop_stablehlo", lowered.module.key());
 }
 
-/// The same text in every trace, so that a snapshot changes only with what it shows.
+/// The same text in every trace, so that a snapshot changes only with its content.
 #[test]
 fn texts_are_the_same_every_time() {
     assert_eq!(catch_step().to_string(), catch_step().to_string());

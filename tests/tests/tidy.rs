@@ -10,7 +10,8 @@ mod packages;
 mod prose;
 mod variables;
 
-/// The crates of the house and what each may depend on, of ours. The facade and the tests may use everything.
+/// The workspace's crates, each with the workspace crates that it may depend on. The facade and the
+/// tests may use everything.
 const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-compiler", &[]),
     ("podracer-mlir", &["podracer-compiler"]),
@@ -227,7 +228,7 @@ fn unsafe_code_is_forbidden_or_in_one_place() {
             .map(|file| folder.join(file))
             .into_iter()
             .find_map(|file| workspace::text(&file));
-        // A crate of which nothing but its first line is there has nothing to forbid.
+        // A crate with only its first line present has nothing to forbid.
         let (Some(root), Some(_)) = (root.filter(|text| text.lines().count() > 1), name(&manifest))
         else {
             continue;
@@ -316,7 +317,7 @@ fn tests_that_cannot_run_skip_themselves() {
 
 #[test]
 fn modules_say_what_they_are() {
-    // Programs that must not compile are quoted in full by what is expected of them.
+    // Programs that must not compile are quoted in full by their expected errors.
     let fixture = |file: &Path| file.components().any(|part| part.as_os_str() == "compile_fail");
     let silent = files_with(&["rs"])
         .into_iter()

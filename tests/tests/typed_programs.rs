@@ -1,4 +1,5 @@
-//! What every typed program keeps, however it was made, and what it says to arguments and results that do not fit.
+//! Properties of every typed program, however it was made, and its errors for arguments and results
+//! that do not fit.
 
 use podracer_dsl::prelude::*;
 use podracer_runtime::TypedPrograms;
@@ -9,12 +10,12 @@ use podracer_runtime::{
 use podracer_tests::compare::differences;
 use podracer_tests::xla::client;
 
-/// The default options, but for the cache.
+/// The default options, except for the cache.
 fn options() -> ProgramOptions {
     ProgramOptions { cache: ExecutableCache::disabled(), ..ProgramOptions::default() }
 }
 
-/// Everything in which XLA:CPU drops a NaN where its fast maximum is on.
+/// Every op with a NaN that XLA:CPU drops if its fast maximum is on.
 fn extremes(x: Tensor, y: Tensor) -> Vec<Tensor> {
     let pairs = [(x, y), (y, x)].into_iter();
     let mut results: Vec<Tensor> =

@@ -1,5 +1,5 @@
-//! StableHLO's own verifier takes every module that we emit, and its reference interpreter computes of it what the
-//! reference semantics do.
+//! StableHLO's own verifier accepts every module that podracer emits, and its reference interpreter
+//! computes the same as the reference semantics.
 //!
 //! A part of the modules without `PODRACER_VERIFY=all`, which `scripts/verify-stablehlo` sets.
 
@@ -76,7 +76,7 @@ fn of_samples(all: bool) -> Vec<String> {
     lines
 }
 
-/// Every program of the experiments, and of what is exported of them. They are verified only.
+/// Every program of the experiments and of their exports. They are verified only.
 fn of_experiments(names: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     for name in names {

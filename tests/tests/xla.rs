@@ -8,7 +8,7 @@ use podracer_tests::check_all;
 use podracer_tests::compare::differences;
 use podracer_tests::xla::{Case, run_all};
 
-/// Runs all cases and collects how each differs from what is expected of it.
+/// Runs all cases and collects the differences from the expected results.
 fn complaints(expected: &[(Expected, f64)]) -> Vec<String> {
     let cases: Vec<Case> = expected.iter().map(|(expected, _)| expected.case.clone()).collect();
     let complain =
@@ -47,7 +47,8 @@ fn xla_computes_batches_as_eval_does_their_slices() {
     check_all(&complaints(&samples().into_iter().flat_map(expect).collect::<Vec<_>>()));
 }
 
-/// Derivatives are short programs, of which XLA rounds not every step: by how much they may differ, for the coarsest dtype.
+/// Derivatives are short programs. XLA does not round every step of them: the tolerance for the
+/// coarsest dtype.
 fn derivative_tolerance(sample: &Sample) -> f64 {
     let dtypes = sample.inputs.iter().map(|input| match input.ty().dtype {
         DType::BF16 => 8e-3,
@@ -65,7 +66,7 @@ fn xla_computes_derivatives_as_eval_does() {
     };
     let expect = |(name, sample): (String, Sample)| {
         let tolerance = derivative_tolerance(&sample);
-        // An op without a rule says so, and its own tests look at that.
+        // An op without a rule reports it, and its own tests check that.
         let cases = [forward(&name, &sample), reverse(&name, &sample)].into_iter().flatten();
         let expected = cases.map(move |case| {
             let results = case.func.eval(&case.arguments);
@@ -77,7 +78,8 @@ fn xla_computes_derivatives_as_eval_does() {
     check_all(&complaints(&expected));
 }
 
-/// Attributes of all kinds beside each other: what a backend makes of dilation, strides and padding depends on the others.
+/// Attributes of every kind together: a backend's handling of dilation, strides and padding depends
+/// on the others.
 #[test]
 fn xla_computes_convolutions_of_all_attributes() {
     let mut random = Random::from_state(0);

@@ -1,4 +1,4 @@
-//! Trains and evaluates seeds of an experiment, or goes on where that was stopped.
+//! Trains and evaluates seeds of an experiment, or resumes a stopped training.
 
 use std::fs;
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub struct Driver {
 pub enum Ended {
     /// The training and its evaluation are done: the seed's record.
     Recorded(Box<Record>),
-    /// A signal has stopped it. The next call goes on with it.
+    /// A signal has stopped it. The next call resumes it.
     Interrupted,
     /// It failed, for this reason.
     Failed(String),
@@ -123,8 +123,8 @@ impl Driver {
         Ok(trained.map_err(|ended| ended.with_advice(path)))
     }
 
-    /// The results of seeds that are trained as one population, without those that failed. The same command goes on with those that
-    /// were stopped.
+    /// The results of seeds that are trained as one population, without the failed seeds. The same
+    /// command resumes the stopped seeds.
     fn together(
         &self,
         entry: &Entry,
@@ -199,7 +199,7 @@ impl Driver {
         })))
     }
 
-    /// Runs a command, whose last line of output is JSON.
+    /// Runs a command with JSON in its last line of output.
     fn call(&self, arguments: &[&str]) -> Result<Result<Value, Ended>> {
         if self.signals.load(Ordering::SeqCst) > 0 {
             return Ok(Err(Ended::Interrupted));
@@ -234,7 +234,7 @@ impl Ended {
 
 /// The state of a run directory.
 enum State {
-    /// There is nothing to go on from.
+    /// There is nothing to resume.
     New,
     /// There is a checkpoint, and steps are missing.
     Stopped,

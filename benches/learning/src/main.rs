@@ -1,5 +1,5 @@
-//! `make learn`: trains every built-in experiment over seeds, and writes `docs/learning.md`, in which each mean return stands
-//! beside a published one.
+//! `make learn`: trains every built-in experiment over seeds, and writes `docs/learning.md`, which
+//! compares each mean return with a published return.
 //!
 //! # Invariants
 //! - A training that has ended well is one record of `docs/learning.jsonl`, and is not repeated while the experiment's settings
@@ -31,7 +31,7 @@ use program::Program;
 use record::Records;
 use rows::Row;
 
-/// Trains the built-in experiments over seeds, and sets their returns beside published ones.
+/// Trains the built-in experiments over seeds, and compares their returns with published returns.
 #[derive(Parser)]
 struct Options {
     /// Only these rows, which have the names of their experiments unless they change settings
@@ -43,13 +43,13 @@ struct Options {
     /// Train nothing: write the page from the records that are there
     #[arg(long)]
     page: bool,
-    /// The folder of the run directories, from which an interrupted training goes on
+    /// The folder of the run directories, from where an interrupted training resumes
     #[arg(long, default_value = "target/learning", value_name = "FOLDER")]
     runs: PathBuf,
     /// The folder of learning.jsonl (the records) and learning.md (the page)
     #[arg(long, default_value = "docs", value_name = "FOLDER")]
     docs: PathBuf,
-    /// The program `podracer` [default: the one beside this program]
+    /// The program `podracer` [default: next to this program]
     #[arg(long, value_name = "FILE")]
     podracer: Option<PathBuf>,
 }

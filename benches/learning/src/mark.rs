@@ -3,15 +3,16 @@
 use crate::rows::Row;
 use crate::statistics::Mean;
 
-/// The verdict about the seeds' returns after so many environment steps: how their mean and how each of them stands to the reference, and
-/// whether that had as many steps. Empty where nothing is to be said.
+/// The verdict about the seeds' returns after these environment steps: their mean and each of them
+/// compared with the reference, and whether the reference had as many steps. Empty if there is no
+/// verdict.
 pub fn mark(row: &Row, returns: &[f64], steps: u64) -> String {
     let Some(Mean { mean, half_width }) = Mean::of(returns) else {
         return "not trained".to_owned();
     };
     let mut marks = Vec::new();
     if let Some(lower_end) = row.lower_end() {
-        // Returns are sums of f32: what is equal but for their rounding is reached.
+        // Returns are sums of f32: a return that differs only by their rounding counts as reached.
         let wanted = lower_end - 1e-6 * lower_end.abs();
         if mean < wanted {
             let within_noise = half_width.is_some_and(|half| mean + half >= wanted);

@@ -1,4 +1,4 @@
-//! `learning.md`: the records as a table, beside the references.
+//! `learning.md`: the records as a table, next to the references.
 
 use std::fmt::Write;
 use std::path::Path;

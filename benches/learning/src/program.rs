@@ -46,7 +46,7 @@ struct Parts {
     chosen: BTreeMap<String, String>,
     /// Each setting but the seed, such as `agent.clip`.
     values: Changes,
-    /// Options of XLA's are described by nobody, and are as they stand.
+    /// XLA's options have no schema, and are kept as they are.
     xla: Value,
 }
 
@@ -117,7 +117,7 @@ impl Program {
             }
             if signals.load(Ordering::SeqCst) > passed_on {
                 passed_on += 1;
-                // An error says that it has ended meanwhile.
+                // An error means that it has ended meanwhile.
                 let _ = kill_process(pid, Signal::TERM);
             }
             thread::sleep(Duration::from_millis(20));
@@ -166,7 +166,7 @@ impl Program {
         Ok(beginning(hash))
     }
 
-    /// The state of a set of Python packages: `None` if it is installed, or else what is wrong.
+    /// The state of a set of Python packages: `None` if it is installed, otherwise the problem.
     ///
     /// # Errors
     /// An unknown set.

@@ -1,4 +1,5 @@
-//! `learning.jsonl`: one object for each training that has ended well, checked in beside the page that is made of it.
+//! `learning.jsonl`: one object for each training that has ended well, checked in next to the page
+//! made from it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,7 +51,7 @@ pub struct Record {
     pub program: Option<String>,
     /// Version of podracer, and the date of its last commit.
     pub podracer: String,
-    /// Hash of the trained parameters: the same on the same machine, to the bit.
+    /// Hash of the trained parameters, bit-identical on the same machine.
     pub params_sha256: String,
 }
 
@@ -134,8 +135,8 @@ impl Records {
         self.with(entry, &entry.described)
     }
 
-    /// The records that the page shows of an entry: those with its present settings, or, where there are none, those with the
-    /// settings of which the row says that it was trained with them.
+    /// The records of an entry on the page: the records with its present settings, or, if there are
+    /// none, the records with the settings that the row names.
     pub fn shown<'a>(&'a self, entry: &'a Entry) -> Vec<&'a Record> {
         let present: Vec<_> = self.of(entry).collect();
         match &entry.earlier {

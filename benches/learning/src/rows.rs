@@ -1,4 +1,4 @@
-//! `rows.toml`: what each experiment is compared with.
+//! `rows.toml`: the reference of each experiment.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -16,13 +16,13 @@ pub struct Row {
     /// Name of the row; the experiment's where the file has none.
     #[serde(default)]
     pub name: String,
-    /// Name of the built-in experiment, or path of the file of another one.
+    /// Name of the built-in experiment, or path of another experiment's file.
     pub experiment: String,
     /// Settings of the experiment that the row changes.
     #[serde(default)]
     pub set: Changes,
-    /// Settings that the experiment has changed since the row's records were made, with the values that they had then; empty where
-    /// the records are of the present settings.
+    /// Settings that the experiment has changed since the row's records were made, with their
+    /// values at that time; empty if the records have the present settings.
     #[serde(default)]
     pub trained_with: Changes,
     /// Change of the experiment's program since the row's records were made, for records without a hash of their program; empty if none is
@@ -35,16 +35,16 @@ pub struct Row {
     /// Episodes of each of the two evaluations of a trained agent.
     #[serde(default = "hundred")]
     pub episodes: u64,
-    /// The return to reach; absent where nobody has published one.
+    /// The return to reach; absent if none was published.
     pub reference: Option<f64>,
     /// Half of the width of the reference's interval, where its source gives one.
     pub plus_minus: Option<f64>,
     /// Environment steps that the reference was trained for, where they differ from the experiment's.
     pub reference_steps: Option<u64>,
-    /// The policy whose return is compared with the reference.
+    /// The policy with the return that is compared with the reference.
     #[serde(default)]
     pub policy: Policy,
-    /// Where the reference is from, or why there is none.
+    /// Source of the reference, or the reason why there is none.
     pub source: String,
     /// A remark on the row for the page.
     #[serde(default)]
@@ -71,7 +71,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Each action is the one that the agent takes to be best.
+    /// Each action is the agent's best.
     #[default]
     Greedy,
     /// Actions are drawn from the policy, as in training.
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Experiments that train no agent whose episodes have a return.
+    /// Experiments that train no agent with returns of episodes.
     const WITHOUT_RETURNS: [&str; 1] = ["lpg-gridworlds"];
 
     /// Names of the built-in experiments in a folder below `experiments`.

@@ -3,7 +3,7 @@
 /// The 97.5 % quantiles of Student's t with 1, 2, .. degrees of freedom.
 const QUANTILES: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 
-/// Greatest number of values for which there is an interval.
+/// Greatest number of values with an interval.
 pub const MOST_VALUES: usize = QUANTILES.len() + 1;
 
 /// The mean of some values, and the half-width of its 95 % interval by Student's t.

@@ -38,7 +38,7 @@ pub struct Connector {
     /// Rows and columns of the board.
     #[schemars(range(min = 2, max = 50), extend("x-reason" = "a wire needs two cells, and the board is an array of cells"))]
     pub size: usize,
-    /// Number of wires, each of which needs two neighbouring free cells at the start.
+    /// Number of wires. Each wire needs two neighbouring free cells at the start.
     #[schemars(range(min = 1, max = 100))]
     pub wires: usize,
     /// Steps after which an episode is truncated.
@@ -264,8 +264,8 @@ impl Connector {
         self.cell(state.rows, state.columns).eq(state.targets)
     }
 
-    /// True for each direction in which the head of an unconnected wire may go: to a free cell, or
-    /// to the target. `bool[wires, 4]`
+    /// True for each open direction of an unconnected wire's head: to a free cell, or to the
+    /// target. `bool[wires, 4]`
     #[track_caller]
     fn open(&self, state: &State) -> Tensor {
         let (rows, columns, inside) = self.beside(state.rows, state.columns);
@@ -437,7 +437,7 @@ impl Environment for Connector {
         let size = self.size;
         let text = constant(table).take(state.board, 0).reshape([size, size]);
         let Some(board) = &self.board else { return Some(text) };
-        // The pins at which the wires began.
+        // The pins where the wires began.
         let mut pins = vec![0u8; size * size];
         for (letter, ends) in board.letters().into_iter().zip(board.pins()) {
             ends.into_iter().for_each(|(row, column)| pins[row * size + column] = letter);

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum View {
     /// The whole board, `f32[size, size, 3 * wires + 1]`: for each wire in order, its cells, its
-    /// head and its target as planes of ones. The last plane is the elapsed share of the time
-    /// limit.
+    /// head and its target, each as a plane with 1 in its cells. The last plane is the elapsed
+    /// share of the time limit.
     #[default]
     Board,
     /// A row for each wire, `f32[wires, 202]`, for a network that the wires share. For each cell of

@@ -79,7 +79,7 @@ impl Scene {
     /// All creatures and arrows move, one after another. Returns the cells that become paths, -1
     /// for none: `i32[3]`
     ///
-    /// Each kind moves in a loop, so that one creature's moves are not computed again for the
+    /// Each kind moves in a loop, so that a creature's moves are not computed again for the
     /// creatures after it.
     #[track_caller]
     pub(super) fn stir(self, map: Map, luck: &Luck) -> (Scene, Tensor) {
@@ -129,8 +129,8 @@ impl Scene {
         (select(rows, down.sign(), 0), select(rows, 0, right.sign()))
     }
 
-    /// Moves a creature to a position if it can move there. The creature disappears if it was far
-    /// from the player.
+    /// Moves a creature to a position if `can` is true. The creature disappears if it was far from
+    /// the player.
     #[track_caller]
     fn move_to(&mut self, one: &One, can: Tensor, to: Place) {
         let was_alive = (one.is & self.creatures.alive).any();
@@ -221,8 +221,8 @@ impl Scene {
         (self, broken)
     }
 
-    /// New creatures appear around the player. `near` has the blocks there, `u8[NEAR, NEAR]`;
-    /// `light` is the previous step's light.
+    /// New creatures appear around the player. `near` has the blocks around the player, `u8[NEAR,
+    /// NEAR]`; `light` is the previous step's light.
     #[track_caller]
     pub(super) fn breed(self, near: Tensor, light: Tensor, luck: &Luck) -> Scene {
         let by_night = (1.0 - light).square() * 0.1 + 0.02;
@@ -263,7 +263,7 @@ struct Birth {
 }
 
 impl Creatures {
-    /// The creatures with a new one added, if there are not enough of its kind. `near` has the
+    /// The creatures with a newborn creature, if there are not enough of its kind. `near` has the
     /// blocks from a corner on.
     #[track_caller]
     fn with(self, near: Tensor, corner: Place, birth: &Birth) -> Creatures {

@@ -141,7 +141,7 @@ pub struct Player {
     pub row: Tensor,
     /// Column of the player. `i32[]`
     pub column: Tensor,
-    /// Direction in which the player looks: 1 to 4 for left, right, up and down. `i32[]`
+    /// Direction of the player's view: 1 to 4 for left, right, up and down. `i32[]`
     pub facing: Tensor,
     /// Health, up to 9; the player dies at 0. `i32[]`
     pub health: Tensor,
@@ -383,9 +383,9 @@ impl Environment for CraftaxClassic {
         self.step_with(state, action, &Luck::draw(key))
     }
 
-    /// Planes of ones over the cells of the player's view, `[7, 9]`, for each block, and for
-    /// zombies, cows, skeletons and arrows. Then the items, health, food, drink and energy, in
-    /// tenths and rounded to 16-bit floats; the player's direction; daylight; and whether the
+    /// Planes over the cells of the player's view, `[7, 9]`, with elements 0 or 1, for each block,
+    /// and for zombies, cows, skeletons and arrows. Then the items, health, food, drink and energy,
+    /// in tenths and rounded to 16-bit floats; the player's direction; daylight; and whether the
     /// player sleeps. `f32[1345]`
     fn observe(&self, state: State) -> Tensor {
         let blocks = view::seen_blocks(&state).expand_dims(2).eq(arange(block::COUNT));

@@ -109,7 +109,7 @@ impl Scene {
         Scene { player, creatures, arrows, woken: constant(false) }
     }
 
-    /// True if a creature is noted at the position, or if the player is there. `bool[]`
+    /// True if a creature is noted at the position, or if the player stands at it. `bool[]`
     #[track_caller]
     pub(super) fn is_taken(&self, place: Place) -> Tensor {
         let noted = self.creatures.noted & same(self.creatures.places(), place);

@@ -37,7 +37,7 @@ pub(super) fn seen_blocks(state: &State) -> Tensor {
 ///
 /// As in the package, an absent creature hides an earlier creature in its cell. A creature up to
 /// one view's extent above or to the left of the view also does: it hides an earlier creature in
-/// the cell to which its position wraps around.
+/// the cell that its position wraps around to.
 #[track_caller]
 pub(super) fn moving(state: &State) -> [Tensor; 4] {
     let planes = |(rows, columns): Place, present: Tensor| {

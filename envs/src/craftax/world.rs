@@ -9,7 +9,7 @@ use std::f64::consts::{SQRT_2, TAU};
 /// Rows and columns of the noise lattices: lakes, mountains, tunnels, woods.
 const LATTICES: [(usize, usize); 4] = [(4, 4), (4, 4), (8, 32), (16, 16)];
 
-/// Uniform draws from which a world is made.
+/// Uniform draws that determine a world.
 #[derive(Tree, Clone, Copy)]
 pub struct Seeds {
     /// Angles of the noise gradients, in turns, for lakes, mountains, tunnels and woods: `f32[5,

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridTasks {
-    /// Distribution from which tasks are drawn.
+    /// Distribution of the tasks.
     pub distribution: Distribution,
     /// Seed of the task, which all episodes share. Equal seeds are equal tasks.
     #[schemars(range(max = u32::MAX))]
@@ -211,7 +211,7 @@ impl TaskWorld {
             & arange(self.shape.cells()).ne(walker)
     }
 
-    /// True at the cells of the objects that are there, by kind. `bool[kinds, cells]`
+    /// True at the cells of the present objects, by kind. `bool[kinds, cells]`
     fn objects(&self, state: &State) -> Tensor {
         let TaskShape { objects, kinds, .. } = self.shape;
         let cells = self.shape.cells();
@@ -222,7 +222,8 @@ impl TaskWorld {
     }
 }
 
-/// True at the cells of a world of `size` (`i32[]`) in the corner of a square of so many rows. `bool[cells]`
+/// True at the cells of a world of `size` (`i32[]`) in the corner of a square with `rows` rows.
+/// `bool[cells]`
 #[track_caller]
 fn inside(rows: usize, size: Tensor) -> Tensor {
     let cells = arange(rows * rows);
@@ -283,8 +284,9 @@ impl Environment for TaskWorld {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// Tabular worlds show the number of the state, `i32[]`: the walker's cell, and `cells` times the binary number of the objects that
-    /// are there. Random ones show `f32[size, size, 1 + kinds]`: 1 at the walker, then at the objects of each kind.
+    /// Tabular worlds show the number of the state, `i32[]`: the walker's cell, plus `cells` times
+    /// the binary number of the present objects. Random worlds show `f32[size, size, 1 + kinds]`: 1
+    /// at the walker, then at the objects of each kind.
     fn observe(&self, state: State) -> Tensor {
         let TaskShape { size, objects, tabular, .. } = self.shape;
         if tabular {
@@ -301,7 +303,7 @@ impl Environment for TaskWorld {
         self.shape.observation_space()
     }
 
-    /// As of [`GridTasks`].
+    /// As in [`GridTasks`].
     fn action_space(&self) -> Space {
         action_space(self.diagonal)
     }

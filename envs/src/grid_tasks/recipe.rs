@@ -1,4 +1,4 @@
-//! How a task is drawn.
+//! Recipes for drawing tasks.
 
 use super::{GridTask, TaskShape, draw_cells, inside};
 use podracer_dsl::prelude::*;
@@ -6,11 +6,11 @@ use podracer_dsl::prelude::*;
 /// Numbers of each kind of object.
 #[derive(Clone, Copy)]
 pub(super) enum Values {
-    /// The same in every task.
+    /// The same numbers in every task.
     Fixed(&'static [f64]),
-    /// Uniform on `[-1, 1)`, and of the first kind on `[0, 1)`.
+    /// Uniform on `[-1, 1)`, and for the first kind on `[0, 1)`.
     Rewards,
-    /// The exponential of a uniform number between the logarithms of two.
+    /// The exponential of a uniform number between the logarithms of two numbers.
     LogUniform(f64, f64),
 }
 
@@ -18,9 +18,9 @@ pub(super) enum Values {
 #[derive(Clone, Copy)]
 pub(super) enum Walls {
     None,
-    /// Walls at the cells (row, column) of which it says so.
+    /// Walls at the cells (row, column) where the function returns true.
     At(fn(usize, usize) -> bool),
-    /// So many cells, drawn in a square of so many rows.
+    /// A number of cells, drawn in a square with a number of rows.
     Random(usize, usize),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Recipe {
 }
 
 impl Values {
-    /// The numbers of so many kinds. `f32[kinds]`
+    /// The numbers for `kinds` kinds. `f32[kinds]`
     #[track_caller]
     fn draw(self, key: Key, kinds: usize) -> Tensor {
         match self {
@@ -57,7 +57,7 @@ impl Values {
     }
 }
 
-/// Numbers between `low` and `high` that are uniform by their logarithms, of `drawn` in `[0, 1)`.
+/// Numbers between `low` and `high` with uniform logarithms, from `drawn` in `[0, 1)`.
 #[track_caller]
 fn log_uniform(drawn: Tensor, low: f64, high: f64) -> Tensor {
     (drawn * (high / low).ln() + low.ln()).exp()

@@ -1,4 +1,4 @@
-//! Asterix: pick up gold and keep away from the enemies that come from both sides.
+//! Asterix: pick up gold and avoid the enemies that come from both sides.
 
 use super::{DOWN, LEFT, NOTHING, RIGHT, SIZE, UP, bit, cell, moved, observation, one_of, plane};
 use crate::environment::{Environment, TimeStep};
@@ -8,67 +8,67 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Lanes, in rows 1 to 8, in each of which one thing at most is on its way.
+/// Number of lanes, in rows 1 to 8. Each has at most one object.
 const LANES: usize = 8;
 
 /// Asterix of MinAtar: gold pays 1, and an enemy terminates the episode. It is truncated after `time_limit` steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Asterix {
-    /// True if things come and move ever faster, with the time.
+    /// True if objects appear and move faster over time.
     pub ramping: bool,
     /// Steps after which an episode is truncated.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 
-/// Ever faster, 1000 steps.
+/// Faster over time, 1000 steps.
 impl Default for Asterix {
     fn default() -> Self {
         Asterix { ramping: true, time_limit: 1000 }
     }
 }
 
-/// Steps from one thing to the next, at first.
+/// Initial number of steps between objects.
 const SPAWN_SPEED: i32 = 10;
-/// Steps from one move of the things to the next, at first.
+/// Initial number of steps between moves of the objects.
 const MOVE_SPEED: i32 = 5;
-/// Steps until something becomes faster.
+/// Number of steps between increases of speed.
 const RAMP_INTERVAL: i32 = 100;
 
-/// The player, the things in the lanes, and what sets the pace.
+/// The player, the objects in the lanes, and the speeds and timers.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// Row of the player, 1 to 8. `i32[]`
     pub row: Tensor,
     /// Column of the player. `i32[]`
     pub column: Tensor,
-    /// True if something is in the lane, of which the i-th is row `i + 1`. `bool[8]`
+    /// True if there is an object in the lane; the i-th lane is row `i + 1`. `bool[8]`
     pub filled: Tensor,
-    /// Columns of the things. `i32[8]`
+    /// Columns of the objects. `i32[8]`
     pub columns: Tensor,
-    /// True for a thing that moves to the right. `bool[8]`
+    /// True for an object that moves to the right. `bool[8]`
     pub right: Tensor,
     /// True for gold, false for an enemy. `bool[8]`
     pub gold: Tensor,
-    /// Steps from one thing to the next. `i32[]`
+    /// Number of steps between objects. `i32[]`
     pub spawn_speed: Tensor,
-    /// Steps until the next thing comes. `i32[]`
+    /// Number of steps until the next object. `i32[]`
     pub spawn_timer: Tensor,
-    /// Steps from one move of the things to the next. `i32[]`
+    /// Number of steps between moves of the objects. `i32[]`
     pub move_speed: Tensor,
-    /// Steps until the things move. `i32[]`
+    /// Number of steps until the objects move. `i32[]`
     pub move_timer: Tensor,
-    /// Steps until something becomes faster. `i32[]`
+    /// Number of steps until the next increase of speed. `i32[]`
     pub ramp_timer: Tensor,
-    /// Number of times that something became faster. `i32[]`
+    /// Number of increases of speed so far. `i32[]`
     pub ramp_index: Tensor,
     /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
 
-/// The place of each lane in the random order of a key, 0 to 7: where the lane is in [`Key::permutation`]. Comparisons are cheaper
-/// than a sort of eight. `i32[8]`
+/// The position of each lane in a random order, 0 to 7: the lane's index in [`Key::permutation`].
+/// Comparisons are cheaper than sorting eight numbers. `i32[8]`
 #[track_caller]
 fn places(key: Key) -> Tensor {
     let words = key.split().1.bits(U32, [LANES]);
@@ -79,13 +79,14 @@ fn places(key: Key) -> Tensor {
 }
 
 impl State {
-    /// Something new in a random free lane.
+    /// Adds an object in a random free lane.
     #[track_caller]
     fn spawned(self, key: Key) -> State {
         let [direction, gold, lane] = key.split_into();
         let right = direction.randint([], 0..2).eq(0);
         let gold = (1.0 - gold.uniform([])).le(1.0 / 3.0);
-        // The lane of the first place is never looked at. If the others are full, what is in the last one disappears.
+        // The lane of the first position is never considered. If the others are full, the object in
+        // the last lane is replaced.
         let places = places(lane);
         let free = !self.filled & places.gt(0);
         let first = select(free, places, LANES as i32).min();
@@ -103,13 +104,13 @@ impl State {
         }
     }
 
-    /// True at the thing that the player touches. `bool[8]`
+    /// True for the object that the player touches. `bool[8]`
     #[track_caller]
     fn touched(&self) -> Tensor {
         self.filled & self.columns.eq(self.column) & (arange(LANES) + 1).eq(self.row)
     }
 
-    /// All things a cell further; those that leave the board are gone.
+    /// The objects after a move; objects that leave the board are removed.
     #[track_caller]
     fn advanced(self) -> State {
         let columns = self.columns + select(self.right, 1, -1);
@@ -123,7 +124,7 @@ impl State {
         }
     }
 
-    /// The timers one step further, and things faster if it is time.
+    /// The timers after a step, with higher speeds if they are due.
     #[track_caller]
     fn ticked(self, ramping: bool) -> State {
         let state = State {
@@ -187,7 +188,7 @@ impl Environment for Asterix {
             row: moved(state.row, action, [UP, DOWN], [1, 8]),
             ..state
         };
-        // The player touches things where they are, and then where they move to.
+        // The player touches objects before and after they move.
         let before = state.touched();
         let moves = state.move_timer.eq(0);
         let state = State { filled: state.filled & !(before & state.gold), ..state }.advanced();
@@ -201,7 +202,7 @@ impl Environment for Asterix {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// 1 at the player, the enemies, behind each thing, and the gold. `f32[10, 10, 4]`
+    /// 1 at the player, the enemies, behind each object, and the gold. `f32[10, 10, 4]`
     fn observe(&self, state: State) -> Tensor {
         let State { filled, gold, columns, .. } = state;
         observation(&[

@@ -8,7 +8,7 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The bits of three full rows of bricks, which are in rows 1 to 3.
+/// The bits of the three full rows of bricks, rows 1 to 3.
 const WALL: u32 = (1 << 30) - 1;
 
 /// Breakout of MinAtar: a brick that breaks pays 1, and a lost ball terminates the episode. It is
@@ -20,11 +20,12 @@ pub struct Breakout {
     /// Steps after which an episode is truncated.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
-    /// If false, observations do not show where the ball was: which way it flies is to be remembered from the step before.
+    /// If false, observations do not show the ball's previous position: its direction must be
+    /// remembered from the step before.
     pub trail: bool,
 }
 
-/// 1000 steps, all of the observation.
+/// 1000 steps, with the whole observation.
 impl Default for Breakout {
     fn default() -> Self {
         Breakout { time_limit: 1000, trail: true }
@@ -50,7 +51,8 @@ pub struct State {
     pub paddle: Tensor,
     /// The bricks: bit `10 * (row - 1) + column`. `u32[]`
     pub bricks: Tensor,
-    /// True if the ball was in a brick's cell in the last step: it breaks no other in this one. `bool[]`
+    /// True if the ball was in a brick's cell in the last step: it then breaks no other brick in
+    /// this step. `bool[]`
     pub strike: Tensor,
     /// Steps since the episode began. `i32[]`
     pub time: Tensor,
@@ -70,7 +72,7 @@ impl Environment for Breakout {
     type State = State;
     type Observation = Tensor;
 
-    /// The ball begins at the left or the right side and flies to the other.
+    /// The ball begins at the left or the right side and moves to the other.
     fn initial_state(&self, key: Key) -> State {
         let from_right = key.randint([], 0..2).ne(0);
         let (row, column) = (scalar(3), select(from_right, 9, 0));
@@ -109,7 +111,8 @@ impl Environment for Breakout {
 
         let low = !in_brick & row.eq(9);
         let bricks = select(low & bricks.eq(0u32), WALL, bricks);
-        // Above the paddle the ball returns; beside it, where it falls onto the paddle, it returns to where it came from.
+        // Above the paddle the ball bounces; next to it, if it falls onto the paddle, it returns to
+        // where it came from.
         let above = low & from_column.eq(paddle);
         let beside = low & !above & column.eq(paddle);
         let terminated = low & !above & !beside;
@@ -130,8 +133,8 @@ impl Environment for Breakout {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// 1 at the paddle, the ball, where the ball was (if that is shown), and the bricks. `f32[10, 10, 4]`, or
-    /// `f32[10, 10, 3]` without the trail.
+    /// 1 at the paddle, the ball, the ball's previous position (if shown), and the bricks. `f32[10,
+    /// 10, 4]`, or `f32[10, 10, 3]` without the trail.
     fn observe(&self, state: State) -> Tensor {
         let trail = self.trail.then(|| cell(state.last_row, state.last_column));
         let (paddle, ball) =

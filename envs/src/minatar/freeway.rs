@@ -1,4 +1,4 @@
-//! Freeway: bring a chicken over a road of eight lanes.
+//! Freeway: lead a chicken over a road with eight lanes.
 
 use super::{DOWN, NOTHING, SIZE, UP, bit, cell, drawn_if, observation, one_of, plane};
 use crate::environment::{Environment, TimeStep};
@@ -8,7 +8,7 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Lanes of the road, in rows 1 to 8, with a car each.
+/// Number of lanes of the road, in rows 1 to 8, with one car each.
 const LANES: usize = 8;
 /// Column of the chicken.
 const COLUMN: i32 = 4;
@@ -19,7 +19,7 @@ const COLUMN: i32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Freeway {
-    /// Steps from one move of the chicken to the next.
+    /// Number of steps between moves of the chicken.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub player_speed: usize,
     /// Steps after which an episode is truncated.
@@ -27,7 +27,7 @@ pub struct Freeway {
     pub time_limit: usize,
 }
 
-/// A move in three steps, 2500 steps.
+/// A move every three steps, 2500 steps.
 impl Default for Freeway {
     fn default() -> Self {
         Freeway { player_speed: 3, time_limit: 2500 }
@@ -37,17 +37,17 @@ impl Default for Freeway {
 /// The chicken and the cars.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// Row of the chicken: 9 where it begins, 0 where it goes. `i32[]`
+    /// Row of the chicken: 9 at the start, 0 at the goal. `i32[]`
     pub row: Tensor,
     /// Steps until the chicken may move. `i32[]`
     pub move_timer: Tensor,
-    /// Columns of the cars, of which the i-th is in row `i + 1`. `i32[8]`
+    /// Columns of the cars; the i-th car is in row `i + 1`. `i32[8]`
     pub cars: Tensor,
     /// Steps until each car moves. `i32[8]`
     pub timers: Tensor,
-    /// Steps from one move to the next, 1 to 5; negative for a car to the left. `i32[8]`
+    /// Number of steps between moves, 1 to 5; negative for a car to the left. `i32[8]`
     pub speeds: Tensor,
-    /// True at an episode's beginning, where speeds and timers are still to be drawn. `bool[]`
+    /// True at an episode's start, when speeds and timers are not drawn yet. `bool[]`
     pub undrawn: Tensor,
     /// Key of the episode's first speeds. `u32[2]`
     pub key: Tensor,
@@ -55,7 +55,7 @@ pub struct State {
     pub time: Tensor,
 }
 
-/// The speeds of a key. `i32[8]`
+/// The speeds drawn from a key. `i32[8]`
 #[track_caller]
 fn draw_speeds(key: Key) -> Tensor {
     let (speed, direction) = key.split();
@@ -63,8 +63,8 @@ fn draw_speeds(key: Key) -> Tensor {
 }
 
 impl State {
-    /// The state with its first speeds drawn. Episodes begin without: it is the loop around the environment that computes a
-    /// beginning in every step, and few of them are needed.
+    /// The state with its first speeds drawn. Episodes begin without them, because the loop around
+    /// the environment computes an initial state in every step, and needs few of them.
     #[track_caller]
     fn drawn(self) -> State {
         let speeds = drawn_if(self.undrawn, Key::from_words(self.key), self.speeds, draw_speeds);
@@ -72,7 +72,7 @@ impl State {
         State { speeds, timers, undrawn: constant(false), ..self }
     }
 
-    /// The observation of a state whose speeds are drawn.
+    /// The observation of a state with drawn speeds.
     #[track_caller]
     fn seen(self) -> Tensor {
         let behind = bit(around(self.cars - select(self.speeds.gt(0), 1, -1)));

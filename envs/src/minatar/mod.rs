@@ -1,16 +1,18 @@
 //! MinAtar: five games of Atari on boards of 10 by 10 cells.
 //!
-//! Young and Tian, "MinAtar: An Atari-Inspired Testbed for Thorough and Reproducible Reinforcement Learning Experiments", 2019. The
-//! rules, the draws of the keys and the channels of the observations are those of gymnax 1.0.1. Its version 0.0.9 has no Seaquest,
-//! and differs in SpaceInvaders (see [`space_invaders`]). Original MinAtar repeats the last action with probability 0.1:
+//! Young and Tian, "MinAtar: An Atari-Inspired Testbed for Thorough and Reproducible Reinforcement
+//! Learning Experiments", 2019. The rules, the random draws and the channels of the observations
+//! equal those in gymnax 1.0.1. gymnax 0.0.9 has no Seaquest, and differs in SpaceInvaders (see
+//! [`space_invaders`]). The original MinAtar repeats the last action with probability 0.1, as
 //! [`Environment::sticky_actions`](crate::Environment::sticky_actions) does.
 //!
 //! # Invariants
-//! - Sets of cells are ten words, one for each row, whose bit `c` is column `c`. Only pictures and observations have an element
-//!   for each cell.
-//! - Nothing is scattered or gathered: a position is compared with an index.
-//! - Many draws that few steps need are in a loop that runs in those steps alone (`drawn_if`). Outside of one, XLA would compute the
-//!   twenty rounds of each draw again for every cell of an observation that depends on it.
+//! - Sets of cells are ten words, one per row; bit `c` is column `c`. Only pictures and
+//!   observations have an element for each cell.
+//! - There is no scatter or gather: a position is compared with an index.
+//! - Draws that few steps need are in a loop that runs only in those steps (`drawn_if`). Outside a
+//!   loop, XLA would compute the twenty rounds of each draw again for every cell of an observation
+//!   that depends on it.
 
 pub mod asterix;
 pub mod breakout;
@@ -38,7 +40,7 @@ const RIGHT: i32 = 3;
 const DOWN: i32 = 4;
 const FIRE: i32 = 5;
 
-/// The action of a discrete space of some of the six actions.
+/// The action for an index into a discrete space of some of the six actions.
 #[track_caller]
 fn one_of(actions: &[i32], action: Tensor) -> Tensor {
     let mut chosen = scalar(actions[0]);
@@ -48,7 +50,7 @@ fn one_of(actions: &[i32], action: Tensor) -> Tensor {
     chosen
 }
 
-/// The coordinate after a step to the one or the other side, within bounds. `i32[]`
+/// The coordinate after a step to either side, within bounds. `i32[]`
 #[track_caller]
 fn moved(from: Tensor, action: Tensor, [less, more]: [i32; 2], [low, high]: [i32; 2]) -> Tensor {
     let step = action.eq(more).astype(I32) - action.eq(less).astype(I32);
@@ -56,7 +58,7 @@ fn moved(from: Tensor, action: Tensor, [less, more]: [i32; 2], [low, high]: [i32
     select(step.eq(0), from, (from + step).clamp(low, high))
 }
 
-/// The word with the bit of a column, 0 for a column outside of the board. i32 to u32, any shape.
+/// The word with the bit of a column, 0 for a column outside the board. i32 to u32, any shape.
 #[track_caller]
 fn bit(column: Tensor) -> Tensor {
     let inside = column.ge(0) & column.lt(SIZE);
@@ -72,7 +74,8 @@ fn cell(row: Tensor, column: Tensor) -> Tensor {
     select(arange(SIZE).eq(row), word, 0u32)
 }
 
-/// The words of the cells of several things of which some are there. Positions `i32[n]`, `present` bool `[n]`; `u32[10]`
+/// The words of the cells of several objects, some of them present. Positions `i32[n]`, `present`
+/// bool `[n]`; `u32[10]`
 #[track_caller]
 fn cells(rows: Tensor, columns: Tensor, present: Tensor) -> Tensor {
     let count = rows.len();
@@ -100,7 +103,7 @@ fn up(words: Tensor) -> Tensor {
     concatenate(&[words.slice_axis(0, 1..SIZE), zeros(U32, [1])], 0)
 }
 
-/// A set that is known while tracing: the bits of each row. `u32[10]`
+/// A constant set, from the bits of each row. `u32[10]`
 #[track_caller]
 fn known(row: impl Fn(usize) -> u32) -> Tensor {
     constant((0..SIZE).map(row).collect::<Vec<u32>>())
@@ -113,8 +116,8 @@ fn plane(words: Tensor) -> Tensor {
     ((words >> iota(U32, [SIZE, SIZE], 1)) & 1u32).ne(0u32)
 }
 
-/// The draw from a key where it is `wanted` (bool `[]`), and `otherwise` elsewhere. Of a batch of environments the draws are
-/// computed only in steps in which one wants them.
+/// The draw from a key if it is `wanted` (bool `[]`), and `otherwise` if not. For a batch of
+/// environments the draws are computed only if at least one environment wants them.
 #[track_caller]
 pub(crate) fn drawn_if<T: Tree>(
     wanted: Tensor,

@@ -1,4 +1,4 @@
-//! Seaquest: a submarine that shoots, and brings divers to the surface before its oxygen is gone.
+//! Seaquest: a submarine that shoots, and brings divers to the surface before its oxygen runs out.
 
 mod crowd;
 
@@ -16,17 +16,17 @@ use serde::{Deserialize, Serialize};
 
 /// Steps of oxygen after surfacing.
 const OXYGEN: i32 = 200;
-/// Steps from one shot of the submarine to the next.
+/// Number of steps between shots of the submarine.
 const SHOT_INTERVAL: i32 = 5;
-/// Steps from one diver to the next.
+/// Number of steps between divers.
 const DIVER_SPAWN_SPEED: i32 = 30;
-/// Steps from one enemy to the next, at first.
+/// Initial number of steps between enemies.
 const SPAWN_SPEED: i32 = 20;
-/// Steps that an enemy waits before each move, at first.
+/// Initial number of steps that an enemy waits before each move.
 const MOVE_SPEED: i32 = 5;
-/// The least steps that an enemy waits.
+/// Least number of steps that an enemy waits.
 const LEAST_MOVE_SPEED: i32 = 2;
-/// Divers that the submarine can hold.
+/// Greatest number of divers on board.
 const SEATS: i32 = 6;
 
 /// Seaquest of MinAtar: an enemy that is shot pays 1. Surfacing with six divers pays 1 for each
@@ -37,21 +37,22 @@ const SEATS: i32 = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Seaquest {
-    /// True if each surfacing makes enemies come more often, and every other one makes them faster.
+    /// True if enemies appear more often after each surfacing, and move faster after every second
+    /// surfacing.
     pub ramping: bool,
     /// Steps after which an episode is truncated.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 
-/// Ever harder, 1000 steps.
+/// Harder over time, 1000 steps.
 impl Default for Seaquest {
     fn default() -> Self {
         Seaquest { ramping: true, time_limit: 1000 }
     }
 }
 
-/// The submarine, and what is around it. Sets of cells have a word for each row, whose bit `c` is column `c`.
+/// The submarine and its surroundings. Sets of cells have one word per row; bit `c` is column `c`.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// Row of the submarine, 0 at the surface to 8. `i32[]`
@@ -60,9 +61,9 @@ pub struct State {
     pub column: Tensor,
     /// True if it heads to the right. `bool[]`
     pub right: Tensor,
-    /// Steps of oxygen that are left. `i32[]`
+    /// Remaining steps of oxygen. `i32[]`
     pub oxygen: Tensor,
-    /// Divers on board; -1 after six of them were brought to the surface. `i32[]`
+    /// Divers on board; -1 after six divers were brought to the surface. `i32[]`
     pub rescued: Tensor,
     /// True while the submarine is at the surface. `bool[]`
     pub surfaced: Tensor,
@@ -76,7 +77,7 @@ pub struct State {
     pub left_shots: Tensor,
     /// Divers in the water.
     pub divers: Divers,
-    /// Steps from one enemy to the next. `i32[]`
+    /// Number of steps between enemies. `i32[]`
     pub spawn_speed: Tensor,
     /// Steps until the next enemy comes. `i32[]`
     pub spawn_timer: Tensor,
@@ -93,7 +94,7 @@ pub struct State {
 }
 
 impl State {
-    /// An enemy and a diver, if it is time for them.
+    /// Adds an enemy and a diver if they are due.
     #[track_caller]
     fn spawned(self, key: Key) -> State {
         let (enemy, diver) = key.split();
@@ -116,7 +117,7 @@ impl State {
         }
     }
 
-    /// The submarine after its move, and its bullet if it fires.
+    /// The submarine after its move, with a new bullet if it fires.
     #[track_caller]
     fn steered(self, action: Tensor) -> State {
         let column = moved(self.column, action, [LEFT, RIGHT], [0, 9]);
@@ -133,21 +134,24 @@ impl State {
         }
     }
 
-    /// Bullets and the enemies of one kind that they meet are gone, of which the number is given. `i32[]`
+    /// Removes bullets and the enemies of one kind that they hit, and returns the number of these
+    /// enemies. `i32[]`
     #[track_caller]
     fn shot(self, submarines: bool) -> (State, Tensor) {
         let (bullets, enemies, count) = hit(self.bullets, self.enemies, submarines);
         (State { bullets, enemies, ..self }, count)
     }
 
-    /// Divers at the submarine's front come on board, the oldest first, as long as there are seats.
+    /// Takes divers at the submarine's front on board, the oldest first, as long as there are
+    /// seats.
     #[track_caller]
     fn boarded(self) -> State {
         let (divers, count) = self.divers.boarding(self.row, self.column, SEATS - self.rescued);
         State { divers, rescued: (self.rescued + count).minimum(SEATS), ..self }
     }
 
-    /// The enemies of one kind after their move, and if one meets the front before or after it. `bool[]`
+    /// The enemies of one kind after their move; and true if one of them meets the front before or
+    /// after it. `bool[]`
     #[track_caller]
     fn attacked(self, submarines: bool) -> (State, Tensor) {
         let met = |enemies: &Enemies| {
@@ -158,7 +162,8 @@ impl State {
         (State { enemies, ..self }, met(&self.enemies) | met(&enemies))
     }
 
-    /// The enemies' bullets after their shots and their move, and if one meets the front before or after it. `bool[]`
+    /// The enemies' bullets after their shots and their move; and true if one of them meets the
+    /// front before or after it. `bool[]`
     #[track_caller]
     fn fired_at(self) -> (State, Tensor) {
         let met = |right: Tensor, left: Tensor| contains(right | left, self.row, self.column);
@@ -170,7 +175,8 @@ impl State {
         (state, before | met(right_shots, left_shots))
     }
 
-    /// Timers and oxygen after the step, the reward of surfacing, and if the episode ends by it. `f32[]`, `bool[]`
+    /// Timers and oxygen after the step, the reward for surfacing, and true if the episode ends by
+    /// it. `f32[]`, `bool[]`
     #[track_caller]
     fn ticked(self, ramping: bool) -> (State, Tensor, Tensor) {
         let less = |timer: Tensor| (timer - 1).maximum(0);
@@ -203,7 +209,8 @@ impl State {
         (state, reward, over)
     }
 
-    /// The cell behind the submarine's front. At the left edge it is the other end of the row, at the right edge there is none.
+    /// The cell behind the submarine's front. At the left edge it is the other end of the row; at
+    /// the right edge there is none.
     #[track_caller]
     fn rear_cell(&self) -> Tensor {
         let column = self.column + select(self.right, -1, 1);
@@ -259,8 +266,9 @@ impl Environment for Seaquest {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// 1 at the submarine's front and back, its bullets, behind what swims, at the enemies' bullets, the fish, the enemies'
-    /// submarines; in the last row a bar of the oxygen, and one of the divers on board; and at the divers. `f32[10, 10, 10]`
+    /// 1 at the submarine's front and back, its bullets, behind swimming objects, at the enemies'
+    /// bullets, the fish, and the enemies' submarines. In the last row are bars for the oxygen and
+    /// for the divers on board. The last channel has the divers. `f32[10, 10, 10]`
     fn observe(&self, state: State) -> Tensor {
         let State { enemies, divers, bullets, .. } = state;
         let (fish, submarines) = (enemies.of_kind(false), enemies.of_kind(true));

@@ -1,7 +1,7 @@
 //! SpaceInvaders: shoot the aliens before they come down.
 //!
-//! gymnax 0.0.9 differs from version 1.0.1, which is followed here: its first wave has a seventh column, and a bullet hits the
-//! cannon where it was before the step.
+//! gymnax 0.0.9 differs from version 1.0.1, which this game follows: its first wave has a seventh
+//! column, and a bullet hits the cannon at its position before the step.
 
 use super::{
     FIRE, LEFT, NOTHING, RIGHT, SIZE, bit, cell, contains, down, known, moved, observation, one_of,
@@ -14,39 +14,42 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Steps from one shot of the cannon to the next.
+/// Number of steps between shots of the cannon.
 const SHOT_INTERVAL: i32 = 5;
-/// Steps from one shot of the aliens to the next.
+/// Number of steps between shots of the aliens.
 const ALIEN_SHOT_INTERVAL: i32 = 10;
-/// Steps from one move of the aliens to the next, in the first wave. Few aliens move faster: as many steps as there are of them.
+/// Number of steps between moves of the aliens in the first wave. Few aliens move faster: with `n`
+/// aliens, every `n` steps.
 const MOVE_INTERVAL: i32 = 12;
-/// The least such steps that a wave begins with.
+/// Least initial interval of a wave.
 const LEAST_MOVE_INTERVAL: i32 = 6;
 /// The first column, as a bit of a row.
 const FIRST_COLUMN: u32 = 1;
 /// The last column, as a bit of a row.
 const LAST_COLUMN: u32 = 1 << (SIZE - 1);
 
-/// SpaceInvaders of MinAtar: an alien that is shot pays 1. A bullet or an alien that meets the cannon terminates the episode. It is
-/// truncated after `time_limit` steps. After the last alien the next wave comes.
+/// SpaceInvaders of MinAtar: an alien that is shot pays 1. A bullet or an alien that meets the
+/// cannon terminates the episode. It is truncated after `time_limit` steps. After the last alien
+/// the next wave appears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpaceInvaders {
-    /// True if each wave moves faster than the one before.
+    /// True if each wave moves faster than the previous wave.
     pub ramping: bool,
     /// Steps after which an episode is truncated.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
 }
 
-/// Ever faster, 1000 steps.
+/// Faster over time, 1000 steps.
 impl Default for SpaceInvaders {
     fn default() -> Self {
         SpaceInvaders { ramping: true, time_limit: 1000 }
     }
 }
 
-/// The cannon, the bullets and the aliens. Sets of cells have a word for each row, whose bit `c` is column `c`.
+/// The cannon, the bullets and the aliens. Sets of cells have one word per row; bit `c` is column
+/// `c`.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// Column of the cannon, which is in the last row. `i32[]`
@@ -59,7 +62,7 @@ pub struct State {
     pub aliens: Tensor,
     /// True if the aliens move to the right. `bool[]`
     pub right: Tensor,
-    /// Steps from one move of this wave to the next, at most. `i32[]`
+    /// Greatest number of steps between moves of this wave. `i32[]`
     pub move_interval: Tensor,
     /// Steps until the aliens move. `i32[]`
     pub move_timer: Tensor,
@@ -83,13 +86,13 @@ fn count(words: Tensor) -> Tensor {
     words.popcount().astype(I32).sum()
 }
 
-/// The cell of the alien that shoots: the lowest one of the column nearest to the cannon, of two such columns the left one. Empty
-/// without aliens. `u32[10]`
+/// The cell of the alien that shoots: the lowest alien in the column nearest to the cannon, or in
+/// the left of two such columns. Empty without aliens. `u32[10]`
 #[track_caller]
 fn shooter(aliens: Tensor, cannon: Tensor) -> Tensor {
     let column = arange(SIZE);
     let taken = ((aliens.any().broadcast_to([SIZE]) >> iota(U32, [SIZE], 0)) & 1u32).ne(0u32);
-    // Distances come first, columns second.
+    // Ordered by distance, then by column.
     let order = (column - cannon).abs() * SIZE + column;
     let nearest = select(taken, order, (SIZE * SIZE) as i32).min();
     let word = bit(nearest % SIZE as i32).broadcast_to([SIZE]);
@@ -98,8 +101,8 @@ fn shooter(aliens: Tensor, cannon: Tensor) -> Tensor {
 }
 
 impl State {
-    /// The aliens after their move, if it is time: aside, or down and the other way at an edge. Then if one meets the cannon or
-    /// leaves the board. `bool[]`
+    /// The aliens after their move, if it is due: sideways, or down and in the other direction at
+    /// an edge. Also true if an alien meets the cannon or leaves the board. `bool[]`
     #[track_caller]
     fn marched(self) -> (State, Tensor) {
         let State { aliens, right, .. } = self;
@@ -110,7 +113,7 @@ impl State {
         let turns = moves & (columns & edge).ne(0u32);
         let last_row = aliens.index(SIZE - 1);
         let landed = turns & last_row.ne(0u32);
-        // Aliens of the last row would come back in the first: the episode ends with that.
+        // Aliens below the last row would reappear in the first, but the episode ends then.
         let lower = concatenate(
             &[aliens.slice_axis(0, SIZE - 1..SIZE), aliens.slice_axis(0, 0..SIZE - 1)],
             0,
@@ -184,8 +187,8 @@ impl Environment for SpaceInvaders {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// 1 at the cannon, the aliens, the aliens that move to the left, those that move to the right, the cannon's bullets, and those
-    /// of the aliens. `f32[10, 10, 6]`
+    /// 1 at the cannon, the aliens, the aliens that move to the left, the aliens that move to the
+    /// right, the cannon's bullets, and the aliens' bullets. `f32[10, 10, 6]`
     fn observe(&self, state: State) -> Tensor {
         observation(&[
             cell(scalar(9), state.cannon),

@@ -6,15 +6,16 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's DoorKey: an agent in a square room that a wall divides picks up a key, unlocks the door in the wall, and goes to the goal in the
-/// lower right corner. Agent and key begin anywhere to the left of the wall.
+/// MiniGrid's DoorKey: an agent in a square room with a dividing wall picks up a key, unlocks the
+/// door in the wall, and goes to the goal in the lower right corner. Agent and key begin anywhere
+/// to the left of the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DoorKey {
     /// Rows and columns of the grid, walls included: 5, 6, 8 or 16 in the package.
     #[schemars(range(min = 5, max = 100), extend("x-reason" = "two cells to the left of the wall and one to its right"))]
     pub size: usize,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }

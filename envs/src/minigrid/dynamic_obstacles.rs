@@ -1,4 +1,4 @@
-//! DynamicObstacles: balls that move on the way to the goal.
+//! DynamicObstacles: moving balls on the way to the goal.
 
 use super::cell::{self, colour, kind};
 use super::{Common, Frame, Grid, Level, Taken, Verdict, World, action};
@@ -17,12 +17,14 @@ pub struct DynamicObstacles {
     /// Rows and columns of the grid, walls included: 5, 6, 8 or 16 in the package.
     #[schemars(range(min = 5, max = 100), extend("x-reason" = "balls need room"))]
     pub size: usize,
-    /// Balls: 2, 3, 4 and 8 in the package, for its sizes. More than `size / 2 + 1` become `size / 2`.
+    /// Number of balls: 2, 3, 4 and 8 in the package, for its sizes. More than `size / 2 + 1` are
+    /// reduced to `size / 2`.
     #[schemars(range(min = 1, max = 100))]
     pub obstacles: usize,
-    /// True if the agent begins in any free cell, in any direction, and not in the upper left corner.
+    /// True if the agent begins in any free cell, in any direction, instead of the upper left
+    /// corner.
     pub random: bool,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }
@@ -37,7 +39,7 @@ impl Default for DynamicObstacles {
 /// Code of a ball.
 const BALL: i32 = cell::code(kind::BALL, colour::BLUE);
 
-/// Places of the balls.
+/// Positions of the balls.
 #[derive(Tree, Clone, Copy)]
 pub struct Balls {
     /// Numbers of their cells, row by row. `i32[balls]`
@@ -45,7 +47,7 @@ pub struct Balls {
 }
 
 impl Balls {
-    /// Cells with a code where the balls are. `u8[cells]`
+    /// Cells with a code at the balls. `u8[cells]`
     #[track_caller]
     fn put(&self, cells: Tensor, code: i32) -> Tensor {
         let number = arange(cells.len());
@@ -92,13 +94,13 @@ impl Level for DynamicObstacles {
         let size = self.size as i32;
         let agent = world.row * size + world.column;
         let number = arange(self.balls());
-        // A loop keeps each ball's move from being computed again for those after it.
+        // A loop, so that a ball's move is not computed again for the balls after it.
         let (cells, ()) = scan(balls.cells, (number, draws), |cells, (ball, draw)| {
             let here = number.eq(ball);
             let corner = select(here, cells, 0).sum() - (size + 1);
             let around = corner + iota(I32, [3, 3], 0) * size + iota(I32, [3, 3], 1);
             let codes = world.cells.take(around, 0).astype(I32);
-            // Where balls were at first others may be by now, or none.
+            // Other balls, or none, may by now be at the initial positions.
             let by = |all: Tensor| around.expand_dims(2).eq(all.expand_dims(0).expand_dims(0));
             let taken = by(cells).any_axis(2) | around.eq(agent);
             let open = (codes.eq(cell::EMPTY) | codes.eq(BALL)) & !taken;

@@ -15,7 +15,7 @@ pub struct Empty {
     pub size: usize,
     /// True if the agent begins in any free cell, in any direction.
     pub random: bool,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }

@@ -1,4 +1,4 @@
-//! GoToDoor: stand before the door of a colour.
+//! GoToDoor: stop at the door with a given colour.
 
 use super::cell::{self, colour, kind};
 use super::{Common, Frame, Grid, Level, Taken, Verdict, World, action, between, painted};
@@ -11,14 +11,15 @@ use serde::{Deserialize, Serialize};
 /// Toggling, and the action "done" elsewhere, end the episode without a reward. Rooms have any
 /// extents up to the grid's extents.
 ///
-/// The colour is part of the features; the other views do not have it, as the package's images do not.
+/// The colour is part of the features; the other views do not contain it, like the package's
+/// images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GoToDoor {
     /// Rows and columns of the grid: 5, 6 or 8 in the package.
     #[schemars(range(min = 5, max = 100), extend("x-reason" = "as in the package"))]
     pub size: usize,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }
@@ -68,7 +69,7 @@ impl Level for GoToDoor {
             (along(4, rows), scalar(0)),
             (along(5, rows), last_column),
         ];
-        // Four colours, each another.
+        // Four distinct colours.
         let colours = colours.choice_distinct(arange(colour::COUNT), 4);
         for (i, &door) in doors.iter().enumerate() {
             grid = grid.put(door, painted(kind::CLOSED_DOOR, colours.index(i)));

@@ -1,11 +1,11 @@
-//! Grids in the making, and draws of places in them.
+//! Grids in construction, and random positions in them.
 
 use super::World;
 use super::cell;
 use crate::cells::{self, draw_cell};
 use podracer_dsl::prelude::*;
 
-/// A grid in the making.
+/// A grid in construction.
 #[derive(Clone, Copy)]
 pub(super) struct Grid {
     rows: usize,
@@ -15,7 +15,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// A grid whose cells are empty.
+    /// A grid of empty cells.
     #[track_caller]
     pub(super) fn new((rows, columns): (usize, usize)) -> Grid {
         Grid { rows, columns, cells: full([rows, columns], cell::EMPTY) }
@@ -37,25 +37,25 @@ impl Grid {
         (number(0), number(1))
     }
 
-    /// The same with a code in the cells of a mask.
+    /// The same grid with a code in the cells of a mask.
     #[track_caller]
     pub(super) fn with(self, mask: Tensor, code: impl IntoTensor) -> Grid {
         Grid { cells: select(mask, code, self.cells), ..self }
     }
 
-    /// The same with a code in one cell.
+    /// The same grid with a code in one cell.
     #[track_caller]
     pub(super) fn put(self, place: (Tensor, Tensor), code: impl IntoTensor) -> Grid {
         self.with(self.only(place), code)
     }
 
-    /// A cell alone. `bool[rows, columns]`
+    /// A mask of one cell. `bool[rows, columns]`
     #[track_caller]
     pub(super) fn only(&self, place: (Tensor, Tensor)) -> Tensor {
         cells::only([self.rows, self.columns], place)
     }
 
-    /// The cells in a rectangle between two rows and two columns, both of which count. `bool[rows, columns]`
+    /// The cells in a rectangle between two rows and two columns, inclusive. `bool[rows, columns]`
     #[track_caller]
     pub(super) fn within(
         &self,
@@ -66,13 +66,13 @@ impl Grid {
         row.ge(top) & row.le(bottom) & column.ge(left) & column.le(right)
     }
 
-    /// The cells with nothing in them. `bool[rows, columns]`
+    /// The empty cells. `bool[rows, columns]`
     #[track_caller]
     pub(super) fn empty(&self) -> Tensor {
         self.cells.eq(cell::EMPTY)
     }
 
-    /// An empty cell of those that a mask allows, each as likely, by a draw `f32[]`: row and column.
+    /// An empty cell within a mask, drawn uniformly by `f32[]`: row and column.
     #[track_caller]
     pub(super) fn spot(&self, allowed: Tensor, draw: Tensor) -> (Tensor, Tensor) {
         draw_cell(self.empty() & allowed, draw)
@@ -85,7 +85,7 @@ impl Grid {
         World { cells, row, column, direction, carried: scalar(0) }
     }
 
-    /// The same with the goal in the lower right corner.
+    /// The same grid with the goal in the lower right corner.
     #[track_caller]
     pub(super) fn with_goal(self) -> Grid {
         let corner = |extent: usize| scalar(extent as i32 - 2);
@@ -105,13 +105,13 @@ impl Grid {
     }
 }
 
-/// The code of a thing of a colour, by the colour's number.
+/// The code of a thing with a colour, by the colour's number.
 #[track_caller]
 pub(super) fn painted(kind: i32, colour: Tensor) -> Tensor {
     colour * 16 + kind
 }
 
-/// A whole number from `low` to below `high`, `i32[]` each, each as likely, by a uniform draw `f32[]`.
+/// An integer from `low` to below `high`, `i32[]` each, drawn uniformly by `f32[]`.
 #[track_caller]
 pub(super) fn between(draw: Tensor, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
     let (low, high) = (low.into_tensor().astype(I32), high.into_tensor().astype(I32));

@@ -1,4 +1,4 @@
-//! KeyCorridor: a ball behind a locked door, and its key behind others.
+//! KeyCorridor: a ball behind a locked door, and its key behind other doors.
 
 use super::cell::{self, kind};
 use super::rooms::{Rooms, drawn_colour};
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 /// ball. Doors of any colours join the rooms. They are added in random order until all rooms can be
 /// reached.
 ///
-/// The ball's colour, which the task names, is part of the features.
+/// The ball's colour in the task is part of the features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct KeyCorridor {
     /// Rows and columns of a room, walls included: 3 to 6 in the package.
     #[schemars(range(min = 3, max = 30), extend("x-reason" = "a room has a cell"))]
     pub size: usize,
-    /// Rooms of a column: 1 to 3 in the package, the smaller numbers for rooms of 3.
+    /// Rooms per column: 1 to 3 in the package, the smaller numbers for rooms of 3.
     #[schemars(range(min = 1, max = 10))]
     pub rows: usize,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }
@@ -47,17 +47,17 @@ const COLUMNS: usize = 3;
 #[derive(Clone, Copy)]
 struct Wall {
     rooms: (usize, usize),
-    /// True if the rooms stand side by side.
+    /// True if the rooms are side by side.
     upright: bool,
 }
 
 impl Wall {
-    /// Row and column among the rooms of the one to the left, or above.
+    /// Row and column of the left or upper room.
     fn first(self) -> (usize, usize) {
         (self.rooms.0 / COLUMNS, self.rooms.0 % COLUMNS)
     }
 
-    /// True if no door is ever drawn here: the corridor has none.
+    /// True if no door is ever drawn here: the corridor has no doors.
     fn open(self) -> bool {
         !self.upright && self.first().1 == 1
     }
@@ -90,8 +90,9 @@ impl KeyCorridor {
         }
     }
 
-    /// The walls that get doors besides the locked one, into the room at `row` to the right: walls in random order, of those that do not touch
-    /// that room, until all rooms are joined. `bool[walls]`
+    /// The walls that get doors in addition to the locked door into the room at `row` to the right.
+    /// They are walls in random order that do not touch that room, until all rooms are connected.
+    /// `bool[walls]`
     #[track_caller]
     fn joined(&self, walls: &[Wall], row: Tensor, key: Key) -> Tensor {
         let number = |pick: fn(&Wall) -> usize| {
@@ -102,7 +103,7 @@ impl KeyCorridor {
         let open: Vec<bool> = walls.iter().map(|wall| wall.open()).collect();
         let locked = row * COLUMNS as i32 + (COLUMNS as i32 - 1);
         let usable = one.ne(locked) & other.ne(locked) & !constant(&open[..]);
-        // Rooms that are joined have one label: those of the corridor, and the locked one.
+        // Connected rooms share a label, like the corridor's rooms; the locked room has its own.
         let room = arange(self.rows * COLUMNS);
         let labels = select((room % COLUMNS as i32).eq(1) | room.eq(locked), 1, room);
         let order = select(usable, key.uniform([walls.len()]), -1.0);

@@ -5,15 +5,16 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's LavaGap: an agent in the upper left corner of a square room goes through the gap in a strip of lava to the goal in the lower right
-/// corner. A step into lava ends the episode without a reward.
+/// MiniGrid's LavaGap: an agent in the upper left corner of a square room goes through the gap in a
+/// strip of lava to the goal in the lower right corner. A step into lava ends the episode without a
+/// reward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LavaGap {
     /// Rows and columns of the grid, walls included: 5, 6 or 7 in the package.
     #[schemars(range(min = 5, max = 100), extend("x-reason" = "a cell on each side of the lava"))]
     pub size: usize,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }

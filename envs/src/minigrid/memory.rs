@@ -1,4 +1,4 @@
-//! Memory: of two things at the end of a hallway, the one that was at its beginning.
+//! Memory: at the end of a hallway, find the thing that was at its beginning.
 
 use super::cell::{self, colour, kind};
 use super::{Common, Frame, Grid, Level, Taken, Verdict, World, action, between};
@@ -18,7 +18,7 @@ pub struct Memory {
     pub size: usize,
     /// True if the hallway has any length that fits.
     pub random_length: bool,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }
@@ -30,14 +30,14 @@ impl Default for Memory {
     }
 }
 
-/// Cells where episodes end.
+/// Cells that end the episode.
 #[derive(Tree, Clone, Copy)]
 pub struct Ends {
     /// Column of both. `i32[]`
     pub column: Tensor,
-    /// Row of the one beside the thing that was in the room. `i32[]`
+    /// Row of the cell next to the thing that was in the room. `i32[]`
     pub right_row: Tensor,
-    /// Row of the other. `i32[]`
+    /// Row of the other cell. `i32[]`
     pub wrong_row: Tensor,
 }
 
@@ -69,7 +69,7 @@ impl Level for Memory {
         let grid = Grid::walled(self.frame().extents);
         let (row, column) = grid.places();
         let apart = (row - middle).abs();
-        // The room, its way out, the hallway, and the way across at its end.
+        // The room, its exit, the hallway, and the crossing at its end.
         let walls = (apart.eq(2) & column.ge(1) & column.le(4))
             | (apart.eq(1) & column.eq(4))
             | (apart.eq(1) & column.ge(5) & column.lt(end))
@@ -90,7 +90,7 @@ impl Level for Memory {
         (grid.world(agent, scalar(0)), ends)
     }
 
-    /// Things stay where they are: picking up is toggling.
+    /// Things stay in place: picking up is toggling.
     fn meant(&self, action: Tensor) -> Tensor {
         select(action.eq(action::PICK_UP), action::TOGGLE, action)
     }

@@ -1,14 +1,16 @@
-//! MiniGrid: an agent that sees what is in front of it, among walls, doors, keys and balls.
+//! MiniGrid: an agent that sees the cells in front of it, among walls, doors, keys and balls.
 //!
-//! Chevalier-Boisvert et al., "Minigrid & Miniworld: Modular & Customizable Reinforcement Learning Environments for Goal-Oriented Tasks", 2023.
-//! The rules, the levels and their sizes are those of Farama's minigrid 3.2.0. Grids are drawn with other random numbers, and each is as
-//! likely as there.
+//! Chevalier-Boisvert et al., "Minigrid & Miniworld: Modular & Customizable Reinforcement Learning
+//! Environments for Goal-Oriented Tasks",
+//! 2023. The rules, the levels and their sizes follow Farama's minigrid 3.2.0. Grids are drawn with
+//! other random numbers, from the same distributions.
 //!
-//! A level says how grids are drawn and when its task is done ([`Level`]); [`World`] has the rules that all levels share, and [`view`] what
-//! the agent sees.
+//! A level defines how grids are drawn and when its task is done ([`Level`]). [`World`] has the
+//! rules that all levels share, and [`view`] the agent's view.
 //!
 //! # Invariants
-//! - A cell is a [code](cell) of eight bits: what stands there, with its state, and its colour. Things that are carried have the same codes.
+//! - A cell is a [code](cell) of eight bits: its content, with its state and colour. Carried things
+//!   have the same codes.
 //! - Positions are rows and columns, where the package has `x` to the right and `y` down.
 
 mod door_key;
@@ -112,12 +114,13 @@ pub mod action {
 pub struct Common {
     /// Form of the observations.
     pub view: View,
-    /// Steps after which an episode is truncated; those of the package for the level's size if there are none.
+    /// Steps after which an episode is truncated; by default the package's limit for the level's
+    /// size.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: Option<usize>,
 }
 
-/// Frame of a level: what its settings say of every episode.
+/// Frame of a level: the part of its settings that holds for every episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Rows and columns of the grid.
@@ -144,7 +147,7 @@ pub struct World {
     pub row: Tensor,
     /// Column of the agent. `i32[]`
     pub column: Tensor,
-    /// Where the agent looks: 0 to 3 are right, down, left, up. `i32[]`
+    /// Direction of the agent: 0 to 3 are right, down, left, up. `i32[]`
     pub direction: Tensor,
     /// The code of what the agent carries, 0 for nothing. `i32[]`
     pub carried: Tensor,
@@ -155,7 +158,7 @@ pub struct World {
 pub struct State<T: Tree> {
     /// The grid and the agent.
     pub world: World,
-    /// The codes of the cells that the agent sees, see [`view`]. `u8[7, 7]`
+    /// The codes of the cells in the agent's view, see [`view`]. `u8[7, 7]`
     pub seen: Tensor,
     /// State of the level's task.
     pub task: T,
@@ -164,10 +167,10 @@ pub struct State<T: Tree> {
 }
 
 impl<T: Tree> State<T> {
-    /// The state of a level's episode that begins in a world.
+    /// The initial state of a level's episode in a world.
     #[track_caller]
     pub fn first<L: Level<Task = T>>(level: &L, world: World, task: T) -> State<T> {
-        // What is seen is kept: it is made of many cells, and shown in several observations.
+        // The view is kept: many cells are needed to compute it, and several observations show it.
         let seen = view::seen(level.frame().extents, &world, L::SEES_THROUGH_WALLS).astype(U8);
         State { world, seen, task, time: scalar(0) }
     }
@@ -184,19 +187,21 @@ pub struct Taken {
     pub world: World,
 }
 
-/// The end of an episode: whether the step did the task, and whether it failed it. `bool[]` each, at most one of them true
+/// The end of an episode: true if the step did the task, and true if the step failed it. `bool[]`
+/// each, at most one of them true
 pub type Verdict = (Tensor, Tensor);
 
 /// A level of MiniGrid, which is an [`Environment`].
 ///
-/// The reward is `1 - 0.9 * steps / limit` for the step that does the task, [`FAILURE`](Self::FAILURE) for one that fails it, and 0 for
-/// others. Both terminate the episode.
+/// The reward is `1 - 0.9 * steps / limit` for the step that does the task,
+/// [`FAILURE`](Self::FAILURE) for a step that fails it, and 0 for other steps. The former two
+/// terminate the episode.
 pub trait Level: Clone + 'static {
-    /// State of the task, beside the world: what it is about.
+    /// State of the task, in addition to the world.
     type Task: Tree;
-    /// True if walls and closed doors hide nothing from the agent.
+    /// True if the agent sees through walls and closed doors.
     const SEES_THROUGH_WALLS: bool = false;
-    /// The first so many actions are the level's.
+    /// Number of the level's actions, which are the first of the seven.
     const ACTIONS: usize = 7;
     /// True if the task names a colour, which is then part of the features.
     const NAMES_COLOUR: bool = false;
@@ -209,7 +214,7 @@ pub trait Level: Clone + 'static {
     /// Checks that settings fit together, see [`Environment::check_settings`].
     ///
     /// # Errors
-    /// Settings that do not fit, as a sentence that names them.
+    /// Returns a sentence that names the settings that do not fit.
     fn check_settings(&self) -> Result<(), String> {
         Ok(())
     }
@@ -217,19 +222,19 @@ pub trait Level: Clone + 'static {
     /// A grid, with the agent in it, and its task.
     fn drawn(&self, key: Key) -> (World, Self::Task);
 
-    /// The world and the task before the agent acts, where things move by themselves.
+    /// The world and the task before the agent acts, after things have moved by themselves.
     fn stirred(&self, world: World, task: Self::Task, key: Key) -> (World, Self::Task) {
         let _ = key;
         (world, task)
     }
 
-    /// The agent's action as the rules of all levels have it.
+    /// The agent's action in terms of the shared rules.
     fn meant(&self, action: Tensor) -> Tensor {
         action
     }
 
-    /// Verdict on a step: by default a step onto the goal does the task, and one into lava fails it. `before` is the world
-    /// before anything moved.
+    /// Verdict on a step. By default a step onto the goal does the task, and a step into lava fails
+    /// it. `before` is the world before anything moved.
     #[track_caller]
     fn verdict(&self, task: &Self::Task, before: &World, taken: &Taken) -> Verdict {
         let _ = (task, before);
@@ -244,7 +249,7 @@ pub trait Level: Clone + 'static {
     }
 }
 
-/// Rows and columns of a step forward. `i32[]` each
+/// Row and column offsets of a step forward. `i32[]` each
 #[track_caller]
 pub(crate) fn forward(direction: Tensor) -> (Tensor, Tensor) {
     let by =
@@ -266,7 +271,7 @@ impl World {
         self.cells.take(cell, 0).astype(I32)
     }
 
-    /// The step that an action is.
+    /// The step for an action.
     #[track_caller]
     fn stepped(self, columns: usize, action: Tensor) -> Taken {
         let place = self.front(columns);
@@ -290,7 +295,7 @@ impl World {
         let unlocks = front.eq(kind::LOCKED_DOOR) & key;
         let opens = does(action::TOGGLE) & (front.eq(kind::CLOSED_DOOR) | unlocks);
         let closes = does(action::TOGGLE) & front.eq(kind::OPEN_DOOR);
-        // A box has nothing in it.
+        // A box is empty.
         let breaks = does(action::TOGGLE) & front.eq(kind::BOX);
         let after = select(picks | breaks, cell::EMPTY, code);
         let after = select(drops, self.carried, after);
@@ -340,12 +345,13 @@ impl<L: Level> Environment for L {
         self.frame().view.space(L::NAMES_COLOUR)
     }
 
-    /// To turn left, to turn right, to go forward, to pick up, to drop, to toggle, and to be done.
+    /// Turn left, turn right, go forward, pick up, drop, toggle, and done.
     fn action_space(&self) -> Space {
         Space::discrete(L::ACTIONS)
     }
 
-    /// The package's picture of the whole grid, with tiles of eight pixels. What the agent sees is lighter.
+    /// The package's picture of the whole grid, with tiles of eight pixels. The agent's view is
+    /// lighter.
     fn render(&self, state: &Self::State) -> Option<Tensor> {
         Some(view::picture(self.frame().extents, &state.world, state.seen.astype(I32)))
     }

@@ -13,13 +13,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MultiRoom {
-    /// Rooms: 2, 4 or 6 in the package.
+    /// Number of rooms: 2, 4 or 6 in the package.
     #[schemars(range(min = 1, max = 8), extend("x-reason" = "more find no place"))]
     pub rooms: usize,
-    /// Greatest number of rows and columns of a room, walls included, of which it has 4 at least: 4, 5 and 10 in the package.
+    /// Greatest number of rows and columns of a room, walls included; the least number is 4. It is
+    /// 4, 5 and 10 in the package.
     #[schemars(range(min = 4, max = 10))]
     pub room_size: usize,
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }
@@ -35,14 +36,14 @@ impl Default for MultiRoom {
 const SIZE: i32 = 25;
 /// Least number of rows and columns of a room.
 const LEAST: i32 = 4;
-/// Times that a room is tried to be added.
+/// Number of attempts to add a room.
 const TRIES: i32 = 8;
 /// Sides of a room, in the order of directions. The first room is entered from the left.
 const RIGHT: i32 = 0;
 const DOWN: i32 = 1;
 const LEFT: i32 = 2;
 
-/// Rooms, or one of them. `i32[rooms]` each, or `i32[]`
+/// Several rooms, or a single room. `i32[rooms]` each, or `i32[]`
 #[derive(Tree, Clone, Copy)]
 struct Room {
     row: Tensor,
@@ -62,7 +63,8 @@ impl Room {
         ((self.row, self.row + self.rows - 1), (self.column, self.column + self.columns - 1))
     }
 
-    /// The cell of a door in one of the three other sides: row, column, and the side of the room behind it.
+    /// The cell of a door in one of the other three sides: row, column, and the side of the next
+    /// room.
     #[track_caller]
     fn exit(&self, side: Tensor, along: Tensor) -> (Tensor, Tensor, Tensor) {
         let out = between(side, 0, 3);
@@ -78,7 +80,7 @@ impl Room {
 }
 
 impl MultiRoom {
-    /// A room behind a door, `f32[3]` draws for its extents and place.
+    /// A room behind a door, with draws `f32[3]` for its extents and position.
     #[track_caller]
     fn behind(
         &self,
@@ -88,7 +90,7 @@ impl MultiRoom {
     ) -> Room {
         let extent = |draw: usize| between(draws.index(draw), LEAST, self.room_size as i32 + 1);
         let (columns, rows) = (extent(0), extent(1));
-        // The door is somewhere along the side, but at no corner.
+        // The door is anywhere along the side except at a corner.
         let place = |door: Tensor, extent: Tensor| between(draws.index(2), door - extent + 2, door);
         let upright = side.eq(RIGHT) | side.eq(LEFT);
         let far =
@@ -101,7 +103,7 @@ impl MultiRoom {
         Room { row, column, rows, columns, door_row, door_column, side }
     }
 
-    /// True if a room lies in the grid, and apart from all of the first rooms but the last.
+    /// True if a room lies in the grid and does not touch the first `count` rooms except the last.
     #[track_caller]
     fn fits(&self, room: &Room, rooms: &Room, count: Tensor) -> Tensor {
         let inside = room.row.ge(0) & room.column.ge(0);
@@ -114,7 +116,7 @@ impl MultiRoom {
         inside & (apart | arange(self.rooms).ge(count - 1)).all()
     }
 
-    /// Rooms one after another.
+    /// The rooms, one after another.
     #[track_caller]
     fn rooms(&self, key: &Key) -> Room {
         let none = zeros(I32, [self.rooms]);
@@ -177,7 +179,7 @@ impl Level for MultiRoom {
             let walls = grid.within((top, bottom), (left, right)) & !inside;
             grid = grid.with(walls, cell::WALL);
             if number > 0 {
-                // Another colour than that of the door before.
+                // A colour other than the previous door's.
                 let others = colour::COUNT as i32 - i32::from(before.is_some());
                 let drawn = between(colours.index(number), 0, others);
                 let drawn =

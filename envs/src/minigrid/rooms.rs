@@ -5,7 +5,7 @@ use super::{Grid, World, between};
 use crate::cells::draw_cell;
 use podracer_dsl::prelude::*;
 
-/// Rooms side by side, which share their walls.
+/// Rooms side by side, with shared walls.
 #[derive(Clone, Copy)]
 pub(super) struct Rooms {
     pub rows: usize,
@@ -15,7 +15,7 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// Rows, or columns, from a room to the next.
+    /// Distance between two rooms, in rows or columns.
     pub(super) fn pitch(&self) -> i32 {
         self.size as i32 - 1
     }
@@ -41,7 +41,8 @@ impl Rooms {
         grid.within((top, top + self.pitch()), (left, left + self.pitch()))
     }
 
-    /// A cell for a thing in a room: not beside the middle of the room in the middle, where the package has the agent at first.
+    /// A cell for a thing in a room. In the middle room, it is not next to the middle, because the
+    /// package has the agent there at first.
     #[track_caller]
     pub(super) fn spot(
         &self,
@@ -55,7 +56,8 @@ impl Rooms {
         grid.spot(self.room(grid, row, column) & away.ge(2), draw)
     }
 
-    /// The world with the agent in a room, in any free cell and direction that has nothing or a wall in front.
+    /// The world with the agent in a room, in any free cell and direction with nothing or a wall in
+    /// front.
     #[track_caller]
     pub(super) fn entered(&self, grid: Grid, (row, column): (usize, usize), draw: Tensor) -> World {
         let (rows, columns) = self.extents();

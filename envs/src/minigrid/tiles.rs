@@ -1,7 +1,7 @@
-//! Pictures of cells: each is a tile of eight by eight pixels, drawn on the host as the package draws them.
+//! Pictures of cells: each is a tile of eight by eight pixels, drawn on the host as in the package.
 //!
 //! # Invariants
-//! - A tile is painted with three by three points for each pixel, whose mean is the pixel.
+//! - A tile is painted with three by three points per pixel; the pixel is their mean.
 
 use super::cell::{code, colour, kind};
 use podracer_dsl::prelude::*;
@@ -12,7 +12,7 @@ pub(super) const PIXELS: usize = 8;
 /// Points of a pixel along each side.
 const POINTS: usize = 3;
 const SIDE: usize = PIXELS * POINTS;
-/// Codes that a cell has at most.
+/// Greatest number of codes of a cell.
 const CODES: usize = 128;
 
 type Rgb = [u8; 3];
@@ -26,13 +26,13 @@ const LAVA: Rgb = [255, 128, 0];
 const COLOURS: [Rgb; colour::COUNT] =
     [[255, 0, 0], [0, 255, 0], [0, 0, 255], [112, 39, 195], [255, 255, 0], [100, 100, 100]];
 
-/// Light on the cells of a grid, and the agent in them.
+/// Light on the cells of a grid, and the agent in it.
 pub(super) struct Look {
     /// True for cells that are lighter. `bool[rows, columns]`
     pub lit: Tensor,
     /// True for the agent's cell. `bool[rows, columns]`
     pub agent: Tensor,
-    /// Where the agent looks. `i32[]`
+    /// Direction of the agent's view. `i32[]`
     pub direction: Tensor,
 }
 
@@ -48,7 +48,8 @@ impl Look {
     }
 }
 
-/// The tiles of all codes: as they are, lighter, and lighter with the agent looking in each of four directions. `u8[6 * 128, 8, 8, 3]`
+/// The tiles of every code: as they are, lighter, and lighter with the agent in each of four
+/// directions. `u8[6 * 128, 8, 8, 3]`
 #[track_caller]
 fn all() -> Tensor {
     let agent = |direction| (Some(direction), true);
@@ -62,11 +63,11 @@ fn all() -> Tensor {
     constant_of(&Array::from_bytes(ty, bytes).expect("a byte for each element"))
 }
 
-/// A tile in the making, point by point.
+/// A tile in construction, point by point.
 struct Tile([[Rgb; SIDE]; SIDE]);
 
 impl Tile {
-    /// Paints the points for which `inside(x, y)` holds, from 0 to 1 to the right and down.
+    /// Paints the points where `inside(x, y)` holds; x and y run from 0 to 1 to the right and down.
     fn paint(&mut self, colour: Rgb, inside: impl Fn(f64, f64) -> bool) {
         let middle = |point: usize| (point as f64 + 0.5) / SIDE as f64;
         for (y, row) in self.0.iter_mut().enumerate() {
@@ -159,7 +160,7 @@ impl Tile {
         self.paint(AGENT, |x, y| {
             let (x, y) = (x - 0.5, y - 0.5);
             let (x, y) = (0.5 + x * cosine - y * sine, 0.5 + y * cosine + x * sine);
-            // Between the edges from the back to the point, and before the back.
+            // Between the edges from the back to the tip, and in front of the back.
             let reach = (0.87 - x) / 0.75 * 0.31;
             x >= 0.12 && (y - 0.5).abs() <= reach
         });
@@ -176,7 +177,8 @@ impl Tile {
         let mut pixels = Vec::with_capacity(PIXELS * PIXELS * 3);
         for (y, x) in (0..PIXELS).flat_map(|y| (0..PIXELS).map(move |x| (y, x))) {
             for part in 0..3 {
-                // The mean of a row first, and then of rows, which decides how it is rounded.
+                // The mean of a row comes first, and then the mean of rows, which determines the
+                // rounding.
                 let row = |row: usize| {
                     let points = &self.0[y * POINTS + row][x * POINTS..][..POINTS];
                     points.iter().map(|point| f64::from(point[part])).sum::<f64>() / POINTS as f64

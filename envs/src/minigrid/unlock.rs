@@ -7,11 +7,12 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// MiniGrid's Unlock: an agent in the left of two rooms picks up a key and unlocks the door to the other.
+/// MiniGrid's Unlock: an agent in the left of two rooms picks up a key and unlocks the door to the
+/// other room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Unlock {
-    /// Settings that all levels have.
+    /// Settings of every level.
     #[serde(flatten)]
     pub common: Common,
 }

@@ -1,8 +1,9 @@
-//! What the agent sees: seven by seven cells in front of it, and forms of observations.
+//! The agent's view: seven by seven cells in front of it, and forms of observations.
 //!
 //! # Invariants
-//! - Arrays of what is seen have the axis across first, from left to right, and then the one ahead, from the farthest to the agent's own row, as
-//!   the package's images have. The agent is at `[3, 6]`.
+//! - Arrays of the view have the lateral axis first, from left to right, and then the axis ahead,
+//!   from the farthest row to the agent's own, as in the package's images. The agent is at `[3,
+//!   6]`.
 
 use super::cell::{self, kind};
 use super::{World, forward, tiles};
@@ -15,10 +16,10 @@ use serde::{Deserialize, Serialize};
 const SIZE: usize = 7;
 /// The agent's column in the view.
 const CENTER: i32 = 3;
-/// Kinds of things that an observation tells apart, and states of doors.
+/// Number of kinds of things that an observation distinguishes, and of states of doors.
 const KINDS: usize = 11;
 const DOORS: usize = 3;
-/// Numbers for each cell in the features.
+/// Number of values per cell in the features.
 const NUMBERS: usize = KINDS + cell::colour::COUNT + DOORS;
 const DIRECTIONS: usize = 4;
 
@@ -26,8 +27,9 @@ const DIRECTIONS: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// One vector of zeros and ones, `f32[984]`: for each cell of the view its kind of 11, its colour of 6 and a door's state of 3, and then where
-    /// the agent looks. Levels whose task names a colour have six more for that: `f32[990]`.
+    /// One vector with elements 0 or 1, `f32[984]`: for each cell of the view its kind of 11, its
+    /// colour of 6 and a door's state of 3, and then the agent's direction. Levels with a colour in
+    /// their task have six more elements for it: `f32[990]`.
     #[default]
     Features,
     /// The image of the package, `f32[7, 7, 3]`: the numbers of each cell's kind, colour and state.
@@ -37,7 +39,8 @@ pub enum View {
 }
 
 impl View {
-    /// The observation of [codes that are seen](seen), where the agent looks, and the colour that its task names.
+    /// The observation for the [visible codes](seen), the agent's direction, and the colour in its
+    /// task.
     #[track_caller]
     pub(super) fn of(self, codes: Tensor, direction: Tensor, colour: Option<Tensor>) -> Tensor {
         match self {
@@ -62,7 +65,7 @@ impl View {
         }
     }
 
-    /// The space of the observations; `names_colour` if the task names one.
+    /// The space of the observations; `names_colour` is true if the task names a colour.
     pub(super) fn space(self, names_colour: bool) -> Space {
         match self {
             View::Features => {
@@ -78,7 +81,7 @@ impl View {
     }
 }
 
-/// Numbers of each cell's place across and ahead. `i32[7, 7]` each
+/// Indices of each cell across and ahead. `i32[7, 7]` each
 #[track_caller]
 fn places() -> (Tensor, Tensor) {
     (iota(I32, [SIZE, SIZE], 0), iota(I32, [SIZE, SIZE], 1))
@@ -93,7 +96,7 @@ fn parts(codes: Tensor) -> [Tensor; 3] {
     [select(shut, kind::OPEN_DOOR, which), codes / 16, door]
 }
 
-/// Rows and columns in the grid of cells of the view, by their places. `i32` of the places' shape each
+/// Rows and columns in the grid for positions in the view. `i32` of the positions' shape each
 #[track_caller]
 fn in_grid(world: &World, across: Tensor, ahead: Tensor) -> (Tensor, Tensor) {
     let (across, ahead) = (across - CENTER, (SIZE as i32 - 1) - ahead);
@@ -101,17 +104,20 @@ fn in_grid(world: &World, across: Tensor, ahead: Tensor) -> (Tensor, Tensor) {
     (world.row + down * ahead + right * across, world.column + right * ahead - down * across)
 }
 
-/// The codes of the cells in the view, 0 for those that are hidden, with what the agent carries in its own cell. `i32[7, 7]`
+/// The codes of the cells in the view, 0 for hidden cells; the agent's own cell has the thing that
+/// it carries. `i32[7, 7]`
 ///
-/// From the agent's row on, cells that are seen and clear show their neighbours to both sides, and those in the next row straight ahead and on
-/// that side: first from left to right, then from right to left.
+/// Starting with the agent's row, visible and clear cells reveal their neighbours on both sides,
+/// and the cells in the next row straight ahead and on that side: first from left to right, then
+/// from right to left.
 #[track_caller]
 pub(super) fn seen((rows, columns): (usize, usize), world: &World, sees_through: bool) -> Tensor {
     const ALL: u32 = (1 << SIZE) - 1;
     let across = arange(SIZE);
-    // A row of the view is a word with a bit for each place across.
+    // A row of the view is a word with one bit per lateral position.
     let bits = constant(1u32) << across.astype(U32);
-    // Each row is a turn of a loop: in one kernel XLA would read the grid anew for each number that is shown.
+    // Each row is an iteration of a loop: in a single kernel XLA would read the grid again for each
+    // number that is shown.
     let (_, codes) = scan_reverse(constant(1u32 << CENTER), arange(SIZE), |reached, ahead| {
         let (row, column) = in_grid(world, across, ahead);
         let inside = row.ge(0) & row.lt(rows) & column.ge(0) & column.lt(columns);
@@ -125,7 +131,8 @@ pub(super) fn seen((rows, columns): (usize, usize), world: &World, sees_through:
         let blocks = blocks.iter().fold(constant(false), |any, &kind| any | which.eq(kind));
         let clear = select(blocks, 0u32, bits).sum();
         let here = spread(reached, clear, |word, by| word << by) & ALL;
-        // The last cell to the right shows nothing on its way, nor does the last to the left on the way back.
+        // The last cell to the right reveals nothing on the way to it, and the last cell to the
+        // left nothing on the way back.
         let rightwards = here & clear & (ALL >> 1);
         let here = spread(here, clear, |word, by| word >> by);
         let leftwards = here & clear & (ALL - 1);
@@ -137,7 +144,8 @@ pub(super) fn seen((rows, columns): (usize, usize), world: &World, sees_through:
     select(across.eq(CENTER) & ahead.eq(SIZE as i32 - 1), own, codes.transpose())
 }
 
-/// A word of places that are seen, and of those to one side that clear places show: in steps of 1, 2 and 4.
+/// A word of visible positions, extended to one side through clear positions: in steps of 1, 2 and
+/// 4.
 #[track_caller]
 fn spread(from: Tensor, clear: Tensor, shift: fn(Tensor, u32) -> Tensor) -> Tensor {
     let (mut seen, mut way) = (from, shift(clear, 1));
@@ -154,7 +162,7 @@ pub(super) fn picture((rows, columns): (usize, usize), world: &World, codes: Ten
     let grid = [rows, columns];
     let (across, ahead) = places();
     let (row, column) = in_grid(world, across, ahead);
-    // The agent's own cell is always seen.
+    // The agent's own cell is always visible.
     let shown = codes.gt(0);
     let (grid_row, grid_column) = (iota(I32, grid, 0), iota(I32, grid, 1));
     let mut lit = constant(false).broadcast_to(grid);

@@ -1,4 +1,5 @@
-//! Graph colouring: give each node of a graph a colour that none of its neighbours has, with few colours.
+//! Graph colouring: give each node of a graph a colour that differs from its neighbours' colours,
+//! with few colours.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::Colour;
@@ -7,8 +8,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// GraphColoring: the nodes of a random graph are coloured one after another, each with a colour that none of its neighbours has. There are as
-/// many colours as nodes.
+/// GraphColoring: the nodes of a random graph are coloured one after another, each with a colour
+/// that none of its neighbours has. There are as many colours as nodes.
 ///
 /// The last node pays -1 for each colour that is used. The last node terminates the episode, and so
 /// does a colour that a neighbour has, which pays -1 for each node.
@@ -38,7 +39,7 @@ impl Default for GraphColoring {
 pub struct State {
     /// True for each pair of neighbours, twice. `bool[nodes, nodes]`
     pub edges: Tensor,
-    /// The colour of each node, -1 for those without. `i32[nodes]`
+    /// The colour of each node, -1 for uncoloured nodes. `i32[nodes]`
     pub colours: Tensor,
     /// The node to be coloured. `i32[]`
     pub node: Tensor,
@@ -64,7 +65,7 @@ impl GraphColoring {
         !(self.has(state.colours) & beside.expand_dims(1)).any_axis(0)
     }
 
-    /// The state at the start of an episode with this graph, `bool[nodes, nodes]`.
+    /// The initial state of an episode with this graph, `bool[nodes, nodes]`.
     #[track_caller]
     pub fn at(&self, edges: Tensor) -> State {
         State { edges, colours: full([self.nodes], -1), node: scalar(0) }
@@ -94,7 +95,8 @@ impl Environment for GraphColoring {
         (state, TimeStep { observation, reward, terminated, truncated: constant(false) })
     }
 
-    /// A row for each node: its neighbours, its colour as one of as many as there are nodes, and whether it is to be coloured. `f32[nodes, 2 * nodes + 1]`
+    /// A row for each node: its neighbours, its colour (one-hot), and whether it is to be coloured.
+    /// `f32[nodes, 2 * nodes + 1]`
     fn observe(&self, state: State) -> Tensor {
         let here = self.here(&state).expand_dims(1);
         concatenate(&[state.edges, self.has(state.colours), here], 1).astype(F32)
@@ -115,7 +117,7 @@ impl Environment for GraphColoring {
         Some(self.free(state))
     }
 
-    /// Pairs of neighbours in grey, and each node's colour where its row meets its column.
+    /// Pairs of neighbours in grey, and each node's colour on the diagonal.
     fn render(&self, state: &State) -> Option<Tensor> {
         let colours = Colour::SEVERAL.map(|Colour(colour)| colour).concat();
         let all = Colour::SEVERAL.len();

@@ -1,4 +1,4 @@
-//! Knapsack: pack what is worth most into a bag that bears only so much.
+//! Knapsack: pack the most valuable items into a bag with limited capacity.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Knapsack: items with weights and values, each drawn uniformly from 0 to 1, are packed one after
 /// another into a bag that carries the weight `budget`.
 ///
-/// An item pays its value. The episode is terminated when no item fits any more, and by an item that is packed already or does not fit, which pays
-/// nothing.
+/// An item pays its value. The episode is terminated when no item fits any more, and by an item
+/// that is already packed or does not fit, which pays nothing.
 ///
 /// The rules follow jumanji 1.1.2's Knapsack-v1, with its dense reward. Items are drawn with other
 /// random numbers.
@@ -21,7 +21,7 @@ pub struct Knapsack {
     /// Items to choose from.
     #[schemars(range(min = 1, max = 1000))]
     pub items: usize,
-    /// The weight that the bag bears.
+    /// The weight that the bag carries.
     #[schemars(range(min = 1.0), extend("x-reason" = "every item fits into an empty bag"))]
     pub budget: f64,
 }
@@ -42,7 +42,7 @@ pub struct State {
     pub values: Tensor,
     /// True for the items in the bag. `bool[items]`
     pub packed: Tensor,
-    /// The weight that the bag still bears. `f32[]`
+    /// The remaining capacity of the bag. `f32[]`
     pub room: Tensor,
 }
 
@@ -53,7 +53,7 @@ impl Knapsack {
         !state.packed & state.weights.le(state.room)
     }
 
-    /// The state at the start of an episode with items of these weights and values, `f32[items]` each.
+    /// The initial state of an episode with items of these weights and values, `f32[items]` each.
     #[track_caller]
     pub fn at(&self, weights: Tensor, values: Tensor) -> State {
         let packed = full([self.items], false);
@@ -95,13 +95,14 @@ impl Environment for Knapsack {
         Space::discrete(self.items)
     }
 
-    /// The items that are not packed and fit; all where none is left.
+    /// The items that are not packed and fit; all items if there is none.
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
         let fitting = self.fitting(state);
         Some(fitting | !fitting.any())
     }
 
-    /// A column for each item, as high as its value: green in the bag, blue where it fits, grey where it does not.
+    /// A column for each item with its value as height: green in the bag, blue if it fits, grey if
+    /// it does not.
     fn render(&self, state: &State) -> Option<Tensor> {
         const HEIGHT: usize = 16;
         let canvas = Canvas::board(HEIGHT, self.items);

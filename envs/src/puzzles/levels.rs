@@ -1,4 +1,4 @@
-//! Levels of Sokoban, on the host: read from text.
+//! Sokoban levels, on the host: read from text.
 
 use crate::text::{Text, Unreadable};
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Levels of Sokoban.
 ///
-/// As text, each is some lines of cells: `#` is a wall, a space a free cell, `$` a box, `.` a target, `@` the player. Lines that begin with `;`, and empty ones, separate
-/// levels.
+/// As text, each level consists of lines of cells: `#` is a wall, a space a free cell, `$` a box,
+/// `.` a target, `@` the player. Lines that begin with `;`, and empty lines, separate levels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Text", into = "Vec<String>")]
 pub struct Levels(Vec<Vec<String>>);
@@ -21,10 +21,10 @@ pub enum LevelError {
     File {
         /// Path of the file.
         path: String,
-        /// The system's words about it.
+        /// The system's error message.
         problem: String,
     },
-    /// A character that stands for nothing.
+    /// An unknown character.
     #[error(
         "level {level}, row {row}: expected '#' (wall), ' ' (free), '$' (box), '.' (target) or '@' (player), got {got:?}"
     )]
@@ -61,7 +61,7 @@ impl Levels {
     /// Reads levels from text.
     ///
     /// # Errors
-    /// [`LevelError`] says where the text is no level.
+    /// [`LevelError`] with the position of the first mistake.
     pub fn parse(text: &str) -> Result<Levels, LevelError> {
         let mut levels: Vec<Vec<String>> = vec![Vec::new()];
         for line in text.lines().map(|line| line.trim_end_matches('\r')) {
@@ -92,7 +92,8 @@ impl Levels {
         self.0.iter().flatten().flat_map(|row| row.bytes()).collect()
     }
 
-    /// Checks that levels have so many rows and columns, with a wall around, and so many boxes and targets, and a player.
+    /// Checks that levels have `size` rows and columns, with a wall around them, `boxes` boxes and
+    /// targets, and a player.
     pub(super) fn check(&self, size: usize, boxes: usize) -> Result<(), String> {
         for (number, rows) in self.0.iter().enumerate() {
             let count = |kind: u8| {

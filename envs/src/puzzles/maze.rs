@@ -8,7 +8,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maze: an agent walks from cell to cell to a goal, between walls that are cells themselves. A step into a wall or out of the maze does nothing.
+/// Maze: an agent walks from cell to cell to a goal, between walls that are cells themselves. A
+/// step into a wall or out of the maze does nothing.
 ///
 /// The reward is 1 for the step that reaches the goal, and 0 for others. The episode is terminated
 /// at the goal, and if no step is possible, and truncated after `time_limit` steps. Mazes are made
@@ -39,7 +40,7 @@ impl Default for Maze {
     }
 }
 
-/// The maze, and where the agent and its goal are.
+/// The maze, and the positions of the agent and its goal.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// True for each cell that is a wall. `bool[rows, columns]`
@@ -56,7 +57,7 @@ pub struct State {
     pub time: Tensor,
 }
 
-/// Part of a maze that is still without walls. `i32[]` each, or `i32[n]` for some of them
+/// Part of a maze without walls so far. `i32[]` each, or `i32[n]` for several parts
 #[derive(Tree, Clone, Copy)]
 struct Chamber {
     row: Tensor,
@@ -73,14 +74,14 @@ impl Maze {
         (number(0), number(1))
     }
 
-    /// A cell alone. `bool[rows, columns]`
+    /// A mask of one cell. `bool[rows, columns]`
     #[track_caller]
     fn cell(&self, row: Tensor, column: Tensor) -> Tensor {
         let (rows, columns) = self.places();
         rows.eq(row) & columns.eq(column)
     }
 
-    /// True for each way that leads to a free cell. `bool[4]`
+    /// True for each direction with a free cell. `bool[4]`
     #[track_caller]
     fn open(&self, walls: Tensor, row: Tensor, column: Tensor) -> Tensor {
         let way =
@@ -91,7 +92,8 @@ impl Maze {
     /// A maze by recursive division. `bool[rows, columns]`
     #[track_caller]
     fn drawn(&self, key: &Key) -> Tensor {
-        // A chamber's halves wait while one of them is divided, and each is shorter by a wall: there are never more than lines.
+        // A chamber's halves wait while one of them is divided, and each is shorter by a wall:
+        // there are never more halves than rows and columns.
         let most = self.rows + self.columns;
         let none = zeros(I32, [most]);
         let first = |whole: usize| select(arange(most).eq(0), whole as i32, 0);
@@ -120,15 +122,17 @@ impl Maze {
         walls
     }
 
-    /// Divides a chamber by a wall with an opening, where two draws, `f32[2]`, say. Gives the walls and both halves.
+    /// Divides a chamber by a wall with an opening, at positions from two draws, `f32[2]`. Returns
+    /// the walls and both halves.
     #[track_caller]
     fn divided(&self, chamber: Chamber, walls: Tensor, draws: Tensor) -> (Tensor, [Chamber; 2]) {
         let Chamber { row, column, rows, columns } = chamber;
-        // A wall between columns is drawn where a chamber is at least as wide as it is high.
+        // A wall between columns is drawn if a chamber is at least as wide as it is high.
         let upright = columns.ge(rows);
         let choose = |draw: Tensor, among: Tensor| (draw * among.astype(F32)).astype(I32);
         let (across, length) = (select(upright, columns, rows), select(upright, rows, columns));
-        // Walls are at odd places and openings at even ones, so that no wall closes an opening.
+        // Walls are at odd positions and openings at even positions, so that no wall closes an
+        // opening.
         let wall = choose(draws.index(0), across / 2) * 2 + 1;
         let opening = choose(draws.index(1), (length + 1) / 2) * 2;
         let (at_row, at_column) = self.places();
@@ -155,7 +159,8 @@ impl Maze {
         (walls, [before, behind])
     }
 
-    /// The state at the start of an episode in a maze, `bool[rows, columns]`, with the agent and its goal in two cells, row and column `i32[]` each.
+    /// The initial state of an episode in a maze, `bool[rows, columns]`, with the agent and its
+    /// goal in two cells, row and column `i32[]` each.
     #[track_caller]
     pub fn at(&self, walls: Tensor, agent: (Tensor, Tensor), goal: (Tensor, Tensor)) -> State {
         let ((row, column), (goal_row, goal_column)) = (agent, goal);
@@ -189,7 +194,8 @@ impl Environment for Maze {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// Planes of the walls, the agent and the goal, with ones where they are. `f32[rows, columns, 3]`
+    /// Planes of the walls, the agent and the goal, with 1 at their positions. `f32[rows, columns,
+    /// 3]`
     fn observe(&self, state: State) -> Tensor {
         let agent = self.cell(state.row, state.column);
         let goal = self.cell(state.goal_row, state.goal_column);
@@ -201,17 +207,17 @@ impl Environment for Maze {
             .described("1 at walls, 1 at the agent, 1 at the goal")
     }
 
-    /// Ways of the agent: 0 to 3 are up, right, down, left.
+    /// Directions of the agent: 0 to 3 are up, right, down, left.
     fn action_space(&self) -> Space {
         Space::discrete(4)
     }
 
-    /// The ways that lead to free cells.
+    /// The directions with free cells.
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
         Some(self.open(state.walls, state.row, state.column))
     }
 
-    /// 1 at the goal, and else 0.
+    /// 1 at the goal, otherwise 0.
     fn success(&self, state: &State) -> Option<Tensor> {
         let reached = state.row.eq(state.goal_row) & state.column.eq(state.goal_column);
         Some(reached.astype(F32))

@@ -7,9 +7,11 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Minesweeper: cells of a board are opened one after another, and each shows how many of the eight around it have a mine.
+/// Minesweeper: cells of a board are opened one after another, and each shows the number of mines
+/// in the eight cells around it.
 ///
-/// A cell without a mine pays 1. The episode is terminated by a mine, by a cell that is open already, and when all cells without a mine are open.
+/// A cell without a mine pays 1. The episode is terminated by a mine, by a cell that is already
+/// open, and when all cells without a mine are open.
 ///
 /// The rules follow jumanji 1.1.2's Minesweeper-v0, except that jumanji's actions are a row and a
 /// column. Mines are drawn with other random numbers: each set of `mines` cells is equally likely.
@@ -22,7 +24,7 @@ pub struct Minesweeper {
     /// Columns of cells.
     #[schemars(range(min = 2, max = 50))]
     pub columns: usize,
-    /// Mines, fewer than cells.
+    /// Number of mines, less than the number of cells.
     #[schemars(range(min = 1, max = 2499))]
     pub mines: usize,
 }
@@ -34,7 +36,7 @@ impl Default for Minesweeper {
     }
 }
 
-/// The mines and the cells that are open.
+/// The mines and the open cells.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// True for each cell with a mine. `bool[rows, columns]`
@@ -46,7 +48,7 @@ pub struct State {
 }
 
 impl Minesweeper {
-    /// The state at the start of an episode with these mines, `bool[rows, columns]`.
+    /// The initial state of an episode with these mines, `bool[rows, columns]`.
     #[track_caller]
     pub fn at(&self, mines: Tensor) -> State {
         State { mines, counts: self.counts(mines), open: full([self.rows, self.columns], false) }
@@ -56,7 +58,7 @@ impl Minesweeper {
     #[track_caller]
     fn counts(&self, mines: Tensor) -> Tensor {
         let mines = mines.astype(I32);
-        // Sums of three along both axes, without the cell itself.
+        // Sums of three along both axes, minus the cell itself.
         let around = mines.pad(&[(1, 1), (1, 1)], 0);
         let part = |x: Tensor, axis: isize, extent: usize| {
             (0..3).map(|from| x.slice_axis(axis, from..from + extent)).reduce(|sum, x| sum + x)
@@ -71,7 +73,7 @@ impl Minesweeper {
         arange(self.rows * self.columns).eq(action).reshape([self.rows, self.columns])
     }
 
-    /// True if as many cells are open as have no mine. `bool[]`
+    /// True if the number of open cells equals the number of cells without a mine. `bool[]`
     #[track_caller]
     fn solved(&self, state: &State) -> Tensor {
         state.open.astype(I32).sum().eq((self.rows * self.columns - self.mines) as i32)
@@ -82,7 +84,7 @@ impl Environment for Minesweeper {
     type State = State;
     type Observation = Tensor;
 
-    /// Checks that a cell is free of mines.
+    /// Checks that at least one cell has no mine.
     fn check_settings(&self) -> Result<(), String> {
         let cells = self.rows * self.columns;
         if self.mines < cells {
@@ -92,7 +94,8 @@ impl Environment for Minesweeper {
     }
 
     fn initial_state(&self, key: Key) -> State {
-        // Each cell gets a mine as often as there are mines left among the cells left: faster than to sort all cells.
+        // Each cell gets a mine with the probability of mines left over cells left: faster than
+        // sorting all cells.
         let cells = self.rows * self.columns;
         let given = (key.uniform([cells]), arange(cells));
         let (_, mines) = scan(self.mines as i32, given, |mines, (draw, cell)| {
@@ -114,7 +117,8 @@ impl Environment for Minesweeper {
         (state, TimeStep { observation, reward, terminated, truncated: constant(false) })
     }
 
-    /// Planes of the cells that are not open, and of those that are, by the number of mines around them. `f32[rows, columns, 10]`
+    /// Planes of the closed cells, and of the open cells by the number of mines around them.
+    /// `f32[rows, columns, 10]`
     fn observe(&self, state: State) -> Tensor {
         let number = select(state.open, state.counts + 1, 0);
         number.one_hot(10)
@@ -131,17 +135,18 @@ impl Environment for Minesweeper {
         Space::discrete(self.rows * self.columns)
     }
 
-    /// The cells that are not open.
+    /// The closed cells.
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
         Some((!state.open).flatten())
     }
 
-    /// 1 if all cells without a mine are open, and else 0.
+    /// 1 if all cells without a mine are open, otherwise 0.
     fn success(&self, state: &State) -> Option<Tensor> {
         Some((self.solved(state) & !(state.open & state.mines).any()).astype(F32))
     }
 
-    /// Cells that are not open in grey, those that are by a colour for each number of mines around, and mines that were opened in red.
+    /// Closed cells in grey, open cells in a colour for each number of mines around them, and
+    /// opened mines in red.
     fn render(&self, state: &State) -> Option<Tensor> {
         let mut cells = vec![(!state.open, Colour::GREY)];
         let colours = [

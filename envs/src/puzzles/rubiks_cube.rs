@@ -28,7 +28,7 @@ pub struct RubiksCube {
     pub time_limit: usize,
 }
 
-/// A cube of 3 by 3 stickers a face, 100 random turns and 200 steps, as in jumanji.
+/// A cube with 3 by 3 stickers per face, 100 random turns and 200 steps, as in jumanji.
 impl Default for RubiksCube {
     fn default() -> Self {
         RubiksCube { size: 3, scrambles: 100, time_limit: 200 }
@@ -51,10 +51,11 @@ const RIGHT: usize = 2;
 const BACK: usize = 3;
 const LEFT: usize = 4;
 const DOWN: usize = 5;
-/// Quarters that the three turns of a layer go clockwise.
+/// Number of clockwise quarters in each of a layer's three turns.
 const TURNS: [usize; 3] = [1, 3, 2];
 
-/// Stickers of a face along a layer: a row or a column that is as far from the one side or from the other, forwards or backwards.
+/// Stickers of a face along a layer: a row or a column at some distance from either side, forwards
+/// or backwards.
 #[derive(Clone, Copy)]
 enum Strip {
     Row { near: bool, forwards: bool },
@@ -101,7 +102,7 @@ impl RubiksCube {
         (face * self.size + row) * self.size + column
     }
 
-    /// The stickers that a clockwise quarter of a layer puts in each place.
+    /// The sticker that a clockwise quarter of a layer moves to each position.
     fn quarter(&self, face: usize, depth: usize) -> Vec<usize> {
         let (size, last) = (self.size, self.size - 1);
         let mut from: Vec<usize> = (0..FACES * size * size).collect();
@@ -129,7 +130,8 @@ impl RubiksCube {
         from
     }
 
-    /// The stickers that each action puts in each place, the actions in order of faces, depths and turns. `i32[actions, stickers]`
+    /// The sticker that each action moves to each position, with the actions in order of faces,
+    /// depths and turns. `i32[actions, stickers]`
     #[track_caller]
     fn turns(&self) -> Tensor {
         let mut all = Vec::new();
@@ -157,7 +159,7 @@ impl RubiksCube {
         stickers.take(self.turns().take(action, 0), 0)
     }
 
-    /// The state at the start of an episode with these stickers, `i32[6 * size * size]`.
+    /// The initial state of an episode with these stickers, `i32[6 * size * size]`.
     #[track_caller]
     pub fn at(&self, stickers: Tensor) -> State {
         State { stickers, time: scalar(0) }
@@ -192,7 +194,7 @@ impl Environment for RubiksCube {
         (state, TimeStep { observation, reward, terminated, truncated })
     }
 
-    /// The colour of each sticker as one of six. `f32[6, size, size, 6]`
+    /// The colour of each sticker, one-hot. `f32[6, size, size, 6]`
     fn observe(&self, state: State) -> Tensor {
         state.stickers.one_hot(FACES).reshape([FACES, self.size, self.size, FACES])
     }
@@ -203,12 +205,13 @@ impl Environment for RubiksCube {
         )
     }
 
-    /// The turn: `(face * (size / 2) + depth) * 3` and 0 for a quarter clockwise, 1 for one the other way, 2 for a half.
+    /// The turn: `(face * (size / 2) + depth) * 3`, plus 0 for a clockwise quarter, 1 for a
+    /// counterclockwise quarter, 2 for a half.
     fn action_space(&self) -> Space {
         Space::discrete(self.actions())
     }
 
-    /// 1 if the cube is solved, and else 0.
+    /// 1 if the cube is solved, otherwise 0.
     fn success(&self, state: &State) -> Option<Tensor> {
         Some(self.solved(state.stickers).astype(F32))
     }

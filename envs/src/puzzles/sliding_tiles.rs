@@ -1,4 +1,4 @@
-//! Sliding tiles: bring the tiles of a frame into their order, by moving the gap.
+//! Sliding tiles: sort the tiles of a frame by moving the gap.
 
 use crate::cells::{WAYS, along, draw_way};
 use crate::environment::{Environment, TimeStep};
@@ -75,7 +75,7 @@ impl SlidingTiles {
         stack(&WAYS.map(way), 0)
     }
 
-    /// The state after a move, 0 to 3; others do nothing.
+    /// The state after a move, 0 to 3; other numbers do nothing.
     #[track_caller]
     fn moved(&self, state: State, action: Tensor) -> State {
         let (down, right) = along(action);
@@ -94,7 +94,7 @@ impl SlidingTiles {
         state.tiles.eq(self.solved())
     }
 
-    /// The state at the start of an episode with these tiles, `i32[size * size]`.
+    /// The initial state of an episode with these tiles, `i32[size * size]`.
     #[track_caller]
     pub fn at(&self, tiles: Tensor) -> State {
         let gap = select(tiles.eq(0), arange(self.places()), 0).sum();
@@ -107,7 +107,8 @@ impl Environment for SlidingTiles {
     type State = State;
     type Observation = Tensor;
 
-    /// The solved puzzle after random moves of the gap, each as likely as the others that stay in the frame.
+    /// The solved puzzle after random moves of the gap, drawn uniformly from the moves that stay in
+    /// the frame.
     fn initial_state(&self, key: Key) -> State {
         let last = scalar(self.size as i32 - 1);
         let solved = State { tiles: self.solved(), row: last, column: last, time: scalar(0) };
@@ -133,7 +134,8 @@ impl Environment for SlidingTiles {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// Each tile as a plane of its own with a one at its place, the gap's first. `f32[size, size, size * size]`
+    /// A plane for each tile with 1 at its position, the gap's first. `f32[size, size, size *
+    /// size]`
     fn observe(&self, state: State) -> Tensor {
         let tiles = arange(self.places()).expand_dims(0);
         let planes = state.tiles.expand_dims(1).eq(tiles).astype(F32);
@@ -145,7 +147,7 @@ impl Environment for SlidingTiles {
             .described("1 at the gap, 1 at each tile")
     }
 
-    /// Ways of the gap: 0 to 3 are up, right, down, left.
+    /// Directions of the gap: 0 to 3 are up, right, down, left.
     fn action_space(&self) -> Space {
         Space::discrete(4)
     }
@@ -160,7 +162,7 @@ impl Environment for SlidingTiles {
         Some(self.right(state).astype(F32).mean())
     }
 
-    /// Green where the tile is right, blue where it is another one, and the gap.
+    /// Green for the right tile, blue for a wrong tile, and the gap.
     fn render(&self, state: &State) -> Option<Tensor> {
         let board = |cells: Tensor| cells.reshape([self.size, self.size]);
         let (right, tile) = (self.right(state), state.tiles.gt(0));

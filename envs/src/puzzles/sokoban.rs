@@ -33,8 +33,9 @@ pub struct Sokoban {
     /// Steps after which an episode is truncated.
     #[schemars(range(min = 1, max = i32::MAX))]
     pub time_limit: usize,
-    /// Levels in place of those that are drawn: the path of a file as Boxoban has them, or a list with a string for each line. Levels are separated by lines that
-    /// begin with `;`. `#` is a wall, `$` a box, `.` a target, `@` the player.
+    /// Levels in place of random levels: the path of a file in Boxoban's format, or a list with one
+    /// string per line. Levels are separated by lines that begin with `;`. `#` is a wall, `$` a
+    /// box, `.` a target, `@` the player.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub levels: Option<Levels>,
@@ -47,16 +48,16 @@ impl Default for Sokoban {
     }
 }
 
-/// Reward of a step.
+/// Reward for a step.
 const STEP: f64 = -0.1;
-/// Reward of all boxes on targets.
+/// Reward for all boxes on targets.
 const SOLVED: f64 = 10.0;
-/// Probability that the walk that makes rooms turns, in each of its steps.
+/// Probability per step that the walk that makes rooms turns.
 const TURN: f64 = 0.35;
 /// Probability that the player pulls a box that it can pull.
 const PULL: f64 = 0.7;
 
-/// The warehouse, and what is in it.
+/// The warehouse and its contents.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// True for walls. `bool[size, size]`
@@ -76,7 +77,7 @@ pub struct State {
 /// A row and a column, `i32[]` each.
 type Cell = (Tensor, Tensor);
 
-/// Boxes on their way back from their targets.
+/// Boxes that are being pulled away from their targets.
 #[derive(Tree, Clone, Copy)]
 struct Pulled {
     /// The player's cell. `i32[]`
@@ -90,7 +91,7 @@ impl Sokoban {
         self.size * self.size
     }
 
-    /// One cell alone. `bool[size, size]`
+    /// A mask of one cell. `bool[size, size]`
     #[track_caller]
     fn only(&self, place: Cell) -> Tensor {
         only([self.size, self.size], place)
@@ -119,7 +120,7 @@ impl Sokoban {
     #[track_caller]
     fn rooms(&self, key: Key) -> Tensor {
         let steps = 3 * self.size;
-        // Walks keep to the cells whose squares are inside of the wall.
+        // Walks keep to cells with squares inside the wall.
         let inner = self.size as i32 - 3;
         let [start, walk] = key.split_into();
         let start = (start.uniform([2]) * inner as f64).astype(I32);
@@ -139,7 +140,8 @@ impl Sokoban {
         !moved(moved(corners, 0), 1)
     }
 
-    /// A level of which some box is not on a target: where a player cannot pull any away, another level is drawn.
+    /// A level with at least one box off its target: if a player cannot pull any box away, another
+    /// level is drawn.
     #[track_caller]
     fn drawn(&self, key: Key) -> State {
         let none = full([self.size, self.size], false);
@@ -162,7 +164,8 @@ impl Sokoban {
         level
     }
 
-    /// A level: rooms, boxes on targets in them, and the farthest that a player pulls the boxes at random; and how far.
+    /// A level: rooms with boxes on targets, after the player has pulled the boxes away at random,
+    /// at the greatest distance reached; and that distance.
     #[track_caller]
     fn level(&self, key: Key) -> (State, Tensor) {
         let [rooms, things, pulls] = key.split_into();
@@ -179,7 +182,8 @@ impl Sokoban {
         let targets = stack(&targets, 0);
         let first = Pulled { player: place(self.boxes), boxes: targets };
         let floor = (!walls).flatten();
-        // Boxes off all targets count first, and then how far boxes are from where they began; 0 if all are on targets.
+        // The number of boxes off targets counts first, and then the boxes' distance from their
+        // starts; 0 if all are on targets.
         let far = |boxes: Tensor| {
             let rows = (boxes / size - targets / size).abs();
             let columns = (boxes.rem(size) - targets.rem(size)).abs();
@@ -218,7 +222,8 @@ impl Sokoban {
         (level, score)
     }
 
-    /// The state at the start of an episode in a level: its cells, row by row, as characters of [`Levels`]. `u8[size * size]`
+    /// The initial state of an episode in a level: its cells, row by row, as characters of
+    /// [`Levels`]. `u8[size * size]`
     #[track_caller]
     pub fn at(&self, level: Tensor) -> State {
         let cells = level.reshape([self.size, self.size]);
@@ -240,12 +245,12 @@ impl Environment for Sokoban {
     type State = State;
     type Observation = Tensor;
 
-    /// Checks that things fit into the warehouse, and that levels are of its size.
+    /// Checks that things fit into the warehouse, and that levels have its size.
     fn check_settings(&self) -> Result<(), String> {
         let (size, boxes) = (self.size, self.boxes);
         match &self.levels {
             Some(levels) => levels.check(size, boxes),
-            // Rooms that are drawn mostly have a third of the cells.
+            // Random rooms usually cover a third of the cells.
             None if boxes > size / 2 => Err(format!(
                 "environment.boxes is {boxes} and must be at most {}, half of environment.size, for rooms that are drawn to have place for them",
                 size / 2
@@ -286,7 +291,8 @@ impl Environment for Sokoban {
         (state, TimeStep { observation, reward, terminated, truncated })
     }
 
-    /// Planes of ones at walls, targets, boxes and the player, and the share of the time limit that has passed. `f32[size, size, 5]`
+    /// Planes with 1 at walls, targets, boxes and the player, and the elapsed share of the time
+    /// limit. `f32[size, size, 5]`
     fn observe(&self, state: State) -> Tensor {
         let time = state.time.astype(F32) / self.time_limit as f64;
         let player = self.only((state.row, state.column));
@@ -301,7 +307,7 @@ impl Environment for Sokoban {
             .described("walls, targets, boxes, the player, time")
     }
 
-    /// To go up, right, down and left.
+    /// Go up, right, down and left.
     fn action_space(&self) -> Space {
         Space::discrete(4)
     }

@@ -1,4 +1,4 @@
-//! Travelling salesman: visit all cities on a short way.
+//! Travelling salesman: visit all cities on a short route.
 
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Canvas, Colour};
@@ -29,25 +29,25 @@ impl Default for TravellingSalesman {
     }
 }
 
-/// The cities and the way so far.
+/// The cities and the route so far.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// Coordinates of the cities, from 0 to 1. `f32[cities, 2]`
     pub cities: Tensor,
-    /// The place of each city on the way, -1 for those that are not visited. `i32[cities]`
+    /// The position of each city on the route, -1 for unvisited cities. `i32[cities]`
     pub order: Tensor,
-    /// Cities that are visited. `i32[]`
+    /// Number of visited cities. `i32[]`
     pub visited: Tensor,
 }
 
 impl TravellingSalesman {
-    /// The state at the start of an episode with these cities, `f32[cities, 2]`.
+    /// The initial state of an episode with these cities, `f32[cities, 2]`.
     #[track_caller]
     pub fn at(&self, cities: Tensor) -> State {
         State { cities, order: full([self.cities], -1), visited: scalar(0) }
     }
 
-    /// The distance of two of the cities, which two masks `bool[cities]` choose. `f32[]`
+    /// The distance of two cities, which two masks `bool[cities]` select. `f32[]`
     #[track_caller]
     fn distance(&self, cities: Tensor, one: Tensor, other: Tensor) -> Tensor {
         let place = |mask: Tensor| select(mask.expand_dims(1), cities, 0.0).sum_axis(0);
@@ -81,7 +81,8 @@ impl Environment for TravellingSalesman {
         (state, TimeStep { observation, reward, terminated, truncated: constant(false) })
     }
 
-    /// A row for each city: its coordinates, and 1 if it is visited, if it is the last on the way, if it is the first. `f32[cities, 5]`
+    /// A row for each city: its coordinates, and 1 if it is visited, if it is the last on the
+    /// route, if it is the first. `f32[cities, 5]`
     fn observe(&self, state: State) -> Tensor {
         let last = state.order.eq(state.visited - 1) & state.order.ge(0);
         let marks = stack(&[state.order.ge(0), last, state.order.eq(0)], 1).astype(F32);
@@ -98,18 +99,19 @@ impl Environment for TravellingSalesman {
         Space::discrete(self.cities)
     }
 
-    /// The cities that are not visited.
+    /// The unvisited cities.
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
         Some(state.order.lt(0))
     }
 
-    /// The cities, those that are visited in blue with the way between them, the first in green and the last in yellow.
+    /// The cities: visited cities in blue with the route between them, the first in green and the
+    /// last in yellow.
     fn render(&self, state: &State) -> Option<Tensor> {
         const SIZE: usize = 96;
         let places = state.cities * (SIZE as f64 - 8.0) + 4.0;
         let point = |city: usize| (places.index(city).index(0), places.index(city).index(1));
         let mut canvas = Canvas::new(SIZE, SIZE, Colour::BLACK);
-        // The city before each on the way, or the city itself.
+        // The city before each on the route, or the city itself.
         let order = state.order;
         let before = order.expand_dims(0).eq(order.expand_dims(1) - 1) & order.ge(1).expand_dims(1);
         for city in 0..self.cities {
@@ -125,7 +127,7 @@ impl Environment for TravellingSalesman {
             let order = state.order.index(city);
             let dot = |canvas: Canvas, is: Tensor, colour: Colour| {
                 let (x, y) = point(city);
-                // A point that is not meant is outside of the picture.
+                // A point that is not drawn is outside the picture.
                 canvas.disc((select(is, x, -9.0), y), 1.5, colour)
             };
             canvas = dot(canvas, order.lt(0), Colour::GREY);

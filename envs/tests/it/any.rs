@@ -1,4 +1,4 @@
-//! Erased environments: programs through them are those of the concrete ones.
+//! Erased environments: programs through them equal the concrete environments' programs.
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{AnyEnvironment, Environment, Space, TimeStep, check_environment};

@@ -155,7 +155,8 @@ fn game_2048_follows_pgx() {
     }
 }
 
-/// Surprise of counts beside those expected: chi-squared, in standard deviations above its mean.
+/// Surprise of counts compared with the expected counts: chi-squared, in standard deviations above
+/// its mean.
 fn surprise(counts: &[f64], expected: &[f64]) -> f64 {
     let possible = counts.iter().zip(expected).filter(|(_, expected)| **expected > 0.0);
     let chi: f64 = possible.clone().map(|(count, each)| (count - each).powi(2) / each).sum();

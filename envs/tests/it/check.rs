@@ -146,7 +146,8 @@ fn a_faulty_environment_is_told_what_is_wrong() {
     told("resets", "the environment begins the next episode itself");
 }
 
-/// Two states whose balls fly differently look alike without the trail, and all else is shown.
+/// Two states with balls in different directions look alike without the trail; everything else is
+/// shown.
 #[test]
 fn breakout_hides_where_the_ball_was() {
     let all = Breakout::default();

@@ -18,7 +18,7 @@ fn routed() -> Connector {
     Connector { size: 4, wires: 3, board, ..Connector::default() }
 }
 
-/// Text of states, whose leaves have an axis in front.
+/// Text of states with a leading axis in their leaves.
 fn texts(env: &Connector, states: &[Array]) -> Vec<String> {
     let count = states[0].ty().shape[0];
     (0..count)

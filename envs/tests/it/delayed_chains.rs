@@ -1,10 +1,10 @@
-//! Delayed chains: what the first action decides, and when.
+//! Delayed chains: the effect of the first action, and its delay.
 
 use podracer_dsl::prelude::*;
 use podracer_envs::delayed_chains::{ChainTask, DelayedChains};
 use podracer_envs::{Environment, Tasks};
 
-/// Rewards, ends and observations of an episode of three steps, whose first action is this.
+/// Rewards, ends and observations of an episode of three steps with this first action.
 fn episode(chains: DelayedChains, first: i32) -> Vec<Vec<f64>> {
     let traced = trace((), |()| {
         let world = chains.world(ChainTask { length: scalar(3), better: scalar(1) });

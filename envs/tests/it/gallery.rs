@@ -1,5 +1,5 @@
-//! The page of all environments, `docs/gallery.md`, is what it is made of: their pictures, spaces, settings and documentation.
-//! `PODRACER_BLESS=1` makes it anew.
+//! The page about the environments, `docs/gallery.md`, matches its sources: pictures, spaces,
+//! settings and documentation. `PODRACER_BLESS=1` writes it again.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -30,7 +30,7 @@ The rules follow the package under *as in*, which is named with its licence; pod
 
 ";
 
-/// An environment's name, the package that has its rules, and the licence of that one.
+/// An environment's name, the package with its rules, and the package's licence.
 type Origin = (&'static str, &'static str, &'static str);
 
 /// The part of the page about each environment of the list.
@@ -46,7 +46,7 @@ fn the_gallery_shows_every_environment() {
     check_generated(&format!("{DOCS}/gallery.md"), &(HEAD.to_owned() + &cards.join("\n")));
 }
 
-/// The part of the page about an environment, whose picture is in its file.
+/// The part of the page about an environment with its picture in a file.
 fn card<E>(env: E, (name, package, licence): Origin) -> String
 where
     E: Environment<Observation = Tensor> + JsonSchema + Serialize,
@@ -171,7 +171,7 @@ fn picture<E: Environment<Observation = Tensor>>(env: &E) -> Option<(usize, usiz
             let [choice, chance] = Key::new(step as u32 + 2).split_into();
             let action = action(env, &state, choice);
             let (next, step) = env.step(state.clone(), action, chance);
-            // The last one before the end, for an episode that is shorter.
+            // The last state before the end, for a shorter episode.
             let over = step.terminated | step.truncated;
             state = tree_select(over, &state, &next);
         }

@@ -1,4 +1,4 @@
-//! Grid worlds as data: what a task says happens, and tasks differ inside of a batch.
+//! Grid worlds as data: worlds follow their tasks, and tasks differ within a batch.
 
 use podracer_dsl::prelude::*;
 use podracer_envs::grid_tasks::{Distribution, GridTask, GridTasks, State};

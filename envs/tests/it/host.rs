@@ -54,7 +54,8 @@ fn it_does_not_matter_how_a_batch_is_spread() {
     assert!(ends >= 12, "{ends}");
 }
 
-/// A step that ends an episode has the next one's first observation apart from the last one's final observation.
+/// A step that ends an episode has the next episode's first observation apart from the ended
+/// episode's final observation.
 #[test]
 fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
     let floats = |bytes: &[u8]| -> Vec<f32> {
@@ -78,7 +79,7 @@ fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
     assert!(ends >= 6, "{ends}");
 }
 
-/// The native CartPole beside the DSL's, step by step from the same states.
+/// The native CartPole compared with the DSL's, step by step from the same states.
 #[test]
 fn native_cartpole_is_cartpole() {
     let environment = CartPole { time_limit: 12, ..CartPole::default() };
@@ -189,7 +190,7 @@ fn mistakes_of_the_caller_are_errors() {
     batch.receive(&mut memory.step()).unwrap();
 }
 
-/// An environment whose state is any four floats, and stays.
+/// An environment with any four floats as its state, which stays.
 #[derive(Clone)]
 struct AnyFloats;
 
@@ -232,7 +233,7 @@ fn a_snapshot_keeps_every_bit_of_a_float() {
     assert_eq!(memory.observation(), shown);
 }
 
-/// An environment that panics when it is told to.
+/// An environment that panics on request.
 #[derive(Clone)]
 struct Fragile;
 
@@ -271,7 +272,7 @@ fn a_panic_in_an_environment_is_an_error_that_names_it() {
         actions[12] = 1;
         let error = batch.step(&actions, &mut memory.step()).unwrap_err();
         assert_eq!(error.to_string(), "environment 3 panicked: it broke");
-        // What is left of the batch says so, and hangs nobody.
+        // The rest of the batch reports it, and nothing hangs.
         assert!(matches!(batch.send(&[0; 16]), Err(HostError::Order(_))));
     }
 }

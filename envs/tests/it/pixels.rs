@@ -1,4 +1,4 @@
-//! Catch and Breakout in pixels, played from what they show.
+//! Catch and Breakout in pixels, played from their observations.
 
 use podracer_envs::host::{
     HostEnvironment, HostError, NativeEnvironment, PixelBreakout, PixelCatch, Pool, Random,

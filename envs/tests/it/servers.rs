@@ -54,7 +54,7 @@ fn actions(time: usize) -> Vec<u8> {
     (0..5).flat_map(|i| (((time + i) % 3) as i32).to_le_bytes()).collect()
 }
 
-/// The place of an environment in its server, of which the first has the environments 0 and 1.
+/// The position of an environment in its server; the first server has the environments 0 and 1.
 fn place(environment: usize) -> usize {
     if environment < 2 { environment } else { environment - 2 }
 }
@@ -162,7 +162,8 @@ fn mistakes_of_the_caller_are_errors() {
     assert!(error.to_string().contains("2 environments cannot be spread over 3 servers"));
 }
 
-/// The step with a fault: the environments of the server are cut off, those of the other one go on.
+/// The step with a fault: the environments of the faulty server are cut off, the other server's
+/// continue.
 fn step_with_fault(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
     let before = shown(memory.observation());
     batch.step(&actions(time), &mut memory.step()).unwrap();
@@ -237,7 +238,7 @@ fn a_fault_that_stays_is_an_error_with_what_was_printed() {
         let message = error.expect("the third fault is one").to_string();
         assert!(message.starts_with("environment server 0 (`python3`): "), "{message}");
         assert!(message.contains(expected), "{fault}: {message}");
-        // What is left says so, and hangs nobody.
+        // The rest reports it, and nothing hangs.
         let error = batch.step(&actions(0), &mut memory.step()).unwrap_err();
         assert!(error.to_string().contains("it died"), "{error}");
     }
@@ -298,7 +299,7 @@ fn kill(process: u32) {
 }
 
 fn is_running(process: u32) -> bool {
-    // Of one that has ended and was not waited for by whoever inherits it, the state is Z.
+    // A process that has ended has the state Z until its parent waits for it.
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = status.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z')
@@ -360,7 +361,7 @@ fn a_batch_that_is_dropped_leaves_no_process() {
     expect_end(worker());
 }
 
-/// Not a test: the client that is killed in the next one.
+/// Not a test: the client that the next test kills.
 #[test]
 fn client_to_be_killed() {
     let Ok(fault) = std::env::var("PODRACER_CLIENT_TO_BE_KILLED") else {
@@ -399,7 +400,7 @@ fn a_client_that_is_killed_leaves_no_process() {
     }
 }
 
-/// Not a test: the client that the next one starts in a folder of its own.
+/// Not a test: the client that the next test starts in a separate folder.
 #[test]
 fn client_in_another_folder() {
     if std::env::var_os("PODRACER_CLIENT_IN_ANOTHER_FOLDER").is_some() {

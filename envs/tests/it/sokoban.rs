@@ -33,7 +33,8 @@ fn levels_of_a_file_are_played() {
     let mut firsts = [0; 2];
     for i in 0..40 {
         let first = initial(&env, &keys(40).index_leading(i));
-        // The player of the first level is in the second row, that of the second one in the fourth.
+        // The player of the first level is in the second row, the player of the second level in the
+        // fourth.
         let row = first[3].to_f64()[0];
         firsts[usize::from(row == 3.0)] += 1;
         if row == 1.0 {

@@ -1,4 +1,4 @@
-//! Spaces: what belongs to them, and what they say of what does not.
+//! Spaces: their members, and the errors for other values.
 
 use crate::run::{keys, run};
 use podracer_dsl::prelude::*;

@@ -1,4 +1,4 @@
-//! Wrappers, around an environment whose every number is known.
+//! Wrappers, around an environment with known numbers.
 
 use crate::run::{Steps, close, initial, ints, keys, run, steps};
 use podracer_dsl::prelude::*;
@@ -227,7 +227,7 @@ fn a_frame_stack_begins_with_copies_and_shows_the_newest_last() {
     assert!(!env.truncates());
 }
 
-/// An image of one row whose two channels are the steps so far and 9.
+/// An image of one row with two channels: the steps so far, and 9.
 #[derive(Clone)]
 struct Screen(Counter);
 
@@ -278,7 +278,7 @@ fn sticky_actions_repeat_with_their_probability() {
     let repeated = taken.windows(2).filter(|pair| pair[0] == pair[1]).count();
     // Of 89: 22 expected, with a deviation of 4.
     assert!((10..35).contains(&repeated), "{repeated} of 89 were repeated");
-    // What was not repeated is the action that was given.
+    // The action that was not repeated is the given action.
     let given = |(i, pair): (usize, &[f64])| pair[1] == pair[0] || pair[1] == i as f64 + 1.0;
     assert!(taken.windows(2).enumerate().all(given), "{taken:?}");
 }

@@ -48,7 +48,7 @@ pub(crate) struct PlayArguments {
     /// Number of episodes
     #[arg(long, default_value = "1", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
     pub(crate) episodes: NonZero<usize>,
-    /// Seed of the episodes, the same as those of `podracer eval --episodes=1` with this seed
+    /// Seed of the episodes; `podracer eval --episodes=1` plays the same episodes with this seed
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Write the pictures to this file, with a name that ends in .gif or .y4m (for video encoders), and show none; in .txt, the last state as text, such as a routed board; `-` is standard output, as .y4m
@@ -295,8 +295,8 @@ struct Screen<'a, 'b> {
     args: &'a PlayArguments,
     reel: Reel,
     console: &'a mut Console<'b>,
-    /// Colours of the terminal; `None` if standard output is no terminal, in which case all
-    /// pictures are written below each other.
+    /// Colours of the terminal; `None` if standard output is no terminal; all pictures are then
+    /// written below each other.
     colours: Option<Colours>,
     /// Number of lines of the last picture, which the next picture replaces on a terminal.
     lines: usize,

@@ -31,7 +31,7 @@ use crate::profile::{Compiled, LineTime, Profile, Recorder};
 use crate::settings::UsageError;
 use crate::sources::Sources;
 
-/// Time between two samples of all threads.
+/// Time between two samples of the threads.
 const EVERY: Duration = Duration::from_millis(5);
 /// Number of lines shown, unless the user gives another number.
 const LINES: usize = 20;

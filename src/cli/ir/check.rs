@@ -81,7 +81,7 @@ struct CompiledProgram {
     aliased_bytes: i64,
     /// Greatest memory in use, bytes per device; a lower bound if the plugin does not report it.
     peak_bytes: i64,
-    /// Memory of all threads that run the program on a device, including the rollouts that wait on
+    /// Memory for all threads that run the program on a device, including the rollouts that wait on
     /// it.
     bytes_per_device: i64,
     compile_seconds: f64,

@@ -102,7 +102,7 @@ pub(crate) fn export(
 }
 
 /// The parameters of a run: its final parameters, or the parameters of its last good checkpoint if
-/// the final ones are not good. A folder that is no run may be an export, or have only parameters.
+/// the former are not good. A folder that is no run may be an export, or have only parameters.
 fn trained(
     run: &Path,
     settings: &Settings,

@@ -36,8 +36,8 @@ pub(crate) fn following(world: Option<World>, ready: &Ready) -> Option<World> {
     (!world.is_first()).then_some(world)
 }
 
-/// Takes part in the training until the first process ends it, and returns the exit code. `from` is
-/// the checkpoint from which all processes resume.
+/// Takes part in the training until the first process ends it, and returns the exit code. All
+/// processes resume from the checkpoint `from`.
 pub(crate) fn follow(
     world: World,
     ready: &Ready,

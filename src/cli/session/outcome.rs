@@ -18,7 +18,7 @@ pub(crate) struct Outcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) together: Option<usize>,
     pub(crate) seed: u64,
-    /// The iteration from which the last process resumed.
+    /// The iteration that the last process resumed from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resumed_from_iteration: Option<u64>,
     pub(crate) env_steps: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) calls: u64,
     pub(crate) episodes: u64,
     pub(crate) compile_seconds: f64,
-    /// Seconds of all calls, including the recording between them, without evaluations.
+    /// Seconds in calls, including the recording between them, without evaluations.
     pub(crate) run_seconds: f64,
     /// Seconds of the calls of the whole training, over all its processes.
     pub(crate) total_seconds: f64,

@@ -46,7 +46,7 @@ impl Serving {
 }
 
 impl Ready {
-    /// Opens the devices and builds the training of all processes that were started together.
+    /// Opens the devices and builds the joint training of the processes that were started together.
     pub(crate) fn new(
         settings: Settings,
         console: &mut Console<'_>,
@@ -120,8 +120,8 @@ impl Ready {
         modules.into_iter().map(compile).collect()
     }
 
-    /// The progress of the checkpoint from which the training resumes, and the differences since,
-    /// as a sentence for the user.
+    /// The progress of the checkpoint that the training resumes from, and the differences since, as
+    /// a sentence for the user.
     pub(crate) fn goes_on_from(
         &self,
         found: &Found,

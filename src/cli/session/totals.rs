@@ -9,7 +9,8 @@ use crate::axis::Point;
 use crate::run_directory::{Counters, RunDirectory};
 use crate::training::{CallMetrics, Run};
 
-/// Sums over the calls so far, of all processes that trained the run; times belong to this process.
+/// Sums over the calls so far, over all processes that trained the run; times belong to this
+/// process.
 pub(crate) struct RunTotals {
     started: Instant,
     /// Time and environment steps at the beginning of this process's first call.

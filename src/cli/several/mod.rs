@@ -1,5 +1,5 @@
-//! Several runs that one command trains: seeds of an experiment, or a sweep of its settings. They
-//! are one program if possible, and otherwise one process each.
+//! Several runs trained by a single command: seeds of an experiment, or a sweep of its settings.
+//! They are one program if possible, and otherwise one process each.
 
 pub(super) mod axes;
 pub(super) mod one_by_one;

@@ -27,7 +27,7 @@ pub(crate) struct Outcomes {
     pub(crate) failed: Vec<Failed>,
     pub(crate) compile_seconds: f64,
     pub(crate) run_seconds: f64,
-    /// Speed of all runs together, without the first call if there are others; for runs one by one,
+    /// Joint speed of the runs, without the first call if there are others; for runs one by one,
     /// the mean of their speeds.
     pub(crate) env_steps_per_second: Option<f64>,
     pub(crate) interrupted: bool,

@@ -80,7 +80,7 @@ pub struct Animation<'a> {
     /// Width and height of each picture.
     size: (usize, usize),
     per_second: f64,
-    /// Number of pixels of the longer side, up to which small pictures are scaled.
+    /// Greatest number of pixels of the longer side when small pictures are scaled up.
     side: usize,
     pictures: usize,
 }

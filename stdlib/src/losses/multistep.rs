@@ -20,8 +20,9 @@ fn taken(op: &str, q: Tensor, a: Tensor, steps: &[(&str, Tensor)]) -> Tensor {
     }
 }
 
-/// Errors of TD(lambda), Sutton and Barto, "Reinforcement Learning", 2018, section 12.1: [`lambda_returns`] minus `v_tm1`.
-/// `v_tm1`, `r_t`, `discount_t`, `v_t` are `f32[T]`; `lambda` is a number or `f32[T]`, 0 where an episode was truncated.
+/// Errors of TD(lambda), Sutton and Barto, "Reinforcement Learning", 2018, section 12.1:
+/// [`lambda_returns`] minus `v_tm1`. `v_tm1`, `r_t`, `discount_t`, `v_t` are `f32[T]`; `lambda` is
+/// a number or `f32[T]`, 0 if an episode was truncated.
 #[track_caller]
 pub fn td_lambda(
     v_tm1: Tensor,
@@ -110,7 +111,7 @@ pub fn watkins_q_lambda(
 ///
 /// `q_tm1`, `q_t` and the evaluated policy's probabilities `pi_t` are `f32[T, A]`, `a_tm1` and
 /// `a_t` `i32[T]`, `r_t` and `discount_t` `f32[T]`. `mu_t` is `f32[T]`, the acting policy's
-/// probability of `a_t`. `lambda` is a number or `f32[T]`, 0 where an episode was truncated.
+/// probability of `a_t`. `lambda` is a number or `f32[T]`, 0 if an episode was truncated.
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn retrace(

@@ -136,7 +136,7 @@ fn n_step_q_learning_of_transformed_values_is_that_of_rlax() {
     }
 }
 
-/// A step is truncated by a lambda of 0 there: the episode after it does not flow into the one before.
+/// A lambda of 0 truncates a step: the next episode does not flow into the episode before it.
 #[test]
 fn a_trace_that_is_cut_lets_nothing_through() {
     let errors = |rewards: &[f64]| {

@@ -44,7 +44,8 @@ impl Tape {
         (self.ends.iter().find(|(at, _)| *at == time)).map(|(_, end)| *end)
     }
 
-    /// The feature of what is seen at a time: at the beginning of a step, or at the end of an episode.
+    /// The feature of the observation at a time: at the beginning of a step, or at the end of an
+    /// episode.
     fn feature(&self, time: usize, over: bool) -> usize {
         time + if over { self.steps() + 1 } else { 0 }
     }
@@ -89,13 +90,13 @@ impl Environment for Tape {
         self.ends.iter().any(|(_, end)| *end == End::Truncated)
     }
 
-    /// Goes on with the tape, whose episodes follow one another.
+    /// Continues with the tape, where episodes follow one another.
     fn next_episode(&self, finished: TapeState, _: Key) -> TapeState {
         TapeState { time: finished.time, over: scalar(false) }
     }
 }
 
-/// One iteration of a loop: the leaves of the state before and after, and those of the metrics.
+/// One iteration of a loop: the leaves of the state before and after, and of the metrics.
 pub struct Iteration {
     pub paths: Vec<String>,
     pub before: Vec<Array>,
@@ -224,7 +225,7 @@ fn values_and_advantages<A: Learn<Observation = Tensor>>(
     (before, advantages)
 }
 
-/// Both agents' advantages, which must be the same. Rounding is that of weights of size 1.
+/// Both agents' advantages, which must be equal up to the rounding of weights of size 1.
 fn both(tape: &Tape) -> (Vec<f64>, Vec<f64>) {
     let (values, advantages) = values_and_advantages(tape, ppo(tape));
     let (online_values, online_advantages) = values_and_advantages(tape, online(tape));
@@ -331,7 +332,7 @@ fn metrics_of_ppo_are_those_by_hand() {
     assert_close(&iteration.metric("gradient_norm"), &[moved.sum::<f64>().sqrt()]);
     assert_eq!(iteration.metric("clip_fraction"), [0.0], "it learns from what it acted");
 
-    // In the second of two gradient steps the policy is another than the one that acted.
+    // In the second of two gradient steps the policy differs from the policy that acted.
     let mut twice = ppo(&tape);
     (twice.settings.epochs, twice.settings.clip) = (2, 1e-9.into());
     assert_eq!(run(twice).metric("clip_fraction"), [0.5]);
@@ -346,7 +347,8 @@ fn finished_episodes_are_reported() {
     assert_eq!(iteration.metric("length_sum"), [12.0]);
 }
 
-/// An agent that counts the steps of its episodes and of its lane, and keeps what acting was given.
+/// An agent that counts the steps of its episodes and of its lane, and keeps the arguments of
+/// acting.
 #[derive(Clone)]
 struct Counter;
 
@@ -425,7 +427,7 @@ fn the_memory_begins_anew_with_each_episode_where_the_agent_says_so() {
     let of_episode = one.leaf(&one.after, "store.0.counted.of_episode");
     assert_eq!(of_episode, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]);
     assert_eq!(one.leaf(&one.after, "lanes.memory.of_episode"), [2.0]);
-    // What belongs to the lane goes on; it began with the number of lanes.
+    // The lane's data is kept; it began with the number of lanes.
     assert_eq!(one.leaf(&one.after, "lanes.memory.of_lane"), [9.0]);
 }
 
@@ -436,8 +438,8 @@ fn lanes_know_their_numbers() {
     assert_eq!(one.leaf(&one.before, "lanes.memory.of_lane"), [3.0, 103.0, 203.0]);
 }
 
-/// In one rollout and over several: the input of a step is the outcome of the one before it, and of none at an episode's
-/// first step.
+/// Within one rollout and over several, the input of a step is the outcome of the previous step. An
+/// episode's first step has none.
 #[test]
 fn acting_is_given_the_last_action_and_reward() {
     let tape = tape();

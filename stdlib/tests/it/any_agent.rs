@@ -1,4 +1,4 @@
-//! Erased agents: the loop's program is that of the concrete agent, to the letter.
+//! Erased agents: the loop's program equals the concrete agent's program.
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment, Space};
@@ -65,7 +65,8 @@ impl Surrogate for Scaled {
     }
 }
 
-/// A variant of PPO is its objective: it anneals and normalises as the settings say, and has them all beside its own.
+/// A variant of PPO is its objective: it anneals and normalises according to PPO's settings, which
+/// it has next to its own.
 #[test]
 fn a_variant_of_ppo_keeps_what_the_settings_say() {
     let (observation, action) = spaces();

@@ -1,4 +1,5 @@
-//! Bootstrapped DQN: which network acts, what each of them learns, and what priors add.
+//! Bootstrapped DQN: which network acts, the data that each network learns from, and the effect of
+//! priors.
 
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
@@ -34,7 +35,8 @@ fn agent(prior_scale: f64, mask_probability: f64) -> BootstrappedDqn {
     BootstrappedDqn::for_task(&task, &settings)
 }
 
-/// Windows of one step that does not end its episode, from which the networks of `mask` (bool `[K]`) learn.
+/// Windows of one step that does not end its episode; the networks of `mask` (bool `[K]`) learn
+/// from them.
 fn windows(key: Key, mask: Option<Tensor>) -> Windows<BootstrappedStep> {
     let keys = key.split_n(4);
     let steps = [1, BATCH];
@@ -175,7 +177,7 @@ fn an_episode_follows_one_network_and_the_next_draws_anew() {
     assert!((0.2..0.3).contains(&share), "{share}");
 }
 
-/// Networks whose weights are zero, so that their last biases are the values of the actions.
+/// Networks with zero weights, so that their last biases are the actions' values.
 fn voters(agent: &BootstrappedDqn, values: [[f32; ACTIONS]; NETWORKS]) -> Exploring<PriorNetwork> {
     let mut params = agent.params(&agent.init(Key::new(0)));
     params.network = tree_map(&params.network, |leaf| leaf.zeros_like());

@@ -22,7 +22,7 @@ fn numbers(name: &str, shape: &[usize]) -> Array {
     Array::floats(F32, shape, &(0..count).map(number).collect::<Vec<_>>())
 }
 
-/// Arrays with the names and shapes of the published file, for so many predictions.
+/// Arrays with the names and shapes of the published file, for this number of predictions.
 fn arrays(predictions: usize) -> BTreeMap<String, Array> {
     let shape = DiscoShape { predictions, ..DiscoShape::default() };
     let types = KeptRule::haiku_types(&shape).into_iter();

@@ -206,7 +206,7 @@ fn bernoulli_is_that_of_distrax() {
             vec![("value", one.kl_divergence(&other))]
         });
     }
-    // A bool is an answer, too; what is certain has no entropy, and no NaN.
+    // A bool is also accepted; a certain value has entropy 0, not NaN.
     let results = run(f32([3]), &[floats(&[3], &[f64::INFINITY, f64::NEG_INFINITY, 0.5])], |x| {
         let log_prob = |value: Tensor| Bernoulli::new(x).log_prob(value);
         let answers = constant([true, false, true]);

@@ -1,4 +1,4 @@
-//! DQN: its loss against rlax, its exploration, and what it sees of several frames.
+//! DQN: its loss against rlax, its exploration, and its stacks of frames.
 
 use crate::agent_loop::Iteration;
 use crate::golden::{Record, close, records, run, words};
@@ -19,7 +19,7 @@ const BATCH: usize = 4;
 const SEEN: usize = 3;
 const ACTIONS: usize = 3;
 
-/// One hidden layer of so many units.
+/// One hidden layer with this number of units.
 fn networks(units: usize) -> Networks {
     Networks { hidden: vec![units], activation: Activation::Relu, ..Networks::default() }
 }
@@ -93,7 +93,7 @@ pub fn windows(record: &Record, key: &Key) -> Windows<Step> {
     }
 }
 
-/// A network whose weights and biases are uniform numbers, layer by layer.
+/// A network with uniform numbers as weights and biases, layer by layer.
 fn network(agent: &Dqn, key: &Key) -> QNetwork {
     let mut network = agent.init(Key::new(0)).target;
     let mut at = 0;
@@ -305,7 +305,8 @@ fn keeps(observation: Space, frames: usize) -> Replayed<Dqn> {
     Replayed { agent: Dqn::for_task(&task, &settings), settings: replay, iterations: 10 }
 }
 
-/// A leaf of the stored steps, of windows of so many steps from every start, of both lanes. `[L, B, ..]`
+/// A leaf of the stored steps, in windows of `length` steps from every start, of both lanes. `[L,
+/// B, ..]`
 fn kept(
     iteration: &Iteration,
     name: &str,
@@ -355,7 +356,7 @@ fn frames_stacked_by_the_agent_are_those_of_the_environments_wrapper() {
         // A window of the agent's begins with the two steps before.
         let mut mine = windows(&ours, 4, 0..20);
         mine.steps.next_observation = Some(kept(&ours, "next_observation[0]", 4, 0..20));
-        // The wrapper's next stack is its last one without the oldest frame, and what followed.
+        // The wrapper's next stack is its last stack without the oldest frame, plus the next frame.
         let mut seen = windows(&theirs, 2, 2..22);
         let follows = kept(&ours, "next_observation[0]", 2, 2..22).expand_dims(2);
         let rest = seen.steps.observation.slice_axis(2, 1..);

@@ -1,4 +1,4 @@
-//! Stacks of frames in an agent's memory: what acting sees, and what a window of the replay shows.
+//! Stacks of frames in an agent's memory: the inputs of acting, and the windows of the replay.
 
 use crate::golden::run;
 use podracer_dsl::prelude::*;
@@ -10,8 +10,8 @@ const FRAMES: usize = 4;
 /// Steps that begin an episode: one at the start, two close to each other.
 const FIRST: [usize; 4] = [0, 2, 3, 7];
 
-/// The stack that [`FrameStack`](podracer_envs::FrameStack) shows at a step: the last frames of the episode, oldest first,
-/// with copies of its first one before it.
+/// The stack that [`FrameStack`](podracer_envs::FrameStack) shows at a step: the last frames of the
+/// episode, oldest first, with copies of its first frame before it.
 fn expected(step: usize) -> Vec<f64> {
     let begun = FIRST.iter().copied().filter(|&first| first <= step).max().expect("the first step");
     (0..FRAMES).map(|i| ((step + i + 1).saturating_sub(FRAMES)).max(begun) as f64).collect()

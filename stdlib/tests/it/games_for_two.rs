@@ -1,4 +1,5 @@
-//! Games of two players who take turns: MuZero and AlphaZero see the values of the player to move, and rewards of the one who moved.
+//! Games of two players who take turns: in MuZero and AlphaZero values are for the player to move,
+//! and rewards for the player who moved.
 
 use crate::golden::{close, floats, run};
 use crate::muzero::{input, small, steps};
@@ -11,7 +12,7 @@ use podracer_rl::agents::{
 use podracer_rl::learn::{Agent, AgentSettings, LearnFromReplay, Mode, Task};
 use podracer_rl::returns::TxPair;
 
-/// The task of a game, whose model is the game itself.
+/// The task of a game, with the game itself as the model.
 fn task<E: Environment<Observation = Tensor> + Clone>(game: &E) -> Task {
     let (observation, action) = (game.observation_space(), game.action_space());
     Task { observation, action, iterations: 1, model: Some(AnyEnvironment::new(game.clone())) }
@@ -25,8 +26,9 @@ fn muzero<E: Environment<Observation = Tensor> + Clone>(game: &E, simulations: u
     MuZero::for_task(&settings, &task(game)).expect("settings that fit")
 }
 
-/// The stones that observations show, after random moves, are those of the state, and step as it does. In Othello they do not tell
-/// whether one pass ends a game in which neither player can move, or two: the state that is told has the outcome at once.
+/// The stones in observations, after random moves, equal the state's, and step like it. In Othello
+/// they do not show whether one pass or two end a game without moves for either player: the
+/// recovered state has the outcome at once.
 #[test]
 fn states_are_told_from_observations() {
     fn check<E: Environment<Observation = Tensor>>(
@@ -65,7 +67,8 @@ fn states_are_told_from_observations() {
     check(&Othello::default(), 600, |told, state| told.passed & !state.passed);
 }
 
-/// Six moves of tic-tac-toe: the player who makes the third one wins with it, and the next game goes on.
+/// Six moves of tic-tac-toe: the player who makes the third move wins with it, and the next game
+/// continues.
 fn two_games() -> PlannedStep {
     PlannedStep {
         observation: zeros(F32, [6]),
@@ -78,16 +81,17 @@ fn two_games() -> PlannedStep {
     }
 }
 
-/// In a game of two players, what one player wins is what the other loses: the value of the step before is its negative.
+/// In a game of two players, one player's win is the other's loss: the value of the step before is
+/// its negative.
 #[test]
 fn outcomes_change_their_sign_with_each_move() {
     let results = run((), &[], |()| two_games().value_targets(100, -1.0));
-    // The game that goes on is bootstrapped from the search's value of its last step.
+    // The unfinished game is bootstrapped from the search's value of its last step.
     close("targets", &results[0], &floats(&[6], &[1.0, -1.0, 1.0, 0.5, -0.5, 0.5]), 1e-7);
 }
 
-/// A game of three moves that the first player wins, and one that goes on: the targets of MuZero's unrolled states are those that
-/// follow by hand, and those of AlphaZero.
+/// A game of three moves that the first player wins, and an unfinished game: the targets of
+/// MuZero's unrolled states equal those computed by hand, and AlphaZero's.
 #[test]
 fn targets_of_muzero_change_their_sign_with_each_move() {
     let mut agent = muzero(&TicTacToe::default(), 4);
@@ -110,8 +114,9 @@ fn targets_of_muzero_change_their_sign_with_each_move() {
     close("targets", &results[0], &results[1], 1e-6);
 }
 
-/// With a network that values every position by `v` and no rewards, the mean over a search's visits is `v` for one player. For two it
-/// is `(v - v) / 2` after one simulation, and `(v - v + v) / 3` after another one below it.
+/// With a network that values every position by `v` and no rewards, the mean over a search's visits
+/// is `v` for one player. For two it is `(v - v) / 2` after one simulation, and `(v - v + v) / 3`
+/// after another simulation below it.
 #[test]
 fn values_in_a_search_of_muzero_change_their_sign_with_each_move() {
     for (players, simulations, wanted) in [(1, 1, 0.5), (1, 2, 0.5), (2, 1, 0.0), (2, 2, 0.5 / 3.0)]
@@ -134,8 +139,8 @@ fn values_in_a_search_of_muzero_change_their_sign_with_each_move() {
     }
 }
 
-/// Where neither player of Othello can move, the observation does not tell whether the other player has just passed: both ways have
-/// the outcome of the stones.
+/// If neither player of Othello can move, the observation does not show whether the other player
+/// has just passed. In both cases the outcome follows from the stones.
 #[test]
 fn the_last_pass_of_othello_has_the_outcome_of_the_stones() {
     let game = Othello::default();

@@ -85,7 +85,7 @@ pub fn array(value: &Value) -> Array {
     }
 }
 
-/// Functions whose gradients are recorded.
+/// Functions with recorded gradients.
 #[derive(Clone, Copy)]
 pub enum Of {
     /// The sum of all outputs.

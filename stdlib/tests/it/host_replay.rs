@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 const LANES: usize = 2;
 const UNROLL: usize = 2;
 
-/// An agent whose steps are numbers: `time * LANES + lane`. It counts how often it learns from each place of the ring, and its
-/// metrics are 0 if windows are whole and starts belong to them.
+/// An agent with steps that are numbers: `time * LANES + lane`. It counts how often it learns from
+/// each position of the ring. Its metrics are 0 if windows are whole and have their own starts.
 #[derive(Clone)]
 struct Counts {
     length: usize,
@@ -55,7 +55,7 @@ impl LearnFromReplay for Counts {
     }
 }
 
-/// The error of windows whose first steps have these numbers.
+/// The error of windows with these numbers of first steps.
 fn error(first: Tensor) -> Tensor {
     first.modulo(5.0) + 1.0
 }
@@ -125,13 +125,13 @@ struct Iteration {
     drawn: Vec<Vec<(usize, usize)>>,
 }
 
-/// The host of a test: all steps are in its memory, and what a step is follows from its number.
+/// The host of a test: all steps are in its memory, and a step follows from its number.
 struct Host {
     sizes: HostReplayShape,
 }
 
 impl Host {
-    /// Time and lane of the first step of a window that was drawn when so many steps of each lane were there.
+    /// Time and lane of the first step of a window that was drawn when each lane had `steps` steps.
     fn window(&self, index: usize, steps: usize) -> (usize, usize) {
         let place = index / LANES * self.sizes.period;
         let age = (steps + self.sizes.steps - 1 - place) % self.sizes.steps + 1;
@@ -216,7 +216,7 @@ fn on_host(agent: &AnyAgent, iterations: usize) -> (HostReplayShape, Vec<Iterati
     (sizes, (0..iterations).map(iteration).collect())
 }
 
-/// The expected draws and windows are those of a plain list of windows with their priorities.
+/// The expected draws and windows come from a plain list of windows with their priorities.
 #[test]
 fn an_iteration_learns_from_what_was_drawn_two_iterations_before() {
     for (ratio, length, period) in [(1.0, 1, 1), (2.5, 3, 1), (0.5, 2, 2), (1.0, 5, 4)] {

@@ -53,7 +53,7 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
     (nets, memory)
 }
 
-/// The agent of a record. What its networks are made of is in the record itself.
+/// The agent of a record. The record itself has the sizes of its networks.
 fn agent(record: &Record) -> Impala {
     let number = |name: &str| record.number(name).expect("a coefficient").into();
     let settings = ImpalaSettings {
@@ -129,8 +129,8 @@ fn in_tape(tape: &Tape, lstm: Option<usize>) -> Impala<Sgd> {
     }
 }
 
-/// With networks that do not change, the policy that learns is the one that acted, at every step, in whatever part of an
-/// episode a trajectory begins.
+/// With constant networks, the learning policy equals the acting policy at every step, in any part
+/// of an episode where a trajectory begins.
 #[test]
 fn learning_remembers_what_acting_remembered() {
     let tape = tape();

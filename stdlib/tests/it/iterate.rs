@@ -8,7 +8,7 @@ use podracer_rl::learn::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollo
 use podracer_rl::net::Memory;
 use podracer_rl::optim::Sgd;
 
-/// Acting is the forward pass of the one; the other goes through the rollout's steps once more.
+/// Acting is the forward pass of one agent; the other repeats the rollout's steps.
 #[test]
 fn learning_through_acting_is_learning_from_the_rollout() {
     /// The online actor-critic with the default of [`Learn::iterate`].

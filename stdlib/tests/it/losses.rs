@@ -73,7 +73,7 @@ fn the_parts_of_ppo_make_its_loss() {
                 entropy,
             )
         };
-        // The recorded gradients are those of the loss alone.
+        // Only the gradients of the loss are recorded.
         record.check_of(Of::Sum, 1e-6, |x| vec![("loss", parts(x).0)]);
         let detached = |x: &crate::golden::Named| {
             let (loss, actor, value, entropy) = parts(x);

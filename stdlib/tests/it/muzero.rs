@@ -86,7 +86,8 @@ const GRADIENTS: [&str; 20] = [
     "grad.value.1.bias",
 ];
 
-/// Episodes end and are cut off at any step, some steps are reset-only, and unrolls go on behind the windows' ends.
+/// Episodes end and are cut off at any step, some steps are reset-only, and unrolls extend beyond
+/// the windows' ends.
 #[test]
 fn targets_losses_priorities_and_gradients_are_those_of_rlax_and_optax() {
     let mut batches = 0;
@@ -170,7 +171,8 @@ pub(crate) fn steps(key: Key, time: usize, lanes: usize) -> PlannedStep {
     }
 }
 
-/// Three gradient steps on a batch that is split into three are three gradient steps on its parts, one after the other, to the bit.
+/// Three gradient steps on a batch that is split into three are bit-identical to three gradient
+/// steps on its parts, one after the other.
 #[test]
 fn gradient_steps_on_a_split_batch_are_gradient_steps_on_its_parts() {
     let (time, lanes, groups) = (5, 6, 3);
@@ -215,7 +217,7 @@ pub(crate) fn input(observation: Tensor, legal_actions: Option<Tensor>) -> Input
     }
 }
 
-/// Evaluations have no noise: whatever the key, the action is the same; and exploring does draw.
+/// Evaluations have no noise: any key gives the same action. Exploring draws.
 #[test]
 fn greedy_actions_do_not_depend_on_the_key() {
     for search in [SearchKind::Muzero, SearchKind::Gumbel] {
@@ -243,7 +245,8 @@ fn greedy_actions_do_not_depend_on_the_key() {
     }
 }
 
-/// With a network that knows nothing, the search finds the move that wins at once, and the one that keeps the other from it.
+/// With an untrained network, the search finds the move that wins at once, and the move that blocks
+/// the other player's win.
 #[test]
 fn a_search_with_the_true_model_wins_and_blocks() {
     let search = SearchSettings { simulations: 64, ..SearchSettings::default() };
@@ -254,7 +257,7 @@ fn a_search_with_the_true_model_wins_and_blocks() {
     };
     let model = AnyEnvironment::new(TicTacToe::default());
     let agent = AlphaZero::new(model, 9, 1, settings).expect("a game whose state is told");
-    // Cells of the player to move and of the other one, and the only good move.
+    // Cells of the player to move and of the other player, and the only good move.
     for (own, other, good) in [([0, 1], [4, 8], 2), ([0, 8], [4, 3], 5)] {
         let cell = |cell: usize, stones: [usize; 2]| f64::from(u8::from(stones.contains(&cell)));
         let planes: Vec<f64> = (0..9).flat_map(|at| [cell(at, own), cell(at, other)]).collect();

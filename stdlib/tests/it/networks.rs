@@ -229,7 +229,8 @@ fn the_factors_of_a_matrix_are_those_of_lapack() {
     }
 }
 
-/// Log-probability, entropy and mode are those of the parts' own distributions, by the same outputs of the network.
+/// Log-probability, entropy and mode equal the parts' own distributions', from the same outputs of
+/// the network.
 #[test]
 fn a_policy_of_parts_is_its_parts() {
     let space = Space::dict([

@@ -9,7 +9,7 @@ use podracer_rl::learn::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Moments, Normalized, Rollout, RolloutOf,
 };
 
-/// An agent whose metrics are the rollout that it is given.
+/// An agent with its rollout as its metrics.
 #[derive(Clone)]
 struct Seen;
 
@@ -114,10 +114,10 @@ fn an_agent_sees_normalised_observations_and_rewards() {
     check("mean", mean, &[], &[2.4679753202467976]);
     check("variance", variance, &[], &[4.736299546635437]);
     check("carried", carried, &[2], &[1.45, 6.52]);
-    // With what was known when it was acted: nothing.
+    // With the statistics at the time of acting: none.
     check("seen", seen, &[5, 2, 1], &shown);
     check("last", last, &[2, 1], &[-10.0, 0.5]);
-    // What is known now: the mean of -3 to 6, nearly.
+    // With the statistics now: nearly the mean of -3 to 6.
     check("mean seen", &rest[1], &[1], &[1.5 * 10.0 / 10.0001]);
 }
 

@@ -123,12 +123,12 @@ fn adagrad_is_that_of_optax() {
 fn lamb_is_that_of_optax() {
     for record in records("lamb") {
         let weight_decay = record.number("weight_decay").expect("weight_decay");
-        // Not flattened: the norms are those of each leaf.
+        // Not flattened: each leaf has its own norm.
         ten_steps_of(&record, lamb(learning_rate(&record)).weight_decay(weight_decay));
     }
 }
 
-/// True for the weights of the records, whose parameters are `(w, b)`.
+/// True for the weights of the records, with parameters `(w, b)`.
 fn is_w(path: &Path) -> bool {
     path.0 == [Step::Position(0)]
 }
@@ -357,7 +357,7 @@ fn parameters_are_chosen_by_the_names_of_their_paths() {
     assert_eq!(firsts[..4], [-0.25, -1.0, -0.5, -1.0]);
 }
 
-/// A state names the parameters that it is of, so that a checkpoint does.
+/// A state names its parameters, and so does a checkpoint.
 #[test]
 fn states_of_chosen_parameters_have_their_paths() {
     let program = trace((f32([2]), f32([3])), |params| {

@@ -24,7 +24,7 @@ fn clip_and_entropy_cost_go_in_a_straight_line_over_the_run() {
         entropy_cost_end: Some(1.0.into()),
         ..PpoSettings::default()
     };
-    // The first, the middle and the last iteration, and one of a run that goes on.
+    // The first, the middle and the last iteration, and an iteration of a run that continues.
     let expected = [[0.5, 0.0], [0.375, 0.5], [0.28125, 0.875], [0.25, 1.0]];
     assert_eq!([0, 4, 7, 9].map(|iteration| scheduled(&settings, iteration)), expected);
 }

@@ -46,7 +46,7 @@ fn normalised_networks_are_those_of_flax() {
     }
 }
 
-/// A new network has a normalisation after each layer but its last one.
+/// A new network has a normalisation after each layer except its last.
 #[test]
 fn layer_norm_is_a_setting() {
     let paths = |layer_norm: bool| {

@@ -156,8 +156,8 @@ fn the_network_for_atari_has_the_sizes_of_the_paper() {
     assert_eq!(count, convs + dense + core + value + advantage);
 }
 
-/// R2D2 whose replay keeps, beside what R2D2 keeps of a step, the memory that acting had before it. Gradient steps change
-/// nothing, and measure how far learning is from acting.
+/// R2D2 with a replay that also keeps, for each step, the memory of acting before it. Gradient
+/// steps change nothing, and measure the distance of learning from acting.
 #[derive(Clone)]
 struct Watched(R2d2<Sgd>);
 
@@ -227,7 +227,8 @@ impl LearnFromReplay for Watched {
             let before = start.core.zip_with(&states, |first, states| {
                 concatenate(&[first.expand_dims(0), states.slice(..-1)], 0)
             });
-            // Acting begins the memory anew at the end of an episode, learning where the next one begins.
+            // Acting resets the memory at the end of an episode, learning at the beginning of the
+            // next.
             let begun = vmap((before, input.first), |(before, first): (LstmState, Tensor)| {
                 tree_select(first, &LstmState::zeros(3), &before)
             });
@@ -243,7 +244,8 @@ impl LearnFromReplay for Watched {
     }
 }
 
-/// With a network that does not change, a window's memory is that of acting, at each of its steps, wherever it begins.
+/// With a constant network, a window's memory equals the memory of acting at each of its steps,
+/// wherever the window begins.
 #[test]
 fn learning_remembers_what_acting_remembered() {
     let rewards: Vec<f64> = (0..14).map(|time| f64::from(time % 3) - 0.5).collect();

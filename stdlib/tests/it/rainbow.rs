@@ -25,7 +25,7 @@ fn rainbow(record: &Record) -> Dqn {
     })
 }
 
-/// A network whose means and sizes of noise are uniform numbers, layer by layer.
+/// A network with uniform numbers as means and noise sizes, layer by layer.
 fn network(agent: &Dqn, key: &Key) -> QNetwork {
     let mut network = agent.init(Key::new(0)).target;
     let mut drawn = 0;

@@ -1,4 +1,4 @@
-//! The replay: what is in the rings, and what is drawn from them.
+//! The replay: the contents of the rings, and the draws from them.
 
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
@@ -154,7 +154,7 @@ fn whole_windows_are_drawn_and_nothing_else() {
     }
 }
 
-/// The memory at the start of a window is that of the rollout that the window begins with.
+/// The memory at the start of a window is the memory of the rollout that the window begins with.
 #[test]
 fn starts_are_drawn_with_their_windows() {
     let shape = RolloutShape { lanes: 2, unroll: 2 };
@@ -175,7 +175,8 @@ fn starts_are_drawn_with_their_windows() {
     }
 }
 
-/// 20,000 draws from two devices whose priorities differ a thousand times: the frequencies are those of one store.
+/// 20,000 draws from two devices with priorities that differ a thousand times: the frequencies
+/// equal a single store's.
 #[test]
 fn devices_draw_by_priority_what_one_store_would() {
     const DRAWS: usize = 20_000;

@@ -1,4 +1,4 @@
-//! What a replay does with settings, rollouts and priorities that are wrong.
+//! Errors of a replay for wrong settings, rollouts and priorities.
 
 use crate::golden::{floats, run, words};
 use podracer_dsl::prelude::*;
@@ -31,7 +31,7 @@ fn errors<S: Tree>(replay: &Replay, step: &Spec<S>, shape: RolloutShape, batch: 
     text
 }
 
-/// Each is told once, with the line of the user, and nothing panics while the rest is traced.
+/// Each mistake is reported once, with the user's line, and the rest is traced without a panic.
 #[test]
 fn settings_that_make_no_replay_are_errors() {
     let good = Replay { period: 4, ..replay(0.5) };
@@ -98,7 +98,7 @@ fn devices_that_the_trace_does_not_have_are_errors() {
     }
 }
 
-/// A window's priorities that do not belong to what was drawn, and steps of another type than the store's.
+/// Priorities that do not match the drawn windows, and steps with a type other than the store's.
 #[test]
 fn priorities_and_steps_of_other_shapes_are_errors() {
     let replay = replay(0.5);
@@ -132,7 +132,7 @@ fn after(exponent: f64, priorities: &[f64]) -> (Vec<f64>, f64, Vec<Report>) {
             let state: Stored<Tensor> = replay.init(&f32([1]), &Spec(()), SHAPE);
             let state = replay.add(state, zeros(F32, [4, 2, 1]), ());
             let state = replay.set_priorities(state, arange(count), priorities, &Axes::none());
-            // What is new gets the greatest priority so far.
+            // New windows get the greatest priority so far.
             let state = replay.add(state, zeros(F32, [4, 2, 1]), ());
             let tree = state.priorities.expect("it has priorities").tree;
             (tree.values(), tree.total())
@@ -188,7 +188,8 @@ fn windows_whose_priorities_are_all_0_are_drawn_alike() {
         for _ in 0..4 {
             state = replay.add(state, zeros(F32, [4, 2, 1]), ());
         }
-        // Four steps were written over the oldest: a window before the newest step would join what is years apart.
+        // Four steps were written over the oldest: a window before the newest step would join steps
+        // that are far apart.
         let windows = replay.windows(&state);
         for from in [0, 8, 16] {
             state = replay.set_priorities(state, arange(8) + from, priorities, &axes);

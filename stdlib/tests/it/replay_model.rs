@@ -1,4 +1,5 @@
-//! The replay beside a model of it: a list of steps, and a priority for each window, kept on the host.
+//! The replay compared with a model of it: a list of steps, and a priority for each window, kept on
+//! the host.
 
 use crate::golden::{floats, run, words};
 use podracer_dsl::prelude::*;
@@ -7,7 +8,7 @@ use podracer_rl::learn::{Axes, RolloutShape};
 use podracer_rl::replay::{Priorities, Replay};
 use std::collections::BTreeMap;
 
-/// Settings of a replay, and what is drawn from it in a round.
+/// Settings of a replay, and its draws per round.
 #[derive(Clone, Debug)]
 struct Case {
     replay: Replay,
@@ -58,7 +59,7 @@ fn given(round: usize, leaf: usize) -> f64 {
     number as f64 * 0.75
 }
 
-/// A window's number in the tree for a priority: that of 0 is as good as nothing, but it is there.
+/// A window's number in the tree for a priority: priority 0 becomes nearly nothing, but not absent.
 fn kept(priority: f64) -> f64 {
     priority.sqrt().max(f64::from(f32::MIN_POSITIVE))
 }
@@ -161,8 +162,9 @@ fn check(case: &Case) {
     assert_eq!(padded, leaves.next_multiple_of(8));
 }
 
-/// Rings of 60 shapes: after every rollout, draw and change of priorities the tree has what the model has, draws are windows of
-/// the model, whole and with their steps in order, and probabilities and weights are its.
+/// Rings of 60 shapes: after every rollout, draw and change of priorities the tree equals the
+/// model's. Draws are windows of the model, whole and with their steps in order; probabilities and
+/// weights equal the model's.
 #[test]
 fn a_replay_is_a_list_of_windows_with_priorities() {
     let mut random = Random::of_environment(1, 0);

@@ -1,4 +1,5 @@
-//! The loop around agents that learn from a replay: when they learn, how often, from what, and what is told of it.
+//! The loop around agents that learn from a replay: the times and numbers of gradient steps, their
+//! windows, and the metrics.
 
 use crate::agent_loop::{End, Iteration, Tape};
 use crate::golden::{close, floats, run};
@@ -50,7 +51,7 @@ impl LearnFromReplay for Watcher {
     }
 }
 
-/// Six iterations of two lanes and two steps on a tape of which every step has its number as its reward.
+/// Six iterations of two lanes and two steps on a tape with each step's number as its reward.
 fn iterations(settings: ReplaySettings) -> Vec<Iteration> {
     let tape = Tape::new(&(0..16).map(f64::from).collect::<Vec<_>>(), &[(5, End::Terminated)]);
     let agent = Replayed { agent: Watcher, settings, iterations: 6 };
@@ -63,7 +64,8 @@ fn small(replay_ratio: f64) -> ReplaySettings {
 
 #[test]
 fn gradient_steps_begin_with_the_minimum_and_keep_to_the_ratio() {
-    // An iteration acts 4 steps, and a gradient step learns from 4: so many gradient steps an iteration.
+    // An iteration acts 4 steps, and a gradient step learns from 4, so the ratio is the number of
+    // gradient steps.
     for (ratio, taken) in [
         (1.0, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
         (1.5, [0.0, 1.0, 3.0, 4.0, 6.0, 7.0]),
@@ -110,7 +112,7 @@ fn windows_are_drawn_by_the_errors_that_they_had() {
     };
     let iterations = iterations(settings);
     let last = &iterations[5];
-    // Of the windows of the steps 4 to 11, all of which were drawn, but for those that came last, each has its reward.
+    // The windows of the steps 4 to 11 were all drawn, except the latest, and each has its reward.
     let mean = last.metric("replay.mean_priority")[0];
     assert!((7.0..=9.0).contains(&mean), "{mean}");
     let quantiles = ["p50", "p90", "p99"].map(|p| last.metric(&format!("replay.error_{p}"))[0]);
@@ -129,7 +131,7 @@ fn settings_that_do_not_fit_are_told() {
     assert!(told(small(1.0), 17).contains("17 steps"), "the window");
 }
 
-/// A window of one lane whose rewards are 1, 2, 3 and whose observations are 10, 11, ..
+/// A window of one lane with rewards 1, 2, 3 and observations 10, 11, ..
 fn window(terminated: [bool; 3], truncated: [bool; 3], skipped: [bool; 3], kept: bool) -> Step {
     let flags = |values: [bool; 3]| constant(values);
     Step {

@@ -128,7 +128,8 @@ fn nothing_after_an_end_changes_what_is_before() {
             (spec.clone(), bool([5])),
             &[floats(&[5], rewards), floats(&[5], values), ended],
             |((r_t, v), ended)| {
-                // The third step is truncated: its own v_t is known, whatever the next episode looks like.
+                // The third step is truncated: its own v_t is known, independent of the next
+                // episode.
                 let v_t = concatenate(&[v.slice(1..3), constant([7.0, 0.25, 0.5])], 0);
                 gae_with_ends(r_t, full([5], 0.9), v, v_t, ended, 0.8)
             },
@@ -253,7 +254,8 @@ fn a_batch_of_trajectories_is_one_scan_over_time() {
     }
 }
 
-/// More steps than are written out, beside the definition; the derivative by the rewards is that of the sums.
+/// More steps than are unrolled, compared with the definition; also the sums' derivatives with
+/// respect to the rewards.
 #[test]
 fn returns_of_many_steps_are_a_loop() {
     const STEPS: usize = 20;

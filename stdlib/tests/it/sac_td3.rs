@@ -56,7 +56,7 @@ fn space() -> Space {
     Space::bounded([2], [-2.0, -1.0], [2.0, 3.0])
 }
 
-/// The windows of a batch, and what a gradient step is given beside them.
+/// The windows of a batch, and the other arguments of a gradient step.
 fn windows(x: &Named) -> (Windows<Step>, Cx) {
     let steps = Step {
         observation: x.get("observation"),

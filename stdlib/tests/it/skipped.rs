@@ -1,4 +1,4 @@
-//! Reset-only steps: an agent learns from a rollout with them what it learns from the one without.
+//! Reset-only steps: an agent learns the same from a rollout with and without them.
 
 use crate::agent_loop::input;
 use crate::golden::{close, run, words};
@@ -113,7 +113,7 @@ fn learnt<A: Learn<Observation = Tensor>>(
     run(key(), &[words(5)], |key| {
         let keys = key.split_n(3);
         let state = agent.init(keys.at(0));
-        // The policy that learns is another than the one that acted.
+        // The learning policy differs from the acting policy.
         let params = agent.params(&state);
         let acting = match agent.staleness() {
             Staleness::Refused => params,

@@ -1,4 +1,4 @@
-//! Agents' views: what people are shown is what the agent acts by.
+//! Agents' views: they show the values that determine the agent's action.
 
 use crate::golden::run;
 use crate::muzero::{input, small};
@@ -79,7 +79,8 @@ fn seen<S: AgentSettings>(settings: &S) -> Seen {
     Seen { action, legal, value, probabilities, action_values, picture }
 }
 
-/// The view is of the agent that acts: its greedy action has the greatest probability, or value, of the legal ones.
+/// The view belongs to the acting agent: its greedy action has the greatest probability, or value,
+/// among the legal actions.
 #[track_caller]
 fn check<S: AgentSettings>(settings: &S) -> Seen {
     let seen = seen(settings);
@@ -123,7 +124,7 @@ fn values_of_actions_are_seen() {
     for seen in all {
         assert_eq!(seen.value, [seen.action_values[seen.action]]);
     }
-    // Its greedy action is that of most networks, and not of their mean.
+    // Its greedy action is the action of most networks, not of their mean.
     let seen = seen::<BootstrappedSettings>(&settings(json!({})));
     assert_eq!((seen.value.len(), seen.action_values.len()), (1, 9));
 }
@@ -143,7 +144,7 @@ fn searches_are_seen_with_their_trees() {
     }
 }
 
-/// A search of two actions, the first of which is always better, with the picture of its tree.
+/// A search of two actions with a picture of its tree; the first action is always better.
 #[test]
 fn a_tree_is_drawn_with_a_level_for_each_depth() {
     let results = run((), &[], |()| {
@@ -196,7 +197,7 @@ fn a_tree_is_drawn_with_a_level_for_each_depth() {
     assert_ne!(pixel(1, 0), pixel(1, nodes - 2));
 }
 
-/// An agent whose view has these parts.
+/// An agent with these parts in its view.
 #[derive(Clone)]
 struct Shows {
     value: DType,

@@ -1,5 +1,6 @@
-//! A training whose workers are elsewhere, through 200 random events: processes are killed and put to sleep, connections are reset and
-//! filled with garbage, clients flood and send nonsense. It goes on, learns, and leaks nothing.
+//! A training with workers elsewhere, through 200 random events: processes are killed and
+//! suspended, connections are reset and filled with garbage, clients flood and send invalid
+//! messages. It continues, learns, and leaks nothing.
 
 mod clients;
 mod wire;
@@ -22,7 +23,8 @@ use clients::Clients;
 use podracer_test_support::skip::skip_heavy;
 use wire::Wire;
 
-/// Worker processes, with two batches of 4 environments each. The odd ones reach the learner through the wire.
+/// Worker processes, with two batches of 4 environments each. Workers with odd numbers reach the
+/// learner through the wire.
 const WORKERS: usize = 4;
 const ENVIRONMENTS: usize = 8;
 
@@ -66,7 +68,7 @@ struct Scene<'a> {
     folder: &'a Path,
     began: Instant,
     learner: Child,
-    /// Its port, and that of its metrics.
+    /// The port of the learner, and the port of its metrics.
     ports: [u16; 2],
     workers: Vec<Child>,
     wire: Wire,
@@ -118,7 +120,7 @@ impl Scene<'_> {
         line.rsplit(' ').next()?.parse().ok()
     }
 
-    /// Waits for something of the learner, which must go on meanwhile.
+    /// Waits for a state of the learner, which must continue meanwhile.
     fn wait(&mut self, what: &str, mut there: impl FnMut(&Self) -> bool) {
         let until = Instant::now() + Duration::from_secs(180);
         while !there(self) {

@@ -56,7 +56,8 @@ impl Wire {
         all.len()
     }
 
-    /// Puts random bytes into what the learner gets of all connections, between two of the worker's messages or within one.
+    /// Inserts random bytes into the learner's input on all connections, between two of the
+    /// worker's messages or within a message.
     pub fn inject(&self, random: &mut Random) -> usize {
         let all = self.take();
         for (_, far) in &all {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Checks that the file is what was made; `PODRACER_BLESS=1` writes it anew.
+/// Checks that the file equals its generated text; `PODRACER_BLESS=1` writes it again.
 #[track_caller]
 pub fn check_generated(file: &str, made: &str) {
     if std::env::var_os("PODRACER_BLESS").is_some() {

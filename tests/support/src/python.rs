@@ -36,7 +36,7 @@ const RECORDS: Named = Named {
 /// skipped, where there is no Python with jaxlib (`PODRACER_PYTHON` names one).
 ///
 /// # Errors
-/// Where the script fails, with what it said.
+/// An error if the script fails, with its output.
 pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&JAXLIB, script, arguments, input)
 }
@@ -44,7 +44,7 @@ pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<Strin
 /// [`run`] with the packages of `benches/peer/requirements.txt` (`PODRACER_PEER_PYTHON` names a Python that has them).
 ///
 /// # Errors
-/// Where the script fails, with what it said.
+/// An error if the script fails, with its output.
 pub fn run_peer(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&PEERS, script, arguments, input)
 }
@@ -52,7 +52,7 @@ pub fn run_peer(script: &str, arguments: &[&str], input: &str) -> Result<Option<
 /// [`run`] with the packages of `tests/records.txt` (`PODRACER_RECORDS_PYTHON` names a Python that has them).
 ///
 /// # Errors
-/// Where the script fails, with what it said.
+/// An error if the script fails, with its output.
 pub fn run_records(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&RECORDS, script, arguments, input)
 }

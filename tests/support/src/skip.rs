@@ -1,14 +1,15 @@
 //! Tests that cannot run here, counted as skipped.
 //!
-//! libtest knows no test that skips itself: it returns, and the runner says that it passed. So a test that cannot run calls
-//! [`skip`] first, which keeps the reason in a file, and `scripts/test` counts by that file.
+//! libtest has no test that skips itself: it returns, and the runner reports success. So a test
+//! that cannot run calls [`skip`] first, which records the reason in a file, and `scripts/test`
+//! counts by that file.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::{env, thread};
 
-/// Keeps the reason for which the running test is skipped: what is missing, and the command that brings it. The test returns
-/// after that. Tests with equal reasons are counted together.
+/// Records the reason why the running test is skipped: the missing part, and the command that
+/// installs it. The test returns after that. Tests with equal reasons are counted together.
 ///
 /// `PODRACER_SKIPPED`, which `make test` sets, names a file. It gets a line: test binary, test, reason, with tabs between.
 #[track_caller]
@@ -25,8 +26,8 @@ pub fn skip(reason: &str) {
     written.unwrap_or_else(|error| panic!("cannot append to {}: {error}", path.display()));
 }
 
-/// Tells whether a test that takes much (time, memory, disk) is to be left out, and counts it as skipped then. `make
-/// test-all` sets `PODRACER_ALL`, with which all of them run.
+/// True if an expensive test (time, memory, disk) is to be left out, which is then counted as
+/// skipped. `make test-all` sets `PODRACER_ALL`, so that every test runs.
 #[track_caller]
 pub fn skip_heavy(takes: &str) -> bool {
     let left_out = env::var_os("PODRACER_ALL").is_none();
@@ -36,7 +37,7 @@ pub fn skip_heavy(takes: &str) -> bool {
     left_out
 }
 
-/// The test binary: nextest's name of it, or with `cargo test` that of the file.
+/// The test binary: nextest's name, or with `cargo test` the file's name.
 fn binary() -> String {
     let file = || env::current_exe().unwrap_or_default();
     let name = || file().file_name().unwrap_or_default().to_string_lossy().into_owned();

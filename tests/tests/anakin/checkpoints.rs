@@ -42,7 +42,7 @@ fn updates_after_a_checkpoint_are_those_that_would_have_followed() {
     let saved = arrays(&checkpoint(&state));
     let (state, metrics) = anakin.run(state).expect("an iteration");
 
-    // On another client: nothing is left of the first one's memory.
+    // On another client: nothing remains of the first client's memory.
     let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
     let found = checkpoints.latest().expect("it is read");
     let restored = anakin.restore(&found.checkpoint, "state.").expect("it fits");
@@ -84,7 +84,7 @@ fn checkpoints_of_other_programs_are_refused() {
     assert!(said.contains(&format!("it has no `{name}`")), "{said}");
 }
 
-/// They share the same environments: the next iteration is the same but for the order in which numbers are added.
+/// They share the same environments: the next iteration is equal except for the order of sums.
 #[test]
 fn another_number_of_devices_goes_on() {
     let agent = loops::online(&CATCH, adam(1e-2));

@@ -1,4 +1,4 @@
-//! A seed gives the same run, to the bit, in every client and process.
+//! A seed gives a bit-identical run in every client and process.
 
 use super::{is_child, run_alone};
 use crate::loops::{self, Size};

@@ -41,7 +41,7 @@ fn a_log_is_among_the_metrics() {
     assert!(reports[0].to_string().contains(file!()));
 }
 
-/// The loop collects what nobody else does; a program that says nothing has no results for it.
+/// The loop collects only the remaining reports; a program without reports has no results for it.
 #[test]
 fn a_program_that_says_nothing_carries_no_log() {
     let carried = |loud: bool| {

@@ -78,7 +78,8 @@ fn leaves_are_replicated_or_sharded_by_their_part_of_the_state() {
     });
 }
 
-/// A buffer deleted behind the state's back is an error, not a crash, and what is still there comes back.
+/// A buffer deleted behind the state's back is an error, not a crash, and the remaining buffers
+/// come back.
 #[test]
 fn a_deleted_leaf_is_named() {
     let environment = CartPole::default();

@@ -1,4 +1,4 @@
-//! The training loop on devices: what it moves, what it costs, and that it computes the same wherever it runs.
+//! The training loop on devices: its transfers, its costs, and equal results on every device.
 
 mod checkpoints;
 mod determinism;
@@ -16,7 +16,8 @@ use std::process::Command;
 /// Set in the processes that a test starts of this binary.
 const CHILD: &str = "PODRACER_TEST_CHILD";
 
-/// Runs a test of this binary alone in a process of its own, and gives what it printed. The test looks at [`is_child`].
+/// Runs a test of this binary alone in a separate process, and returns its output. The test checks
+/// [`is_child`].
 pub fn run_alone(test: &str, environment: &[(&str, &str)]) -> String {
     let binary = std::env::current_exe().expect("the test has a file");
     let output = Command::new(binary)

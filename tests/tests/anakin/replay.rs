@@ -9,14 +9,15 @@ use podracer_rl::learn::*;
 use podracer_runtime::{CompileOptions, MemoryStats, ProgramOptions, RuntimeError};
 use podracer_test_support::skip::{skip, skip_heavy};
 
-/// Q-learning with a matrix of weights, from a replay of a few numbers and of a picture of so many bytes, which makes its store as
-/// large as one likes.
+/// Q-learning with a matrix of weights, from a replay of a few numbers and of a picture of `bytes`
+/// bytes, which makes its store as large as needed.
 #[derive(Clone)]
 pub struct Pictures {
     bytes: usize,
 }
 
-/// The agent with a prioritized replay of so many steps, over all devices. An iteration takes two gradient steps.
+/// The agent with a prioritized replay of `capacity` steps, over all devices. An iteration takes
+/// two gradient steps.
 pub fn replaying(capacity: usize, bytes: usize) -> Replayed<Pictures> {
     let settings = ReplaySettings {
         capacity,
@@ -117,7 +118,7 @@ fn store_bytes(traced: &loops::Loop<CartPole, Replayed<Pictures>>) -> i64 {
     leaves.iter().map(|(_, ty)| ty.bytes() as i64).sum()
 }
 
-/// Arguments, what is computed on the way, and results that take no argument's memory.
+/// Arguments, temporaries, and results that take no argument's memory.
 fn peak(stats: &MemoryStats) -> i64 {
     stats.arguments + stats.beside_arguments()
 }
@@ -142,7 +143,8 @@ fn a_store_stays_where_it_is_for_a_thousand_iterations() {
         let traced = loops::traced(&CartPole::default(), &agent, size);
         let store = store_bytes(&traced);
         let client = loops::client(replicas);
-        // As users have it: what is said is of XLA's buffers, and a thousand iterations take longer than compiling.
+        // As in users' programs: XLA's buffers are reported, and a thousand iterations take longer
+        // than compiling.
         let compile = CompileOptions { replicas, ..CompileOptions::default() };
         let options = ProgramOptions { compile, ..loops::options(replicas) };
         let anakin = traced.compile(&client, &options).expect("it compiles");
@@ -160,8 +162,8 @@ fn a_store_stays_where_it_is_for_a_thousand_iterations() {
     }
 }
 
-/// A store of two gigabytes: the bytes that XLA counts for the loop, and with PODRACER_ALL those by which a process grows that
-/// makes the state and runs two hundred iterations.
+/// A store of two gigabytes: the bytes that XLA counts for the loop, and with PODRACER_ALL the
+/// growth of a process that makes the state and runs two hundred iterations.
 #[test]
 #[allow(clippy::print_stdout, reason = "what a child says")]
 fn a_loop_takes_its_store_once() {

@@ -48,7 +48,8 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
             one.after.iter().zip(&several.after).zip(&one.before)
         {
             let is_learner = path.starts_with("replicated.");
-            // What the environments did follows from the first parameters, the keys and the actions: to the bit.
+            // The environments' steps follow bit-identically from the first parameters, the keys
+            // and the actions.
             let tolerance = if is_learner { 2e-6 } else { 0.0 };
             let difference = difference(expected, got, tolerance);
             assert_eq!(difference, None, "{size:?}: {path}");
@@ -108,7 +109,7 @@ fn stay_equal<A: Learn<Observation = Tensor>>(environment: &CartPole, agent: &A)
     for _ in 0..3 {
         (state, _) = anakin.run(state).expect("a call");
     }
-    // The metrics of one call more, beside the state before it.
+    // The metrics of one more call, next to the state before it.
     let results = anakin.program().run((&state,)).expect("a call");
     let mut leaves = loops::on_each_device(&state, Placement::Replicated);
     leaves.extend(loops::on_each_device(&results, Placement::Replicated));

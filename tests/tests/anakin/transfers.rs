@@ -57,7 +57,7 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
         assert_eq!(after - before, expected, "call {call}");
         assert_eq!(after_all - before_all, expected, "the process, call {call}");
     }
-    // What the program does by itself: no infeed, no outfeed, no callback.
+    // The program itself has no infeed, no outfeed, no callback.
     let hlo = anakin.program().executable().compiled().optimized();
     let transfers = hlo.expect("XLA gives its program").host_transfers();
     assert_eq!(transfers, [] as [&str; 0]);
@@ -75,6 +75,6 @@ fn a_call_moves_only_metrics() {
     let cartpole = CartPole::default();
     let size = Size { replicas: 2, environments: 4, iterations: 3, ..TINY };
     check(&cartpole, &loops::ppo(&cartpole, sgd(0.1)), size);
-    // Nothing of a store either: beside the metrics there is what its `check` reports.
+    // The store causes none either: next to the metrics are the reports of its `check`.
     check(&cartpole, &replaying(64, 16), size);
 }

@@ -1,4 +1,5 @@
-//! Lanes that change hands, and lanes that nobody has: what a replay learns from, and what a stop leaves.
+//! Lanes that change workers, and lanes without workers: the windows that a replay learns from, and
+//! the state after a stop.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,8 @@ use crate::loops;
 const LANES: usize = 4;
 const UNROLL: usize = 4;
 
-/// An agent whose metrics are the weights of the windows that have steps of two workers, and of all windows.
+/// An agent with metrics that are the weights of the windows with steps of two workers, and of
+/// every window.
 #[derive(Clone, Debug)]
 struct Windowed;
 
@@ -76,8 +78,8 @@ impl LearnFromReplay for Windowed {
     }
 }
 
-/// Workers whose rewards are their number and whose episodes never end. They leave now and then, and another one comes; from some
-/// moment on, all are silent.
+/// Workers with their number as reward and with episodes that never end. They leave now and then,
+/// and another worker comes; from some moment on, all are silent.
 struct Changing {
     random: Random,
     next: u64,
@@ -190,7 +192,7 @@ fn start(seed: &CentralInference<Replayed<Windowed>>, workers: Changing) -> Cent
     seed.start(&loops::client(2), &spec(), Origin::Seed(3), workers).expect("the run starts")
 }
 
-/// The reward tells whose step it is: no window that counts has steps of two workers.
+/// The reward shows the step's worker: no window that counts has steps of two workers.
 #[test]
 fn windows_never_join_the_steps_of_two_workers() {
     for seed in [seed(false), seed(true), seed(true).replay(ReplayMemory::Host)] {
@@ -207,7 +209,8 @@ fn windows_never_join_the_steps_of_two_workers() {
     }
 }
 
-/// The run is interrupted while it waits for workers from elsewhere. What it has learnt and kept is in its checkpoint.
+/// The run is interrupted while it waits for workers from elsewhere. Its checkpoint has everything
+/// that it has learnt and kept.
 #[test]
 fn a_run_that_waits_for_workers_leaves_a_checkpoint_with_its_replay() {
     for seed in [seed(true), seed(true).replay(ReplayMemory::Host)] {

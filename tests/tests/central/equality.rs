@@ -1,4 +1,5 @@
-//! One worker, parameters that are not old, and batches of all lanes: the iterations are Sebulba's, to the bit.
+//! With one worker, present parameters, and batches with all lanes, the iterations are
+//! bit-identical to Sebulba's.
 
 use podracer::central::{CentralInference, local};
 use podracer::sebulba::{Sebulba, compiled_environments};
@@ -53,7 +54,7 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>
     (run.parameters().expect("the parameters"), reports)
 }
 
-/// The same with central inference: workers of so many lanes each.
+/// Central inference with the same agent: workers with `lanes` lanes each.
 fn seed<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     environment: &E,
     agent: &A,

@@ -70,10 +70,10 @@ fn an_environment_that_fails_in_the_process_ends_the_run_with_its_error() {
     assert!(over.contains("ended with an error before"), "{over}");
 }
 
-/// Workers that step environments of their own, but for what they do wrong.
+/// Workers that step environments of their own, and then make a fault.
 struct Wrong {
     inner: Vec<Box<dyn Workers>>,
-    /// The step at which worker 0 does something wrong.
+    /// The step of worker 0's fault.
     at: u64,
     wrong: fn(u64, &mut u64, &mut WorkerStep),
     dismissed: std::sync::mpsc::Sender<(WorkerId, String)>,
@@ -101,7 +101,7 @@ impl Workers for Wrong {
     }
 }
 
-/// The one that does something wrong is sent away, and the run goes on with the other.
+/// The faulty worker is sent away, and the run continues with the other.
 #[track_caller]
 fn goes_on(wrong: fn(u64, &mut u64, &mut WorkerStep), expected: &str) {
     let half =
@@ -136,7 +136,7 @@ fn a_worker_that_steps_out_of_turn_is_sent_away() {
     goes_on(|_, sequence, _| *sequence += 7, "its step 22 came where step 15 was expected");
 }
 
-/// Nobody ever comes: in the process that is a fault, and with workers from elsewhere it is not.
+/// No worker ever comes: in the process that is a fault, and with workers from elsewhere it is not.
 struct Nobody {
     elsewhere: bool,
 }
@@ -207,7 +207,7 @@ fn dropping_a_run_under_way_ends_its_threads() {
     }
 }
 
-/// A checkpoint has the learning, and the run goes on from it with fresh episodes.
+/// A checkpoint has the learning, and the run resumes from it with fresh episodes.
 #[test]
 fn a_run_goes_on_from_its_checkpoint() {
     let batch = || Box::new(Pool::new(&NativeCartPole::new(4), LANES)) as Box<dyn HostEnvironment>;

@@ -18,7 +18,7 @@ use podracer_runtime::{CentralMeasures, IterationReport, Origin};
 use super::quick;
 use crate::loops;
 
-/// Numbers that memories and observations are of.
+/// Number of elements in memories and observations.
 const NUMBERS: i32 = 9973;
 const LANES: usize = 8;
 const UNROLL: usize = 5;
@@ -69,7 +69,7 @@ impl Learn for Remembers {
     fn params(&self, state: &Tensor) -> Tensor {
         *state
     }
-    /// Acts again: the metric is the number of steps whose action another memory has chosen.
+    /// Acts again: the metric is the number of steps with actions that another memory has chosen.
     fn learn(
         &self,
         state: Tensor,
@@ -83,7 +83,7 @@ impl Learn for Remembers {
             let steps = (input, action, begun);
             let (_, wrong) = scan((memory, constant(false)), steps, |(memory, later), step| {
                 let (input, action, first) = step;
-                // The memory before the first step is that of its episode already.
+                // The memory before the first step already belongs to its episode.
                 let fresh = checked_begin_episode(self, memory);
                 let memory = select(first & later, fresh, memory);
                 let act =
@@ -136,7 +136,7 @@ struct Scripted {
     events: VecDeque<WorkerEvent>,
     /// Events that came so far.
     moment: usize,
-    /// Event after which nobody leaves or joins any more.
+    /// Event after which no worker leaves or joins any more.
     calm: usize,
 }
 
@@ -220,7 +220,7 @@ impl Workers for Scripted {
         } else if taken + asked < LANES {
             self.join(1);
         }
-        // Events of several workers come in any order; those of one in theirs.
+        // Events of several workers come in any order; events of one worker in order.
         let at = match self.events.len() {
             0 => return Ok(None),
             n => self.below(n),

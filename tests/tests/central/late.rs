@@ -20,7 +20,7 @@ use crate::loops;
 const EACH: usize = 2;
 const LANES: usize = 3 * EACH;
 
-/// Workers in the process, of whom worker 0 is silent from one of its steps on, until it is let go.
+/// Workers in the process; worker 0 is silent from one of its steps on, until it is released.
 struct Silent {
     inner: Box<dyn Workers>,
     from: u64,
@@ -57,7 +57,7 @@ impl Workers for Silent {
     }
 }
 
-/// A run whose batches are of all lanes, or else close after a second.
+/// A run with batches that wait for all lanes, or otherwise closed after a second.
 fn start(from: u64, let_go: &Arc<AtomicBool>) -> CentralRun {
     let batch = |n: usize| Pool::new(&NativeCartPole::new(20), n);
     let agent = loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1));

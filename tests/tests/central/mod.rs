@@ -1,4 +1,4 @@
-//! Central inference: what it computes, whose lanes are whose, and how it ends.
+//! Central inference: its results, the owners of its lanes, and its end.
 
 mod changes;
 mod equality;

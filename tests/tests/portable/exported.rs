@@ -15,7 +15,8 @@ use std::path::Path;
 
 const SEED: u64 = (7 << 32) + 11;
 
-/// Runs `init`, `train` and the policy without jax, which may not be imported, and prints what they give in the form of golden files.
+/// Runs `init`, `train` and the policy without jax, which may not be imported, and prints their
+/// results in the form of golden files.
 const SCRIPT: &str = r#"
 import json, sys
 sys.modules["jax"] = None

@@ -10,7 +10,7 @@ use podracer_tests::compare::differences;
 use podracer_tests::xla::client;
 use podracer_tests::{golden, workspace};
 
-/// jax's dict, whose entries are sorted by key.
+/// jax's dict, which sorts its entries by key.
 #[derive(Tree, Clone)]
 struct Params {
     bias: Tensor,

@@ -1,4 +1,5 @@
-//! The replay on XLA: what it draws how often, beside flashbax too, and its sum tree over a million operations.
+//! The replay on XLA: the frequencies of its draws, also compared with flashbax, and its sum tree
+//! over a million operations.
 
 mod sampling;
 mod sum_tree;

@@ -1,8 +1,9 @@
-//! How often windows are drawn: against the exact probabilities, and beside flashbax.
+//! Frequencies of drawn windows: against the exact probabilities, and compared with flashbax.
 //!
-//! Draws of one window each are independent, so that the squared distances of their counts from the expected ones, over these,
-//! have a chi-squared distribution. A batch is drawn in parts of equal probability, which varies less than independent draws
-//! do (Cochran 1977, "Sampling Techniques", section 5.6): there only too large a distance is an error.
+//! Draws of single windows are independent. So the squared distances of their counts from the
+//! expected counts, divided by the expected counts, have a chi-squared distribution. A batch is
+//! drawn in parts of equal probability, which varies less than independent draws do (Cochran 1977,
+//! "Sampling Techniques", section 5.6): for batches only too large a distance is an error.
 
 use super::{run, seed};
 use podracer_dsl::prelude::*;
@@ -118,7 +119,7 @@ fn drawn() -> Drawn {
     let mut greatest = 1.0_f64;
     for round in 0..ROUNDS {
         let steps = (round + 1) * SHAPE.unroll;
-        // Windows that begin in what is written are gone, and those that it completes are new.
+        // Windows that begin in the written steps are gone, and windows completed by them are new.
         let mut begin = |first: usize, value: f64| {
             exact[first % RING * lanes..][..lanes].fill(value);
         };
@@ -158,7 +159,7 @@ fn windows_are_drawn_as_often_as_their_priorities_say() {
     for counts in [&one_by_one, &in_parts] {
         assert!(farthest(counts, &exact) < FARTHEST, "{}", farthest(counts, &exact));
     }
-    // The same draws are told from those of trees with mistakes.
+    // The same draws are distinguished from draws from trees with mistakes.
     let uniform: Vec<f64> = exact.iter().map(|value| f64::from(*value > 0.0)).collect();
     let unpowered: Vec<f64> = exact.iter().map(|value| value.powf(1.0 / EXPONENT)).collect();
     let mut shifted = exact.clone();
@@ -174,7 +175,8 @@ fn windows_are_drawn_as_often_as_their_priorities_say() {
     assert!(farthest(&one_by_one, &one_off) > FARTHEST && farthest(&in_parts, &one_off) > FARTHEST);
 }
 
-/// Beside flashbax's prioritized trajectory buffer, with the same windows, priorities and numbers of draws.
+/// Compared with flashbax's prioritized trajectory buffer, with the same windows, priorities and
+/// numbers of draws.
 #[test]
 fn draws_are_as_near_to_their_probabilities_as_those_of_flashbax() {
     let Drawn { exact, one_by_one, in_parts, .. } = drawn();

@@ -1,4 +1,4 @@
-//! AlphaZero's search beside mctx's, whose recurrent function plays by the same rules.
+//! AlphaZero's search compared with mctx's, with a recurrent function that plays by the same rules.
 
 use super::models::found;
 use super::trees::Trees;
@@ -23,7 +23,7 @@ fn evaluate(observation: Tensor) -> (Tensor, Tensor) {
     (logits, value)
 }
 
-/// The boards after moves, i32 `[B, M]`, of which -1 is none.
+/// The boards after moves, i32 `[B, M]`; -1 is no move.
 fn boards(moves: Tensor) -> <TicTacToe as Environment>::State {
     let (game, key) = (TicTacToe::default(), Key::new(0u64));
     vmap(moves, |moves| {

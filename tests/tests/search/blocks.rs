@@ -1,4 +1,4 @@
-//! Searches whose trees go down and up in blocks, beside the same ones whose ways have no loops.
+//! Searches with trees in blocks, compared with the same searches without loops.
 
 use super::with_ways;
 use podracer_compiler::Array;
@@ -6,7 +6,8 @@ use podracer_dsl::prelude::*;
 use podracer_rl::search::*;
 use podracer_tests::xla;
 
-/// So many trees and actions are four blocks of 16 trees with noise, and two of 32 without.
+/// With these numbers of trees and actions there are four blocks of 16 trees with noise, and two of
+/// 32 without.
 const ROOTS: usize = 64;
 const ACTIONS: usize = 600;
 const SIMULATIONS: usize = 12;

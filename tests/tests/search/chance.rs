@@ -1,4 +1,4 @@
-//! Stochastic MuZero learns the outcomes of a coin that it has never been told of.
+//! Stochastic MuZero learns the outcomes of a coin from its observations alone.
 
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -33,7 +33,8 @@ fn agent() -> MuZero {
     MuZero { observation: Space::unbounded([2]), actions: 2, players: 1, iterations: 1, settings }
 }
 
-/// Flips of a coin, `[T, B]`: a step shows the last flip, and pays 1 if the next one is heads. Nothing else is worth anything.
+/// Flips of a coin, `[T, B]`: a step shows the last flip, and pays 1 if the next flip is heads.
+/// There are no other rewards.
 fn flips(key: Key) -> PlannedStep {
     let [flip, act] = key.split_into();
     let heads = flip.bernoulli([STEPS + 1, WINDOWS], HEADS).astype(F32);
@@ -86,7 +87,7 @@ fn outcomes_of_a_coin_are_learnt_with_their_probabilities_and_rewards() {
     assert!((0..4).filter(likely).all(|i| near(rewards[i], rewards[i].round(), 0.1)), "{said}");
     let heads: f64 = (0..4).filter(|&i| rewards[i] > 0.5).map(|i| probs[i]).sum();
     assert!(near(heads, HEADS, 0.06), "{said}");
-    // An afterstate is worth what its flip pays on average.
+    // An afterstate is worth the mean reward of its flip.
     assert!(near(value[0], HEADS, 0.06), "{said}");
 }
 
@@ -108,7 +109,8 @@ fn an_outcome_is_one_hot_and_passes_its_gradient_on() {
     assert_eq!(results[3].to_f64(), [1.0, 2.0, -2.0, -1.5, 0.0, -1.0]);
 }
 
-/// The loss of one window whose first step is terminal or not, with some numbers for the observation of the second step.
+/// The loss of one window with a first step that is terminal or not, with some numbers for the
+/// observation of the second step.
 #[test]
 fn observations_of_the_next_episode_tell_no_outcome() {
     let loss = |terminated: bool, second: [f64; 2]| {

@@ -1,4 +1,4 @@
-//! Searches of 200 random tabular models beside mctx's, for all policies and Q-transforms.
+//! Searches of 200 random tabular models compared with mctx's, for all policies and Q-transforms.
 
 use super::models::{Search, Settings, SettingsOf};
 use super::trees::Trees;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 struct Differences {
     /// A sentence for each tree that mctx finds again when its numbers change in the last places.
     complaints: Vec<String>,
-    /// Number of the others, in which actions are as good as equal.
+    /// Number of the other searches, with nearly equal actions.
     undecided: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The memory that XLA gives searches, beside that of their trees.
+//! The memory that XLA gives searches, compared with the size of their trees.
 
 use podracer_compiler::stablehlo::{ModuleSpec, stablehlo};
 use podracer_dsl::prelude::*;
@@ -6,12 +6,12 @@ use podracer_rl::search::*;
 use podracer_runtime::{CompileOptions, Module, OptionValue};
 use podracer_tests::xla;
 
-/// Bytes of the trees as `docs/search.md` states them, of a model whose embedding is one number.
+/// Bytes of the trees as in `docs/search.md`, for a model with embeddings of one number.
 fn stated(batch: usize, simulations: usize, actions: usize) -> usize {
     batch * (simulations + 1) * (4 * (11 + 5 * actions) + 4)
 }
 
-/// Bytes that a compiled search of one policy takes beside its arguments. It is not run.
+/// Bytes of a compiled search of one policy in addition to its arguments. It is not run.
 fn taken(batch: usize, simulations: usize, actions: usize) -> usize {
     let spec = (key(), f32([batch, actions]), f32([batch]));
     let traced = trace(spec, |(key, prior_logits, value)| {
@@ -41,7 +41,8 @@ fn taken(batch: usize, simulations: usize, actions: usize) -> usize {
     stats.beside_arguments() as usize
 }
 
-/// A search takes its trees, once, and the large one is what its bytes say: XLA reserves no second array of trees.
+/// A search takes its trees once, and the large search matches its computed bytes: XLA reserves no
+/// second array of trees.
 #[test]
 fn a_compiled_search_takes_the_memory_of_its_trees_and_no_copy() {
     for (batch, simulations, actions) in [(256, 50, 18), (1024, 800, 362)] {

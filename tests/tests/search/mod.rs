@@ -1,4 +1,4 @@
-//! Searches on XLA: those of mctx, node by node, and under transforms.
+//! Searches on XLA: equal to mctx's, node by node, and under transforms.
 
 mod alphazero;
 mod blocks;

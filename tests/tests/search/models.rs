@@ -1,4 +1,4 @@
-//! Random tabular models, those of `tests/golden/make_mctx.py`.
+//! Random tabular models, equal to those in `tests/golden/make_mctx.py`.
 
 use podracer_dsl::prelude::*;
 use podracer_rl::search::*;
@@ -7,7 +7,7 @@ pub const ROOTS: usize = 2;
 const STATES: usize = 11;
 const OUTCOMES: usize = 3;
 
-/// Which search is run.
+/// The search to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     pub policy: &'a str,

@@ -1,4 +1,5 @@
-//! Searches of all policies batched twice, simplified in a training loop, compiled for TPUs that are not there, and beside gradients.
+//! Searches of every policy, batched twice, simplified in a training loop, compiled for TPUs that
+//! are not present, and with gradients.
 
 use super::models::{Search, Settings, found};
 use super::with_ways;
@@ -68,7 +69,7 @@ fn same_in_batches<X: Tree, Y: IntoTree>(xs: impl Fn() -> X, search: impl Fn(X) 
     }
 }
 
-/// Numbers of six tabular models: all discounts, and every other one with invalid actions.
+/// Indices of six tabular models: all discounts, and every second model with invalid actions.
 fn models() -> Settings {
     let number = arange(6);
     Settings {
@@ -111,8 +112,8 @@ fn kinds() -> [SearchOptions; 2] {
     [SearchOptions::MuZero(MuZeroOptions::default()), gumbel]
 }
 
-/// Says that an iteration of Anakin gives with all simplifications what it gives without them: the same integers and bools, and floats
-/// that are at most `tolerance` apart.
+/// Checks that an iteration of Anakin gives equal results with and without all simplifications:
+/// equal integers and bools, and floats that are at most `tolerance` apart.
 #[track_caller]
 fn same_simplified<E: Environment<Observation = Tensor>>(
     environment: &E,
@@ -151,7 +152,7 @@ fn agents_that_search_are_the_same_simplified_and_not() {
     same_simplified(&catch, &loops::agent(&catch, &muzero), 1e-6);
 }
 
-/// Experiments whose agents search, small ones of them.
+/// Small experiments with agents that search.
 const EXPERIMENTS: [(&str, &str); 5] = [
     ("catch-muzero", "muzero"),
     ("catch-muzero", "gumbel"),
@@ -209,7 +210,7 @@ fn training_programs_with_searches_are_compiled_for_tpus_without_transfers_to_th
     }
 }
 
-/// The sum of what a search gives.
+/// The sum of a search's results.
 fn sum<E: Tree>(output: &PolicyOutput<E>) -> Tensor {
     let tree = &output.search_tree;
     let embeddings = tree.embeddings.leaves().into_iter().filter(|leaf| leaf.dtype() == F32);
@@ -217,7 +218,7 @@ fn sum<E: Tree>(output: &PolicyOutput<E>) -> Tensor {
     numbers.into_iter().chain(embeddings).fold(scalar(0.0), |sum, leaf| sum + leaf.sum())
 }
 
-/// The sum of what a search makes of numbers `f32[4]`, which root and model read.
+/// The sum of a search's results for numbers `f32[4]`, which root and model read.
 fn read_everywhere(policy: &str, key: Key, numbers: Tensor) -> Tensor {
     let actions = 3;
     let embedding = numbers.expand_dims(0);
@@ -283,7 +284,7 @@ fn a_loss_with_a_search_in_it_has_no_gradient_through_the_search() {
         let traced = traced.unwrap_or_else(|errors| panic!("{policy}: {errors}"));
         let numbers = [0.5, -0.25, 1.5, 0.75];
         let results = traced.eval(&[Array::floats(DType::F32, [4], &numbers)]).expect("it runs");
-        // That of the squares is left.
+        // Only the squares' gradient remains.
         assert_eq!(results[0].to_f64(), numbers.map(|x| 2.0 * x), "{policy}");
         // The search does depend on them.
         assert!(difference(&results[1], &results[2], 1e-3).is_some(), "{policy}");

@@ -1,4 +1,4 @@
-//! Searched trees beside those of a record, tree by tree.
+//! Searched trees compared with a record's, tree by tree.
 
 use anyhow::{Result, ensure};
 use podracer_compiler::Array;
@@ -49,8 +49,8 @@ impl Trees {
         Trees::new(count, &arrays)
     }
 
-    /// The outputs in which a tree is not the one at the place `its` of others: other integers, and floats farther than 1e-5 of 1 or of the
-    /// number itself.
+    /// The outputs where a tree differs from tree `its` of the others: other integers, and floats
+    /// farther apart than 1e-5 of 1 or of the number itself.
     pub fn unequal(&self, tree: usize, others: &Trees, its: usize) -> Vec<&'static str> {
         let differs = |(got, expected): (&Output, &Output)| {
             let far = |(a, b): (&f64, &f64)| {

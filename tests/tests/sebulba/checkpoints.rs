@@ -1,4 +1,4 @@
-//! A run that goes on from a checkpoint, and what it cannot go on from.
+//! A run that resumes from a checkpoint, and checkpoints that it cannot resume from.
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::HostEnvironment;
@@ -12,7 +12,7 @@ use podracer_runtime::{
 use super::{ENVIRONMENTS, cartpoles, parameters, small, spec, start, with};
 use crate::loops;
 
-/// A checkpoint that the run may go on beside.
+/// A checkpoint, after which the run continues.
 pub fn saved(run: &mut SebulbaRun) -> Checkpoint<'static> {
     run.checkpoint().expect("a checkpoint").detached().expect("live buffers")
 }
@@ -60,7 +60,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
             run = resume(&sebulba, &client, &found.checkpoint).expect("it goes on");
         }
         assert_eq!(parameters(&run), expected, "lag {lag}");
-        // The checkpoint of what goes on is that of what would have gone on.
+        // The resumed run's checkpoint equals the uninterrupted run's.
         let mut alone = start(&sebulba, 4, 7);
         alone.run(7).expect("some iterations");
         let checkpoint = alone.checkpoint().expect("a checkpoint");
@@ -70,7 +70,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
     }
 }
 
-/// Actors are ahead by what the schedule lets them, and a checkpoint waits for nobody.
+/// Actors are ahead by the schedule's bound, and a checkpoint does not wait for them.
 #[test]
 fn a_free_running_run_goes_on_too() {
     let sebulba = small().schedule(Schedule::FreeRunning);
@@ -107,7 +107,7 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
     assert_ne!(parameters(&run), once);
 }
 
-/// The same trajectories, of which each learner device now has more or fewer.
+/// The same trajectories, in larger or smaller parts per learner device.
 #[test]
 fn other_learners_go_on() {
     let before = small().learners(vec![1, 2]).lag(0);

@@ -74,7 +74,8 @@ pub fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tens
     (parameters, store(run.checkpoint().expect("a checkpoint"), podracer::sebulba::STORE))
 }
 
-/// Returns the paths of the store's leaves. Sebulba's replay has one more: where a rollout does not follow the one before.
+/// Returns the paths of the store's leaves. Sebulba's replay has one more: the flag for a rollout
+/// that does not follow the previous rollout.
 fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     environment: &E,
     agent: &A,
@@ -112,7 +113,7 @@ fn ppo_with_two_learner_devices() {
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (2, 1));
 }
 
-/// The statistics, over all learner devices, are a part of what is equal.
+/// The statistics, over all learner devices, are part of the equality.
 #[test]
 fn normalised_observations_and_rewards() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
@@ -130,7 +131,7 @@ fn a_recurrent_agent_with_two_threads() {
     check(&environment, &agent, (1, 2));
 }
 
-/// Minibatches are of whole trajectories: each device draws one of its two at a time.
+/// Minibatches consist of whole trajectories: each device draws one of its two at a time.
 #[test]
 fn a_recurrent_agent_that_draws_on_two_learner_devices() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };

@@ -14,7 +14,7 @@ use super::checkpoints::{resume, saved};
 use super::{ENVIRONMENTS, UNROLL, cartpoles, parameters, quick, small, spec, with};
 use crate::loops;
 
-/// A run whose second actor thread does something at its tenth step, which is in its second trajectory.
+/// A run with an event at the second actor thread's tenth step, which is in its second trajectory.
 fn with_trouble(
     sebulba: &Sebulba<Ppo<Sgd>>,
     trouble: impl Fn() -> Result<(), HostError> + Send + 'static,
@@ -34,11 +34,11 @@ fn with_trouble(
     sebulba.start(&loops::client(2), &spec(), 1, batch).expect("the run starts")
 }
 
-/// Trouble that begins when the sender says so, or is dropped.
+/// A fault that begins when the sender sends, or is dropped.
 fn waits() -> (Sender<()>, impl Fn() -> Result<(), HostError> + Send) {
     let (begin, begun) = mpsc::channel();
     let wait = move || {
-        // An error says that it is dropped.
+        // An error means that it is dropped.
         let _ = begun.recv();
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! A replay on the host: what is learnt from, what a checkpoint has of it, and what goes wrong.
+//! A replay on the host: its windows, its part of a checkpoint, and its errors.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ struct Numbers {
     /// True if windows begin with rollouts, and the memory is kept with their starts.
     starts: bool,
     length: usize,
-    /// Bytes of a step beside the others.
+    /// Bytes of a step in addition to the other leaves.
     padding: usize,
 }
 
@@ -123,7 +123,7 @@ impl LearnFromReplay for Numbers {
     }
 }
 
-/// Two threads act on device 0, and so many devices learn.
+/// Two threads act on device 0, and `learners` devices learn.
 fn sebulba(prioritized: bool, starts: bool, learners: &[usize]) -> Sebulba<Replayed<Numbers>> {
     let settings = ReplaySettings {
         capacity: 8 * 4 * UNROLL,
@@ -229,7 +229,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
             assert_eq!(checkpoint.files.is_empty(), done == 0);
             checkpoints.save(&checkpoint).expect("it is written");
             drop(checkpoint);
-            // What the run does after a checkpoint is not in it.
+            // The run's work after a checkpoint is not in it.
             run.run(1).expect("an iteration");
             drop(run);
             let found = checkpoints.latest().expect("it is read");
@@ -240,7 +240,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
     }
 }
 
-/// A checkpoint's files are those of the run, under other names: nothing is written again.
+/// A checkpoint's files are the run's files under other names: nothing is written again.
 #[test]
 fn checkpoints_share_the_files_of_the_replay() {
     use std::os::unix::fs::MetadataExt;
@@ -463,7 +463,7 @@ fn a_run_that_is_killed_goes_on_to_the_bit() {
     fs::create_dir(&alone).expect("it can be made");
     assert!(spawn(&alone).wait().expect("a child").success());
     let expected = result(&alone).expect("it has ended");
-    // A folder whose programs are compiled already.
+    // A folder with compiled programs.
     let compiled = |name: &str| {
         let run = folder.path().join(name);
         fs::create_dir(&run).expect("it can be made");

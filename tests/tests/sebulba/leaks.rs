@@ -34,7 +34,8 @@ fn held() -> Held {
 #[test]
 fn runs_leave_nothing_behind() {
     if !is_child() {
-        // With several arenas, or free memory at their ends, what the allocator keeps for later looks like a leak.
+        // With several arenas, or free memory at their ends, memory that the allocator keeps for
+        // later looks like a leak.
         let allocator = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "0")];
         run_alone("sebulba::leaks::runs_leave_nothing_behind", &allocator);
         return;
@@ -44,7 +45,7 @@ fn runs_leave_nothing_behind() {
     let client = loops::client(2);
     let folder = std::env::temp_dir().join(format!("podracer-leaks-{}", std::process::id()));
     let cache = podracer_runtime::ExecutableCache::at(&folder, 1 << 30);
-    // The programs come out of a cache, so that what is measured is not XLA's compiler.
+    // The programs come from a cache, so that XLA's compiler is not measured.
     let sebulba = small().cache(cache);
     let held_after = |starts: usize| {
         for start in 0..starts {
@@ -58,8 +59,9 @@ fn runs_leave_nothing_behind() {
     };
     let half = starts.div_ceil(2);
     let mut before = held_after(half);
-    // A leak grows each time; the allocator takes pieces now and then, as the threads' timing has it: beside a load 43 to 68 kB a start
-    // were seen three times in a row, where 48 starts of the same program took 4 kB each.
+    // A leak grows each time. The allocator takes pieces now and then, depending on the threads'
+    // timing: under load, 43 to 68 kB per start occurred three times in a row, where 48 starts of
+    // the same program took 4 kB each.
     let mut each = usize::MAX;
     for _ in 0..8 {
         let after = held_after(half);

@@ -46,7 +46,7 @@ impl Environment for Chain {
     }
 }
 
-/// Counts its iterations, and says so where it acts and learns, if it is loud.
+/// Counts its iterations, and, if it is loud, prints them when it acts and learns.
 #[derive(Clone)]
 struct Counter {
     loud: bool,
@@ -93,7 +93,7 @@ impl Learn for Counter {
 const LANES: usize = 2;
 const UNROLL: usize = 3;
 
-/// Two iterations of two threads, with so many learners.
+/// Two iterations of two threads, with `learners` learners.
 fn reports(loud: bool, learners: &[usize]) -> Vec<IterationReport> {
     let client = loops::client(4);
     let environment = Chain { inner: MemoryChain { length: 9, bits: 1 }, loud };
@@ -113,7 +113,7 @@ fn reports(loud: bool, learners: &[usize]) -> Vec<IterationReport> {
     run.run(2).expect("the iterations")
 }
 
-/// Text, place and count of the reports whose text begins so.
+/// Text, place and count of the reports with this beginning.
 fn told(reports: &[Report], text: &str) -> Vec<(String, Vec<usize>, usize)> {
     let some = reports.iter().filter(|report| report.text.starts_with(text));
     some.map(|report| (report.text.clone(), report.at.clone(), report.count)).collect()
@@ -136,7 +136,8 @@ fn prints_and_failed_checks_come_back_with_the_iteration() {
         let text = format!("learning, iteration {number}");
         assert_eq!(told(&report.reports, "learning"), [(text, vec![], 1)]);
     }
-    // The environments' third step is the first one after their second; both lanes fail there, of each thread.
+    // The environments' third step is the first step after their second; both lanes of each thread
+    // fail in it.
     let checks = |number: usize| -> Vec<&Report> {
         iterations[number].reports.iter().filter(|report| report.is_check).collect()
     };

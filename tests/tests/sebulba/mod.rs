@@ -1,4 +1,4 @@
-//! Actors and learners on devices of their own: what they compute, what they move, and how they end.
+//! Actors and learners on separate devices: their results, their transfers, and their ends.
 
 mod checkpoints;
 mod equality;
@@ -26,7 +26,7 @@ const ENVIRONMENTS: usize = 4;
 /// Steps of a trajectory.
 const UNROLL: usize = 6;
 
-/// So many CartPoles of short episodes.
+/// CartPoles with short episodes, `environments` of them.
 fn cartpoles(environments: usize) -> Pool<NativeCartPole> {
     Pool::new(&NativeCartPole::new(4), environments)
 }

@@ -56,7 +56,7 @@ fn actors_wait_while_their_queues_are_full() {
     assert_eq!(parameters(&run), expected);
 }
 
-/// A checkpoint waits for nobody, and threads that wait for room end at once.
+/// A checkpoint does not wait for actors, and threads that wait for room end at once.
 #[test]
 fn a_run_whose_queues_are_full_is_saved_and_stopped() {
     let mut run = start(&ahead(1), 2, 3);

@@ -71,11 +71,12 @@ fn free_running_actors_take_the_latest_parameters() {
     let sebulba = small().schedule(Schedule::FreeRunning).queue(1);
     let mut run = start(&sebulba, 2, 1);
     let mut reports = run.run(20).expect("some iterations");
-    // While nobody asks for iterations the queues fill: what is in them and in the actors' hands is old by the time it is learnt from.
+    // Until iterations are requested the queues fill: their trajectories, and those that actors
+    // hold, are old when they are learnt from.
     full(&run);
     reports.extend(run.run(20).expect("some more"));
     for report in &reports {
-        // At most the queue, what waits to enter it, and what is being acted are old.
+        // At most the queue, the trajectories waiting to enter it, and those being acted are old.
         assert!((0.0..=4.0).contains(&report.lag), "{report:?}");
         assert!(report.queued <= 2, "{report:?}");
     }

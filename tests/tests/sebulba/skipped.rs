@@ -1,5 +1,5 @@
-//! Environments that begin an episode in a step of its own: the run is that of those that begin it in the step that ends
-//! the last one.
+//! Environments with reset-only steps: the run equals the run of environments that begin an episode
+//! in the step that ends the last episode.
 
 use podracer_dsl::Tensor;
 use podracer_envs::host::{
@@ -20,7 +20,7 @@ use podracer::sebulba::Sebulba;
 /// One environment, and whether its next step is none.
 type Lane = (Pool<NativeCartPole>, StepMemory, bool);
 
-/// CartPoles of so many steps each, which cannot fall in so few.
+/// CartPoles with episodes of `steps` steps each, which are too few to fall.
 pub struct NextStep {
     spec: HostSpec,
     lanes: Vec<Lane>,
@@ -117,7 +117,7 @@ fn next_step(limits: [usize; ENVIRONMENTS]) -> impl Fn() -> Box<dyn HostEnvironm
     move || Box::new(NextStep::new(limits))
 }
 
-/// Every episode has four steps: trajectories of five are those of four.
+/// Every episode has four steps: trajectories of five steps equal trajectories of four.
 fn check<A: Learn<Observation = Tensor>>(agent: A) {
     let sebulba = |unroll| Sebulba::new(agent.clone()).unroll(unroll);
     let (expected, reports) = trained(sebulba(4), &[1], || Box::new(cartpoles(ENVIRONMENTS)));

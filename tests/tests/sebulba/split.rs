@@ -1,4 +1,5 @@
-//! Gradient steps on a split batch in the learner: those of its parts, one after another.
+//! Gradient steps on a split batch in the learner equal gradient steps on its parts, one after
+//! another.
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Environment};
@@ -21,7 +22,7 @@ const SIZE: Size = Size { replicas: 1, environments: STEPS, unroll: 6, iteration
 #[derive(Clone)]
 struct OneByOne {
     agent: MuZero,
-    /// The lanes, in the order in which they are learnt from.
+    /// The lanes, in the order of learning.
     lanes: [usize; STEPS],
 }
 

@@ -19,14 +19,15 @@ fn no_trajectory_passes_through_the_host() {
     let metrics = run.metric_names().len() as u64;
     assert_eq!(metrics, 9);
     run.run(UPDATES as usize).expect("some iterations");
-    // What the actors do beyond the last iteration depends on timing: their threads are ended first.
+    // The actors' work beyond the last iteration depends on timing: their threads are ended first.
     let parameters = run.parameters().expect("they are there").len() as u64;
     run.stop().expect("nothing has failed");
     let SebulbaTransfers { act, finish, learn } = run.transfers();
     let process = process_transfers();
 
-    // Per step: one copy of each leaf up, but of the last observations only where an episode ended, and the actions down. Before each
-    // trajectory but the first: what it depends on, which are the last actions, the keys and the times.
+    // Per step: one copy of each leaf up (of the last observations only if an episode ended), and
+    // the actions down. Before each trajectory except the first: its dependencies, which are the
+    // last actions, the keys and the times.
     let outcome = spec().outcome().types();
     let last = spec().observation_type().bytes() as u64;
     let always: u64 = outcome.iter().map(|ty| ty.bytes() as u64).sum::<u64>() - last;
@@ -65,8 +66,8 @@ fn no_trajectory_passes_through_the_host() {
     assert_eq!((learn.to_host, learn.to_device), (metrics, Count::default()));
     assert_eq!(learn.between_devices.calls, parameters * UPDATES);
 
-    // Nothing else in this process moved anything to the host but the parameters that were read above, and what the first
-    // trajectories depend on.
+    // Nothing else in this process moved to the host, except the parameters read above and the
+    // dependencies of the first trajectories.
     let others = process.to_host.calls - act.to_host.calls - learn.to_host.calls;
     assert_eq!(others, parameters + carried * threads);
     // Keys, first indices and whether steps follow: three for each actor thread, one for each learner.

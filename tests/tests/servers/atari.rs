@@ -25,7 +25,7 @@ fn a_server_shows_what_ale_py_shows() {
     let Some(python) = python("atari") else {
         return;
     };
-    // Lives that are lost end episodes of Breakout, and so many frames cut others off.
+    // Lost lives end episodes of Breakout, and a number of frames cuts other episodes off.
     let settings = environment(&["game=breakout", "most_frames=400", "bootstrap_time_limit=true"]);
     let actions: Vec<Vec<usize>> =
         (0..120).map(|time| vec![time % 4, 1, 3, time / 7 % 4]).collect();
@@ -84,7 +84,7 @@ fn the_preset_of_seed_is_table_9() {
     ] {
         assert_eq!(seed[key], value, "{key}");
     }
-    // Every field can be said otherwise, whatever the preset.
+    // Every field can be set differently, with any preset.
     assert_eq!(json(&["preset=seed", "clip_rewards=true"])["clip_rewards"], json!(true));
     let ppo: Value = json(&[]);
     for key in ["clip_rewards", "life_loss_ends", "fire_reset"] {

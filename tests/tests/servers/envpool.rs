@@ -1,4 +1,5 @@
-//! EnvPool resets in the step after the one that ends an episode; a server has it reset in that step.
+//! EnvPool resets in the step after the end of an episode; a server makes it reset in the step that
+//! ends the episode.
 
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::server::{ServerOptions, Servers};

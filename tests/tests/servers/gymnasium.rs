@@ -1,4 +1,5 @@
-//! Gymnasium's environments: the trajectories of a server are those of the environments themselves, to the bit.
+//! Gymnasium's environments: the trajectories of a server are bit-identical to the environments'
+//! own.
 
 use std::path::Path;
 
@@ -36,8 +37,8 @@ pub(super) fn configuration(changes: &Value) -> Value {
     configuration
 }
 
-/// Through servers with these changes the environments do what they do alone. How many episodes terminated, and how many
-/// were truncated.
+/// Through servers with these changes the environments behave as they do alone. Returns the numbers
+/// of terminated and of truncated episodes.
 fn compare(python: &Path, changes: &Value, actions: &[Vec<Value>]) -> (usize, usize) {
     let configuration = configuration(changes);
     let seeds: Vec<u64> = (0..ENVIRONMENTS).map(|i| seed(RUN, FIRST + i)).collect();
@@ -167,7 +168,7 @@ fn a_native_batch_has_the_same_episodes_in_each_autoreset_mode() {
     assert!(of((true, false)) > 2 && of((false, true)) > 2);
     for (expected, got) in expected.iter().zip(walks("NextStep")) {
         assert_eq!(got, expected[..got.len()]);
-        // Each end costs a step, that of the last step excepted.
+        // Each end costs a step, except the last step's.
         let skipped = STEPS - got.len();
         assert!((skipped..=skipped + 1).contains(&ends(&got)), "{skipped}");
     }
@@ -256,7 +257,7 @@ fn choices_and_trees_of_observations_are_those_of_gymnasium() {
     }
 }
 
-/// A dict of a choice and a tuple of numbers and choices, in which some numbers are outside of their bounds.
+/// A dict of a choice and a tuple of numbers and choices; some numbers are outside their bounds.
 #[test]
 fn actions_of_several_parts_are_those_of_gymnasium() {
     let Some(python) = python("gymnasium") else {
@@ -356,7 +357,7 @@ fn ppo_learns_in_servers_of_choices_and_trees() {
     assert!(first < 40.0 && last > 55.0, "{first} and {last}");
 }
 
-/// The one-hot vectors are those of Gymnasium's `flatten`, in each autoreset mode.
+/// One-hot vectors equal Gymnasium's `flatten`, in each autoreset mode.
 #[test]
 fn a_discrete_observation_is_one_hot() {
     let Some(python) = python("gymnasium") else {

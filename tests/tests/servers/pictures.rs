@@ -104,7 +104,7 @@ fn without_pictures_the_reason_is_said() {
         batch.step(&[0; 4], &mut memory.step()).unwrap();
         let error = batch.draw().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
-        // Where nobody asks for pictures, none are prepared.
+        // If pictures are not requested, none are prepared.
         let batch = Servers::start(&options, 1).unwrap();
         assert_eq!(batch.picture_size(), Err("its server draws none"));
     }

@@ -112,7 +112,8 @@ fn layer_of(words: &str) -> Option<&'static str> {
     CLI_LAYERS.iter().filter(begins).max_by_key(|layer| layer.len()).copied()
 }
 
-/// The modules of the command line that a text uses. `super` is the folder `above`; `own` is the folder whose `mod.rs` it is, if it is one.
+/// The modules of the command line that a text uses. `super` is the folder `above`; `own` is the
+/// folder of this `mod.rs`, if the text is one.
 fn used(text: &str, above: &str, own: Option<&str>) -> Vec<String> {
     let below = |words: &str, folder: &str| {
         let ends = |c: char| !c.is_alphanumeric() && c != '_' && c != ':';

@@ -48,7 +48,7 @@ fn games_follow_jumanji() {
                 let (_, steps) = scan(first, actions, |state, action| {
                     let (state, step) = game.step(state, action, Key::new(0u32));
                     let mask = game.legal_actions(&state).expect("a mask");
-                    // The planes are those of the board.
+                    // The planes match the board.
                     let planes = step.observation.slice((.., .., ..3 * wires));
                     let numbers = planes * (arange(3 * wires) + 1).astype(F32);
                     let shown = numbers.sum_axis(2).reshape([game.size * game.size]);

@@ -54,7 +54,7 @@ fn seeds(key: Key, diamond: Tensor) -> Seeds {
 fn luck(key: Key, places: Tensor) -> Luck {
     let mut step = Chain(key);
     let sapling = Chain(step.next()).uniform();
-    // Each kind goes on from the keys of the one before.
+    // Each kind continues from the previous kind's keys.
     let next_kind = |chain: &Chain| Chain(chain.0.clone().split().0);
     let whims = |chain: &mut Chain, count: usize, mut after: Box<dyn FnMut(&mut Chain)>| {
         let (mut ways, mut along_rows, mut urges) = (Vec::new(), Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ fn luck(key: Key, places: Tensor) -> Luck {
         Whims { ways: stack(&ways, 0), along_rows: stack(&along_rows, 0), urges: stack(&urges, 0) }
     };
     let mut chain = next_kind(&Chain(step.next()));
-    // A zombie's last key is the next one's first.
+    // A zombie's last key is the next zombie's first.
     let zombies = whims(&mut chain, 3, Box::new(|chain| *chain = Chain(chain.next())));
     let mut chain = next_kind(&chain);
     let cows = [(); 3].map(|()| chain.next().randint([], 0..8) + 1);
@@ -142,7 +142,7 @@ struct Start {
 const WORKSHOP: [(i32, i32, u8); 6] =
     [(-1, -1, 11), (-1, 1, 12), (-1, 0, 8), (1, 0, 9), (0, -1, 10), (0, 1, 15)];
 
-/// The state with what a game begins with.
+/// The state with a game's initial values.
 fn begun(state: State, start: Start) -> State {
     let (row, column) = (start.place.index(0), start.place.index(1));
     let (workshop, skeleton) = (start.workshop.ne(0), start.skeleton.ne(0));
@@ -176,10 +176,12 @@ fn begun(state: State, start: Start) -> State {
 fn games_follow_craftax() {
     let env = CraftaxClassic::default();
     let record = records("craftax.json", "craftax-classic").remove(0);
-    // The numbers of the cells that were drawn, as draws of the middle of each cell's part. The worlds are those of the games, in their order.
+    // The numbers of the drawn cells, as draws of the middle of each cell's part. The worlds match
+    // the games, in order.
     let rows = numbers(&record, "worlds");
     let (mut made, mut diamonds) = (Vec::new(), Vec::new());
-    // The number of the world that each step goes on in if it ends an episode, and behind those of all steps that each game begins in.
+    // The number of the next world of each step that ends an episode. After all steps follow the
+    // worlds where the games begin.
     let mut worlds = vec![0; GAMES * (STEPS + 1)];
     for (number, row) in rows.chunks_exact(4).enumerate() {
         let [game, time, place, count] = [0, 1, 2, 3].map(|i| row[i]);

@@ -1,4 +1,5 @@
-//! MiniGrid's levels do what the package's do, step for step, from the same first grids; and their own grids are as the package's are.
+//! MiniGrid's levels match the package's, step for step, from the same first grids; and their own
+//! grids match the package's grids.
 
 use super::puzzles::{compare, given};
 use super::{chi_squared, number, numbers, records, run};
@@ -222,7 +223,8 @@ fn obstacles_follow_minigrid() {
     }
 }
 
-/// Asserts that shares of some counts are the same as those of others, within five deviations. The counts are of so many trials each.
+/// Asserts that two counts have equal shares, within five standard deviations. The counts come from
+/// `trials` trials each.
 #[track_caller]
 fn as_often(what: &str, (got, trials): (&[f64], usize), (expected, theirs): (&[f64], usize)) {
     assert_eq!(got.len(), expected.len(), "{what}");
@@ -240,7 +242,7 @@ fn as_often(what: &str, (got, trials): (&[f64], usize), (expected, theirs): (&[f
 
 const GRIDS: usize = 8000;
 
-/// Compares the grids that a level draws with those of a record.
+/// Compares the grids that a level draws with a record's grids.
 fn drawn_alike<L: Level + DeserializeOwned>(record: &Value) {
     let level: L = level(record);
     let count = number(record, "count");

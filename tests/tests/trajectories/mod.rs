@@ -1,4 +1,5 @@
-//! Trajectories from keys: environments draw what gymnax draws, to the bit, over whole episodes and resets.
+//! Trajectories from keys: environments draw bit-identically to gymnax, over whole episodes and
+//! resets.
 
 mod bsuite;
 mod connector;
@@ -121,7 +122,7 @@ fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
     })
 }
 
-/// The checksum of each observation of zeros and ones, as the records have it.
+/// The checksum of each observation with elements 0 or 1, as in the records.
 fn checksums(observations: &Array) -> Vec<f64> {
     let values = observations.to_f64();
     let each = values.len() / observations.ty().shape[0];
@@ -142,7 +143,7 @@ fn chi_squared(got: &[f64], expected: &[f64]) -> f64 {
     if kinds < 2 { 0.0 } else { sum / f64::from(kinds - 1) }
 }
 
-/// Asserts that numbers are equal, and says at which step they first differ.
+/// Asserts that numbers are equal, and reports the first step that differs.
 #[track_caller]
 fn equal(what: &str, got: &[f64], expected: &[f64]) {
     assert_eq!(got.len(), expected.len(), "{what}: counts");
@@ -150,7 +151,8 @@ fn equal(what: &str, got: &[f64], expected: &[f64]) {
     assert_eq!(differs, None, "{what}: the first step that differs");
 }
 
-/// Asserts that the environment does what the record says: to the bit, but for observations of floats, `1e-6`.
+/// Asserts that the environment matches the record bit-identically, except for observations of
+/// floats, `1e-6`.
 fn follows<E: Environment<Observation = Tensor>>(
     env: E,
     record: &Value,

@@ -20,7 +20,7 @@ pub(super) fn given<const N: usize>(
     (arrays, types)
 }
 
-/// A game without resets: what is seen of it after each step, its rewards, and where it is over.
+/// A game without resets: the observation after each step, its rewards, and its end.
 fn game<E: Environment<Observation = Tensor>, S: Tree>(
     env: &E,
     first: E::State,
@@ -67,7 +67,7 @@ fn sliding_tiles_follow_jumanji() {
         let results = run((tiles, actions), &arrays, |given| {
             vmap(given, |(tiles, actions)| {
                 game(&env, env.at(tiles), actions, |state, observation| {
-                    // The planes are those of the tiles.
+                    // The planes match the tiles.
                     let planes = observation.reshape([size * size, size * size]);
                     let shown = planes.argmax(1).eq(state.tiles).all();
                     let tiles = select(shown, state.tiles, -1).astype(U8);
@@ -186,7 +186,8 @@ fn drawn_levels_can_be_solved() {
         let player = player.to_f64()[0] as usize;
         assert!(can_be_solved(cells.bytes(), boxes, player), "level {level}");
     }
-    // Of levels as they are by default: four boxes, apart from each other and walls, of which not all are on targets.
+    // Levels with the default settings: four boxes, apart from each other and from walls, not all
+    // on targets.
     let levels = draw(&Sokoban::default(), 20_000);
     let (cells, boxes) = (levels[0].bytes(), levels[1].to_f64());
     let (mut floor, mut stored) = (0, 0);
@@ -232,7 +233,8 @@ fn can_be_solved(cells: &[u8], boxes: Vec<usize>, player: usize) -> bool {
     false
 }
 
-/// Each board has as many mines as it is asked for, and each cell has one as often as any other, and any two cells.
+/// Each board has the requested number of mines, and each cell has a mine equally often, and so
+/// does each pair of cells.
 #[test]
 fn mines_are_anywhere() {
     const BOARDS: usize = 20_000;
@@ -285,7 +287,7 @@ fn tours_follow_jumanji() {
         let results = run((cities, actions), &arrays, |given| {
             vmap(given, |(cities, actions)| {
                 game(&env, env.at(cities), actions, |state, observation| {
-                    // The planes are those of the way.
+                    // The planes match the route.
                     let visited = observation.index_axis(1, 2).eq(1.0);
                     let last = observation.index_axis(1, 3).eq(1.0);
                     let shown = visited.eq(state.order.ge(0)).all()
@@ -316,7 +318,7 @@ fn mazes_follow_jumanji() {
             vmap(given, |(walls, cells, actions)| {
                 let cell = |at: usize| (cells.index(at), cells.index(at + 1));
                 game(&env, env.at(walls, cell(0), cell(2)), actions, |state, observation| {
-                    // The planes are those of the state.
+                    // The planes match the state.
                     let planes = observation.sum_axis(0).sum_axis(0);
                     let seen =
                         planes.eq(stack(&[walls.astype(F32).sum(), scalar(1.0), scalar(1.0)], 0));
@@ -356,7 +358,7 @@ fn mazes_are_divided_as_those_of_jumanji() {
         }
         let often = numbers(&record, "cells");
         for (i, (got, expected)) in results[2].to_f64().iter().zip(&often).enumerate() {
-            // Differences of two counts of so many, within five deviations.
+            // Differences of two counts from `n` trials, within five standard deviations.
             let share = expected / MAZES as f64;
             let most = 5.0 * (2.0 * MAZES as f64 * share * (1.0 - share)).sqrt() + 1.0;
             assert!(

@@ -1,4 +1,4 @@
-//! An environment whose step is a closure: a place for mistakes.
+//! An environment with a closure as its step: a place for mistakes.
 
 use podracer::prelude::*;
 
@@ -41,7 +41,7 @@ where
     }
 }
 
-/// A step that has no mistakes in what it does not set.
+/// A step without mistakes in its defaults.
 pub fn still(state: Body) -> TimeStep {
     TimeStep {
         observation: state.position,
@@ -51,7 +51,7 @@ pub fn still(state: Body) -> TimeStep {
     }
 }
 
-/// The training loop of PPO with such a step: the warnings, or what is wrong with it.
+/// The training loop of PPO with such a step: the warnings, or its mistakes.
 #[track_caller]
 pub fn looped<F>(step: F) -> Result<Vec<Warning>, TraceErrors>
 where

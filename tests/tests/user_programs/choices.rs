@@ -6,7 +6,7 @@ use podracer::prelude::*;
 use podracer::rl::agents::PpoSettings;
 use podracer::rl::learn::{AdamSettings, AnyAgent, Unflatten};
 
-/// Three dials, to be set to what is shown in the same step.
+/// Three dials, to be set to the values shown in the same step.
 #[derive(Clone)]
 struct Dials;
 
@@ -56,7 +56,7 @@ impl Environment for Dials {
     }
 }
 
-/// Episodes of eight steps, in each of which a dial that is set right gives 1.
+/// Episodes of eight steps; each dial that is set right pays 1.
 fn dials() -> TimeLimit<Dials> {
     Dials.time_limit(8)
 }
@@ -87,7 +87,7 @@ fn ppo_learns_several_choices_at_once_from_a_tree() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sets the dials to what it sees in the tree, and learns nothing.
+/// Sets the dials to the values in the tree, and learns nothing.
 #[derive(Clone)]
 struct Copies;
 
@@ -164,7 +164,7 @@ fn an_agents_tree_of_other_leaves_is_told() {
     assert!(Unflatten::new(Copies, Dials.observation_space(), &Space::unbounded([11])).is_ok());
 }
 
-/// A lever and a wheel, to be set to what is shown in the same step.
+/// A lever and a wheel, to be set to the values shown in the same step.
 #[derive(Clone)]
 struct Levers;
 

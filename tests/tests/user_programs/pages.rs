@@ -1,5 +1,5 @@
-//! The pages of the design as they stand, as far as a test can: an environment, a loss whose gradient goes through it,
-//! and the loop run on devices.
+//! The pages of the design, as far as a test can run them: an environment, a loss with a gradient
+//! through it, and the loop run on devices.
 
 use podracer::prelude::*;
 use podracer::rl::returns::gae;

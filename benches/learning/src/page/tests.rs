@@ -91,7 +91,7 @@ fn the_page_has_the_records_of_the_settings_that_are_in_force() {
     assert_eq!(line(&page), expected);
     assert!(page.contains("\na processor.\n"), "{page}");
     assert!(page.contains("- `catch-ppo`: 1, the maximum. 2 seeds, 100 episodes.\n"), "{page}");
-    // What is written reads back, in the order of the seeds.
+    // Records read back as written, in the order of the seeds.
     let read = Records::read(&folder.path().join("learning.jsonl")).expect("it reads");
     assert_eq!(read.of(&entries[0]).map(|one| one.seed).collect::<Vec<_>>(), [0, 1]);
     assert!(read.find(&entries[0], 2).is_none());
@@ -150,7 +150,7 @@ fn records_of_other_settings_are_shown_with_what_they_were_or_not_at_all() {
                     trained with other settings: `train.steps` 500000 (now 1000000) | 1.5 |";
     assert_eq!(line(&page), expected);
     assert!(records.find(&listed, 0).is_none(), "`make learn` trains it again");
-    // What is trained again takes the place of what was there.
+    // A repeated training replaces the earlier record.
     records.add(record(0, 1.0, &now)).expect("it is written");
     assert!(line(&text(std::slice::from_ref(&listed), &records)).contains("| 1M | 1 of 2 |"));
     records.add(record(1, 1.0, &now)).expect("it is written");
@@ -202,7 +202,7 @@ fn checked_in() -> (Records, String) {
     (records, std::fs::read_to_string(docs.join("learning.md")).expect("there is a page"))
 }
 
-/// The program that cargo has built beside this test, which is in a folder of its own there.
+/// The program that cargo has built next to this test's folder.
 fn program() -> Program {
     let this = std::env::current_exe().expect("this test has a path");
     let built = this.ancestors().nth(2).expect("cargo's folder").join("podracer");

@@ -93,7 +93,7 @@ impl Position {
             1 => forced,
             _ => return 0,
         };
-        // Not below a cell with which the other player would win.
+        // Not below a winning cell of the other player.
         playable & !(threats >> 1)
     }
 

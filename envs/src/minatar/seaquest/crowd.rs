@@ -1,30 +1,30 @@
-//! What swims and flies in Seaquest: bullets, divers and enemies.
+//! The moving objects of Seaquest: bullets, divers and enemies.
 //!
-//! gymnax keeps lists, in the order in which things came. Where two things are in one cell, the order decides which one a bullet
-//! hits. Here few things have places of their own: bullets and divers move up, so that the first place has the older one;
-//! enemies remember when they came.
+//! gymnax keeps lists in order of appearance. If two objects are in one cell, the order decides
+//! which of them a bullet hits. Here few objects have fixed slots. Bullets and divers move up, so
+//! that the first slot has the older object; enemies store the time of their appearance.
 
 use crate::minatar::{SIZE, cells};
 use podracer_dsl::prelude::*;
 
-/// Places for bullets. One is fired every five steps and flies for nine at most.
+/// Slots for bullets. A bullet is fired every five steps and flies for at most nine.
 const BULLETS: usize = 2;
-/// Places for divers. One comes every 30 steps, and is gone after 60.
+/// Slots for divers. A diver appears every 30 steps, and is gone after 60.
 const DIVERS: usize = 2;
-/// Places for enemies. At worst one comes in each step, and stays for 30.
+/// Slots for enemies. At worst an enemy appears in each step, and stays for 30.
 const ENEMIES: usize = 32;
 /// Steps that a diver waits before each move.
 const DIVER_MOVE_SPEED: i32 = 5;
-/// Steps from one shot of an enemy to the next.
+/// Number of steps between shots of an enemy.
 const ENEMY_SHOT_INTERVAL: i32 = 10;
 
-/// The columns after a move to where each thing heads.
+/// The columns after a move in each object's direction.
 #[track_caller]
 fn ahead(column: Tensor, right: Tensor) -> Tensor {
     column + select(right, 1, -1)
 }
 
-/// The set of the cells behind things. `u32[10]`
+/// The set of the cells behind objects. `u32[10]`
 #[track_caller]
 fn behind(row: Tensor, column: Tensor, right: Tensor, present: Tensor) -> Tensor {
     cells(row, ahead(column, !right), present)
@@ -35,7 +35,7 @@ fn inside(column: Tensor) -> Tensor {
     column.ge(0) & column.lt(SIZE)
 }
 
-/// The place among two for what comes next: the second, or the first if both are free. bool `[2]`
+/// The slot for the next object: the second, or the first if both are free. bool `[2]`
 #[track_caller]
 fn free_place(present: Tensor) -> Tensor {
     let index = arange(2);
@@ -45,7 +45,7 @@ fn free_place(present: Tensor) -> Tensor {
 /// Bullets of the submarine.
 #[derive(Tree, Clone, Copy)]
 pub struct Bullets {
-    /// True for a bullet that is there. `bool[2]`
+    /// True for a bullet that exists. `bool[2]`
     pub present: Tensor,
     /// Its row. `i32[2]`
     pub row: Tensor,
@@ -62,7 +62,7 @@ impl Bullets {
         Bullets { present: none, row: zero, column: zero, right: none }
     }
 
-    /// A bullet more.
+    /// Adds a bullet.
     #[track_caller]
     pub(super) fn joined(self, now: Tensor, row: Tensor, column: Tensor, right: Tensor) -> Bullets {
         let here = free_place(self.present) & now;
@@ -74,14 +74,14 @@ impl Bullets {
         }
     }
 
-    /// The bullets after their move; those that leave the board are gone.
+    /// The bullets after their move; bullets that leave the board are removed.
     #[track_caller]
     pub(super) fn advanced(self) -> Bullets {
         let column = ahead(self.column, self.right);
         Bullets { column, present: self.present & inside(column), ..self }.moved_up()
     }
 
-    /// The second bullet in the first place, if that one is free.
+    /// Moves the second bullet to the first slot, if that slot is free.
     #[track_caller]
     fn moved_up(self) -> Bullets {
         let moves = !self.present.index(0);
@@ -99,7 +99,7 @@ impl Bullets {
 /// Divers in the water.
 #[derive(Tree, Clone, Copy)]
 pub struct Divers {
-    /// True for a diver who is there. `bool[2]`
+    /// True for a diver that exists. `bool[2]`
     pub present: Tensor,
     /// The row. `i32[2]`
     pub row: Tensor,
@@ -118,7 +118,7 @@ impl Divers {
         Divers { present: none, row: zero, column: zero, right: none, timer: zero }
     }
 
-    /// Adds a diver at the first free place.
+    /// Adds a diver in the first free slot.
     #[track_caller]
     pub(super) fn joined(self, now: Tensor, row: Tensor, right: Tensor) -> Divers {
         let here = free_place(self.present) & now;
@@ -131,7 +131,7 @@ impl Divers {
         }
     }
 
-    /// The divers after their moves; those that leave the board are gone.
+    /// The divers after their moves; divers that leave the board are removed.
     #[track_caller]
     pub(super) fn advanced(self) -> Divers {
         let moves = self.timer.eq(0);
@@ -140,7 +140,8 @@ impl Divers {
         Divers { column, timer, present: self.present & inside(column), ..self }.moved_up()
     }
 
-    /// The divers who stay in the water, and the number of those in a cell who find a seat. `i32[]`
+    /// The divers who stay in the water, and the number of divers in a cell who find a seat.
+    /// `i32[]`
     #[track_caller]
     pub(super) fn boarding(self, row: Tensor, column: Tensor, seats: Tensor) -> (Divers, Tensor) {
         let here = self.present & self.row.eq(row) & self.column.eq(column);
@@ -156,7 +157,7 @@ impl Divers {
         behind(self.row, self.column, self.right, self.present)
     }
 
-    /// The second diver in the first place, if that one is free.
+    /// Moves the second diver to the first slot, if that slot is free.
     #[track_caller]
     fn moved_up(self) -> Divers {
         let moves = !self.present.index(0);
@@ -175,7 +176,7 @@ impl Divers {
 /// Fish and submarines.
 #[derive(Tree, Clone, Copy)]
 pub struct Enemies {
-    /// True for an enemy that is there. `bool[32]`
+    /// True for an enemy that exists. `bool[32]`
     pub present: Tensor,
     /// True for a submarine, false for a fish. `bool[32]`
     pub submarine: Tensor,
@@ -189,7 +190,7 @@ pub struct Enemies {
     pub timer: Tensor,
     /// Steps until it shoots, if it is a submarine. `i32[32]`
     pub shot_timer: Tensor,
-    /// The step in which it came, which no other did. `i32[32]`
+    /// The step of its appearance, unique among enemies. `i32[32]`
     pub came: Tensor,
 }
 
@@ -215,7 +216,7 @@ impl Enemies {
         self.present & if submarines { self.submarine } else { !self.submarine }
     }
 
-    /// An enemy more, unless another swims in its row the other way.
+    /// Adds an enemy, unless another enemy swims in its row in the other direction.
     #[track_caller]
     pub(super) fn joined(
         self,
@@ -242,7 +243,7 @@ impl Enemies {
         }
     }
 
-    /// The enemies after the moves of one kind; those that leave the board are gone.
+    /// The enemies after the moves of one kind; enemies that leave the board are removed.
     #[track_caller]
     pub(super) fn advanced(self, submarines: bool, move_speed: Tensor) -> Enemies {
         let kind = self.of_kind(submarines);
@@ -270,9 +271,11 @@ impl Enemies {
     }
 }
 
-/// Bullets and enemies of one kind without those that meet, and the number of these enemies. `i32[]`
+/// Removes bullets and enemies of one kind that meet, and returns the number of these enemies.
+/// `i32[]`
 ///
-/// A bullet hits the oldest enemy in its cell. If two bullets are in the cell, the later one hits, and the other flies on.
+/// A bullet hits the oldest enemy in its cell. If two bullets are in the cell, the later bullet
+/// hits, and the other continues.
 #[track_caller]
 pub(super) fn hit(
     bullets: Bullets,

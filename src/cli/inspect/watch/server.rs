@@ -33,7 +33,7 @@ use super::store::Store;
 use crate::cli::inspect::curves::{Along, Summary};
 use crate::run_directory::{FilmName, RunOverview};
 
-/// Interval at which `interrupt` is checked.
+/// Interval between checks of `interrupt`.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);

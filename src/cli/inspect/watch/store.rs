@@ -116,7 +116,7 @@ impl Store {
         self.looked = Some(Instant::now());
     }
 
-    /// A summary of all runs.
+    /// A summary of the runs.
     pub(super) fn state(&self) -> Value {
         let Store { groups, different, .. } = self;
         let run = |(place, run): (usize, &WatchedRun)| {

@@ -1,11 +1,11 @@
-//! Searches whose actions are selected, and whose simulations are run, by functions of the user's.
+//! Searches with user-defined functions that select the actions and run the simulations.
 
 use super::{line, root};
 use podracer_dsl::prelude::*;
 use podracer_rl::search::*;
 use std::ops::Range;
 
-/// A model of three actions whose values all differ, so that no noise decides.
+/// A model of three actions with values that all differ, so that no noise decides.
 fn model(_: Key, action: Tensor, state: Tensor) -> (RecurrentFnOutput, Tensor) {
     let state = (state * 3 + action * 7 + 1).rem(101);
     let x = state.astype(F32) / 101.0;
@@ -113,7 +113,8 @@ fn noise_of_another_shape_is_an_error() {
     }
 }
 
-/// A search of 30 simulations at most by MuZero's selection, whose loop is the function's, and one of `few` that all run.
+/// A search of at most 30 simulations by MuZero's selection with this loop function, and a search
+/// of `few` simulations that all run.
 fn by_loop<L>(few: usize, loop_fn: L) -> Vec<Array>
 where
     L: FnOnce(Range<usize>, SearchState, LoopBody<'_>) -> SearchState,
@@ -122,7 +123,7 @@ where
         let options = MuZeroOptions::default();
         let at_root = |key: Key, node: &Node, _| muzero_action_selection(key, node, &options);
         let below = |key: Key, node: &Node| muzero_action_selection(key, node, &options);
-        // As deep as the one with more simulations may go.
+        // As deep as the search with more simulations may go.
         let depth = Some(30);
         let of = |tree: SearchTree| {
             let nodes = |x: Tensor| x.slice((.., ..few + 1));
@@ -152,7 +153,7 @@ fn a_loop_that_ends_early_is_a_search_of_fewer_simulations() {
     }
 }
 
-/// It ends when no other action of a root can have more visits than its first one.
+/// It ends when no other action of a root can have more visits than the root's first action.
 #[test]
 fn a_loop_may_look_at_the_roots() {
     let results = by_loop(30, |simulations, begin, simulate| {
@@ -246,7 +247,8 @@ fn functions_that_give_no_actions_are_errors_at_the_users_line() {
     refused(["interior_action_selection_fn", dtype], fine, || zeros(F32, [2]));
 }
 
-/// The messages of the checks of a search whose functions select these actions, and its visits of root and nodes.
+/// The messages of the checks of a search with functions that select these actions, and its visits
+/// of root and nodes.
 fn reports(at_root: i32, below: i32, invalid: bool) -> (Vec<String>, Vec<f64>) {
     let traced = trace(key(), |key| {
         collect(|| {
@@ -276,7 +278,8 @@ fn an_action_out_of_range_fails_a_check_and_the_nearest_one_is_taken() {
     assert!(reports.iter().any(|report| report.contains("took an invalid action")), "{reports:?}");
 }
 
-/// The messages of the checks of a search of 3 simulations whose loop runs these, and its visits of nodes.
+/// The messages of the checks of a search of 3 simulations with a loop that runs these, and its
+/// visits of nodes.
 fn reports_of(numbers: &[i32]) -> (Vec<String>, Vec<f64>) {
     let traced = trace(key(), |key| {
         collect(|| {

@@ -1,4 +1,5 @@
-//! What a search is given wrongly: errors at the user's line, and checks where only the running program knows.
+//! Wrong inputs of a search: errors at the user's line, and checks that only the running program
+//! can make.
 
 use super::{line, root};
 use podracer_dsl::prelude::*;

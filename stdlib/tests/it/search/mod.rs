@@ -69,7 +69,8 @@ fn a_search_finds_the_reward_three_steps_away() {
     }
 }
 
-/// The visits of 24 trees after so many simulations; `tilt` is added to the prior logit of action 1.
+/// The visits of 24 trees after `simulations` simulations; `tilt` is added to the prior logit of
+/// action 1.
 fn visits_of(simulations: usize, tie_noise: bool, tilt: f64) -> Vec<f64> {
     let traced = trace(key(), |key| {
         let logits = constant([0.0f32, tilt as f32]).broadcast_to([24, 2]);

@@ -33,7 +33,7 @@ fn plain_search_wins_and_blocks_in_one_move() {
     // X has three stones in column 3, O none that matter: X wins there, and O blocks there.
     let game = ConnectFour::default();
     assert_eq!(chosen(&game, &[3, 0, 3, 1, 3, 6], &player, 2), [3.0; 2]);
-    // Among seven answers to seven moves it takes longer to find that one loses.
+    // With seven answers to seven moves it takes longer to find a losing move.
     let longer = PlainMcts { simulations: 400 };
     assert_eq!(chosen(&game, &[3, 0, 3, 1, 3], &longer, 1), [3.0]);
     // A player who moves at random does not find them.

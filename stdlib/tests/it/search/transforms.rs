@@ -1,10 +1,10 @@
-//! Searches under `vmap`, in loops and beside gradients.
+//! Searches under `vmap`, in loops and together with gradients.
 
 use super::{line, root};
 use podracer_dsl::prelude::*;
 use podracer_rl::search::*;
 
-/// Visits of a line's roots, by a key, whose search is one of a root with such a value.
+/// Visits of a line's roots, for a key, in a search from a root with this value.
 fn visits(key: Key, value: Tensor) -> Tensor {
     let root = RootFnOutput { value: value.expand_dims(0), ..root(1) };
     let output = muzero_policy(key, root, line(1), 6, None, &MuZeroOptions::default());
