@@ -21,6 +21,8 @@ macro_rules! step_leaves {
         pub(super) const LEAVES: StepLeaves<(&str, &str), (&str, &str)> =
             StepLeaves { $($name: (stringify!($name), $what),)* };
 
+        const COUNT: usize = [$(stringify!($name),)*].len();
+
         impl<B, F> StepLeaves<B, F> {
             /// Applies a function to every leaf of bytes, and another function to every leaf of floats.
             ///
@@ -52,8 +54,8 @@ macro_rules! step_leaves {
 
         impl<T> StepLeaves<T, T> {
             /// The leaves in the order of the fields.
-            pub fn into_vec(self) -> Vec<T> {
-                vec![$(self.$name,)*]
+            pub(super) fn into_array(self) -> [T; COUNT] {
+                [$(self.$name,)*]
             }
         }
 
@@ -110,6 +112,21 @@ impl<B, F> StepLeaves<B, F> {
         let Ok(mapped) =
             self.try_map(|leaf| Ok::<_, Infallible>(bytes(leaf)), |leaf| Ok(floats(leaf)));
         mapped
+    }
+}
+
+impl HostSpec {
+    /// The number of bytes of each leaf of a step.
+    pub(super) fn step_bytes(&self) -> StepLeaves<usize, usize> {
+        self.step_lengths().map(|bytes| bytes, |floats| 4 * floats)
+    }
+}
+
+impl<'a> StepLeaves<&'a [u8], &'a [u8]> {
+    /// The bytes of each leaf of [`StepOutcome`](super::StepOutcome) that the environments have, in its order.
+    pub(super) fn outcome_bytes(self) -> impl Iterator<Item = &'a [u8]> {
+        let (always, sometimes) = self.outcome();
+        always.into_iter().chain(sometimes.into_iter().filter(|leaf| !leaf.is_empty()))
     }
 }
 

@@ -16,8 +16,7 @@ impl HostStep<'_> {
     /// [`HostError::Length`].
     pub fn check(&self, spec: &HostSpec) -> Result<(), HostError> {
         let got = self.as_ref().map(|leaf| leaf.len(), |leaf| 4 * leaf.len());
-        let expected = spec.step_lengths().map(|bytes| bytes, |floats| 4 * floats);
-        for ((expected, got), (_, what)) in expected.zip(got).zip(LEAVES).into_vec() {
+        for ((expected, got), (_, what)) in spec.step_bytes().zip(got).zip(LEAVES).into_array() {
             if expected != got {
                 return Err(HostError::Length { what, expected, got });
             }
@@ -79,20 +78,14 @@ impl StepMemory {
     /// [`HostError::Memory`] if the system has less memory.
     pub fn try_new(spec: &HostSpec) -> Result<Self, HostError> {
         let environments = spec.environments;
-        let lengths = spec.step_lengths();
         let made = || -> Result<Self, TryReserveError> {
             Ok(StepMemory {
-                leaves: lengths.try_map(zeros, zeros)?,
+                leaves: spec.step_lengths().try_map(zeros, zeros)?,
                 reward_bytes: zeros(4 * environments)?,
             })
         };
-        made().map_err(|_| {
-            let bytes = lengths.map(|bytes| bytes, |floats| 4 * floats).into_vec();
-            HostError::Memory {
-                environments,
-                bytes: bytes.iter().sum::<usize>() + 4 * environments,
-            }
-        })
+        let bytes = spec.step_bytes().into_array().iter().sum::<usize>() + 4 * environments;
+        made().map_err(|_| HostError::Memory { environments, bytes })
     }
 
     /// The memory in the form that a batch writes into.
@@ -170,7 +163,6 @@ impl StepMemory {
             bytes.copy_from_slice(&reward.to_le_bytes());
         }
         let reward = &self.reward_bytes[..];
-        let (always, sometimes) = self.leaves.as_ref().map(|leaf| &leaf[..], |_| reward).outcome();
-        always.into_iter().chain(sometimes.into_iter().filter(|leaf| !leaf.is_empty()))
+        self.leaves.as_ref().map(|leaf| &leaf[..], |_| reward).outcome_bytes()
     }
 }

@@ -114,11 +114,10 @@ impl WorkerStep {
     /// A sentence with the first mistake.
     pub fn check(&self, spec: &HostSpec) -> Result<(), String> {
         let n = spec.environments;
-        let expected = spec.step_lengths().map(|bytes| bytes, |floats| 4 * floats);
         let success = if self.success.is_empty() { 0 } else { 4 * n };
-        let expected = StepLeaves { success, ..expected };
+        let expected = StepLeaves { success, ..spec.step_bytes() };
         let got = self.as_ref().map(Bytes::len, Bytes::len);
-        for ((expected, got), (name, _)) in expected.zip(got).zip(LEAVES).into_vec() {
+        for ((expected, got), (name, _)) in expected.zip(got).zip(LEAVES).into_array() {
             match (expected, got) {
                 _ if expected == got => (),
                 (0, _) => return Err(format!("`{name}` is not of these environments")),
@@ -147,8 +146,7 @@ impl WorkerStep {
 
     /// The bytes of each leaf of [`StepOutcome`](super::StepOutcome), in its order.
     pub fn leaves(&self) -> impl Iterator<Item = &[u8]> {
-        let (always, sometimes) = self.as_ref().map(|leaf| &leaf[..], |leaf| &leaf[..]).outcome();
-        always.into_iter().chain(sometimes.into_iter().filter(|leaf| !leaf.is_empty()))
+        self.as_ref().map(|leaf| &leaf[..], |leaf| &leaf[..]).outcome_bytes()
     }
 }
 
