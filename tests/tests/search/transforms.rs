@@ -47,18 +47,18 @@ fn board_search(options: &SearchOptions, key: Key, first: Tensor) -> impl IntoTr
 /// launches.
 #[track_caller]
 fn same_in_batches<X: Tree, Y: IntoTree>(xs: impl Fn() -> X, search: impl Fn(X) -> Y) {
-    let alone = trace((), |()| map(xs(), &search)).unwrap_or_else(|errors| panic!("{errors}"));
-    let batched = trace((), |()| {
+    let traced = trace((), |()| {
         let nested = tree_map(&xs(), |leaf| leaf.reshape([&[2, 3], &leaf.shape()[1..]].concat()));
-        vmap(nested, |xs| vmap(xs, &search))
+        let batched = vmap(nested, |xs| vmap(xs, &search));
+        let alone = map(xs(), &search);
+        (batched, alone)
     });
-    let batched = batched.unwrap_or_else(|errors| panic!("{errors}"));
-    let names = alone.results().leaves();
-    let alone = xla::run(&with_ways(alone.func(), false), &[]).expect("it runs");
+    let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
     for launches in [false, true] {
-        let batched = xla::run(&with_ways(batched.func(), launches), &[]).expect("it runs");
-        assert_eq!((batched.len(), names.len()), (alone.len(), alone.len()));
-        for ((batched, alone), (path, _)) in batched.iter().zip(&alone).zip(&names) {
+        let results = xla::run(&with_ways(traced.func(), launches), &[]).expect("it runs");
+        let names = traced.results().leaves();
+        let (batched, alone) = results.split_at(results.len() / 2);
+        for ((batched, alone), (path, _)) in batched.iter().zip(alone).zip(names) {
             let numbers = batched.to_f64();
             assert_eq!(numbers, alone.to_f64(), "{path}");
             // The searches differ, so that equality says something.
