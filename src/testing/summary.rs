@@ -38,7 +38,7 @@ pub fn program_summary(program: impl Into<Program>) -> ProgramSummary {
 }
 
 impl ProgramSummary {
-    /// Number of all equations.
+    /// Number of equations, over all kinds of ops.
     pub fn equations(&self) -> usize {
         self.ops.values().sum()
     }

@@ -220,11 +220,10 @@ fn paths_that_pages_name_are_there() {
     let mut complaints = Vec::new();
     let mut found = 0;
     for (page, text) in pages() {
-        let mut code = false;
-        for (line, number) in text.lines().zip(1..) {
-            code ^= line.starts_with("```");
+        let (_, prose) = parts(&text);
+        for (number, line) in prose {
             // Every second part of a line is between backticks.
-            for path in line.split('`').skip(1).step_by(2).filter(|_| !code) {
+            for path in line.split('`').skip(1).step_by(2) {
                 if folder(path).is_none() || EXAMPLES.contains(&path) {
                     continue;
                 }

@@ -128,7 +128,7 @@ pub struct HostSpec {
 }
 
 impl HostSpec {
-    /// Environments of these spaces whose steps have no more than an observation, a reward and the end of an episode: none of the flags is set.
+    /// Environments of these spaces, with no flag set: their steps have an observation, a reward and `terminated`.
     #[must_use]
     pub fn new(environments: usize, observation: Space, action: Space) -> Self {
         HostSpec {
