@@ -7,8 +7,11 @@ use toml::Table;
 use super::console::Console;
 use crate::loading::Overrides;
 use crate::registry::Registry;
-use crate::schema::{Kind, Schema};
+use crate::schema::{Key, Kind, Schema};
 use crate::settings::{UsageError, suggestion};
+
+/// Greatest width of a setting and its value that moves the comments of a table to the right.
+const WIDEST: usize = 34;
 
 /// A table of settings to describe.
 struct SettingsTable<'a> {
@@ -87,27 +90,36 @@ fn texts(parts: &[SettingsTable<'_>]) -> String {
 }
 
 impl SettingsTable<'_> {
-    /// Text of the table as in an experiment, with each setting's type and documentation.
+    /// Text of the table as in an experiment: a line for each setting, with its type and
+    /// documentation, and a line for each documented choice.
     fn text(&self) -> String {
         let mut text = format!("# {}\n[{}]\n", self.schema.doc, self.section);
         if let Some(chooser) = Registry::chooser(self.section) {
             text += &format!("{chooser} = \"{}\"\n", self.name);
         }
-        for key in &self.schema.keys {
-            let show = |table: &Table| {
-                table.get(&key.name).map_or_else(|| "\"none\"".to_owned(), ToString::to_string)
+        let show = |key: &Key, table: &Table| {
+            table.get(&key.name).map_or_else(|| "\"none\"".to_owned(), ToString::to_string)
+        };
+        let lines: Vec<String> = (self.schema.keys.iter())
+            .map(|key| format!("{} = {}", key.name, show(key, self.values)))
+            .collect();
+        let width = lines.iter().map(String::len).filter(|&width| width <= WIDEST).max();
+        let width = width.unwrap_or_default();
+        for (line, key) in lines.iter().zip(&self.schema.keys) {
+            let choices = match &key.kind {
+                Kind::OneOf(names) if names.iter().any(|(_, doc)| !doc.is_empty()) => &names[..],
+                _ => &[],
             };
-            let (value, default) = (show(self.values), show(&self.schema.defaults));
+            let kind = if choices.is_empty() { key.kind.to_string() } else { "choice".to_owned() };
             let none = if key.optional { ", or none" } else { "" };
-            text += &format!("{} = {value}  # {}{none}", key.name, key.kind);
-            if value != default {
+            text += &format!("{line:width$}  # {kind}{none}");
+            let default = show(key, &self.schema.defaults);
+            if show(key, self.values) != default {
                 text += &format!("; default {default}");
             }
-            text += &format!("\n    # {}\n", key.doc);
-            if let Kind::OneOf(names) = &key.kind {
-                for (name, doc) in names.iter().filter(|(_, doc)| !doc.is_empty()) {
-                    text += &format!("    # {name}: {doc}\n");
-                }
+            text += &format!(": {}\n", key.doc);
+            for (name, doc) in choices {
+                text += &format!("{:width$}  #   {name}: {doc}\n", "");
             }
         }
         text
@@ -125,14 +137,11 @@ impl SettingsTable<'_> {
 
 fn unknown(name: &str, registry: &Registry) -> UsageError {
     let experiments = registry.experiments().iter().map(|one| one.name.as_str());
-    let names: Vec<&str> = (registry.tables.iter().map(|(name, _)| *name))
-        .chain(registry.names("agent"))
-        .chain(registry.names("environment"))
-        .chain(experiments)
-        .collect();
+    let tables = || registry.tables.iter().map(|(name, _)| *name);
+    let names = tables().chain(registry.names("agent")).chain(registry.names("environment"));
     UsageError::new(format!(
-        "there is no agent, environment, loop or experiment `{name}`{}; there are {}",
-        suggestion(name, names.iter().copied()),
-        names.join(", ")
+        "there is no agent, environment, table of settings or experiment `{name}`{}; `podracer list` shows the agents, environments and experiments, and the tables are {}",
+        suggestion(name, names.chain(experiments)),
+        tables().collect::<Vec<_>>().join(", ")
     ))
 }

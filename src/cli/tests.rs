@@ -378,9 +378,9 @@ fn describe_says_all_of_a_setting() {
     for part in [
         "# Proximal policy optimization (Schulman et al. 2017).",
         "[agent]\nkind = \"ppo\"",
-        "learning_rate = 0.00025  # number, above 0\n    # Adam's step size.",
-        "torso = \"none\"  # none | conv | residual",
-        "    # conv: Layers of convolutions, for images.",
+        "learning_rate = 0.00025           # number, above 0: Adam's step size.\n",
+        "torso = \"none\"                    # choice: The network",
+        "  #   conv: Layers of convolutions, for images.\n",
     ] {
         assert!(printed.out.contains(part), "{part}: {}", printed.out);
     }
@@ -393,7 +393,7 @@ fn describe_says_all_of_a_setting() {
     assert!(schedule["values"]["free-running"].as_str().is_some_and(|doc| !doc.is_empty()));
     let printed = podracer(&["describe", "gridworld-ppo"]);
     assert!(
-        printed.out.contains("discount = 0.97  # number, 0 to 1; default 0.99"),
+        printed.out.contains("# number, 0 to 1; default 0.99: Discount of future rewards."),
         "{}",
         printed.out
     );

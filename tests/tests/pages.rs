@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use podracer_test_support::pages::{anchors, below, links, parts};
 use podracer_tests::{check_all, workspace};
 
+mod sentences;
 mod speeds;
 
 /// Pages for readers outside of `docs/`.

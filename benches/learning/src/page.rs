@@ -79,25 +79,25 @@ impl Entry {
 const BEGINNING: &str = "\
 # Learning
 
-What the built-in experiments reach, beside what others have published. `make learn` trains and writes this page, which is made of
+This page compares the returns of the built-in experiments with published returns. `make learn` trains and writes this page from
 [learning.jsonl](learning.jsonl) (one record for each trained seed) and [rows.toml](../benches/learning/rows.toml) (the references). A record
-counts as long as all settings of its experiment are as they were; `make learn` trains what is missing, and goes on with what was stopped.
-`make learn ARGS=\"--only cartpole-ppo --seeds 1\"` does less, `ARGS=--page` writes the page alone, `ARGS=--help` says what else there is.
+counts as long as all settings of its experiment are as they were. `make learn` trains what is missing, and resumes what was stopped.
+`make learn ARGS=\"--only cartpole-ppo --seeds 1\"` does less, `ARGS=--page` writes the page alone, and `ARGS=--help` lists all options.
 
-- **Returns** are those of `podracer eval`: the mean over the seeds, and half of its 95 % interval by Student's t. Each seed is evaluated
-  in episodes that were not trained on, with the last parameters of its training and not its best ones: *greedy* with the actions that the agent
-  takes to be best, *sampled* with actions drawn from its policy, as in training. [Each seed's return](#each-seed) stands below the table.
-- **The reference** (- where nobody has published one) is compared with the return in bold: the sampled one where the reference was measured during training, the greedy one
-  where the reference is of a trained policy or is the greatest return that the environment can give. *after 1M steps* beside it says that the
-  reference was trained for another number of steps than the experiment.
-- **below** marks a mean whose whole interval is below the reference (below its interval, where it has one); *below, within noise* a mean that
-  is below it, and whose interval reaches it. *2 of 3 seeds below* counts the seeds whose own return is below it, whatever the mean is. *Fewer
-  steps* and *more steps* are in comparison with the reference. *Trained with other settings* lists the settings that the experiment has
-  changed since its training, with their former values. *Trained by another program* says that the experiment's program, the StableHLO of its training, has
-  changed since: with the same settings and the same seed, a training may end with other parameters.
-- **Seconds** are of training, without compiling: the mean over the seeds, whatever else the machine did meanwhile; *for 5* says that so many
-  seeds were trained together, as [one population](populations.md), in those seconds. They say how long one waits, and are no measure of speed
-  ([benches/README.md](../benches/README.md) has those).
+- **Returns** come from `podracer eval`: the mean over the seeds, and half of its 95 % interval by Student's t. Each seed is evaluated with
+  the last parameters of its training (not the best), in episodes that were not trained on. *Greedy* returns take the agent's best action;
+  *sampled* returns draw actions from its policy, as in training. [Each seed's return](#each-seed) stands below the table.
+- **The reference** is compared with the return in bold; `-` means that no reference was published. The sampled return is compared with a
+  reference that was measured during training. The greedy return is compared with a trained policy's return, or with the greatest return
+  that the environment can give. *After 1M steps* marks a reference that was trained for another number of steps than the experiment.
+- **below** marks a mean with its whole interval below the reference (or below the reference's interval, if it has one). *Below, within noise*
+  marks a mean below the reference with an interval that reaches it. *2 of 3 seeds below* counts the seeds with a return below the reference.
+  *Fewer steps* and *more steps* are in comparison with the reference. *Trained with other settings* lists the settings that the experiment
+  has changed since its training, with their former values. *Trained by another program* means that the experiment's program, the StableHLO of
+  its training, has changed since: with the same settings and seed, a training may end with other parameters.
+- **Seconds** are the time of training without compiling: the mean over the seeds, on a machine that may have done other work meanwhile.
+  *For 5* means that 5 seeds were trained together in that time, as [one population](populations.md). They show how long a training takes, and do not
+  measure speed ([benches/README.md](../benches/README.md) has figures of speed).
 ";
 
 /// Writes the page.
