@@ -115,7 +115,7 @@ mod tests {
 
     /// A single run has no interval.
     #[test]
-    fn one_run_has_an_interval() {
+    fn a_single_run_has_no_interval() {
         let one = estimate(&[437.93], mean).expect("there is a run");
         assert_eq!(one, Estimate { value: 437.93, low: None, high: None });
         assert_eq!(one.to_string(), "437.93");

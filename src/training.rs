@@ -396,7 +396,7 @@ pub struct CallMetrics {
     /// Named series with one value per iteration of this call (`loss`, `entropy`).
     pub per_iteration: Vec<(String, Vec<f32>)>,
     /// The last episodes: those in the latest iterations that together have 100.
-    pub recent: Ended,
+    pub recent: FinishedEpisodes,
     /// Number of episodes completed in this call.
     pub episodes: u64,
     /// Named values of the whole call, such as the share of each thread's time by activity.
@@ -426,14 +426,14 @@ impl CallMetrics {
 
 /// Sums over episodes that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Ended {
+pub struct FinishedEpisodes {
     /// Number of episodes.
     pub episodes: u64,
     /// Sum of their returns.
     pub return_sum: f64,
 }
 
-impl Ended {
+impl FinishedEpisodes {
     /// The mean of their returns, if there are any episodes.
     #[must_use]
     pub fn mean_return(&self) -> Option<f64> {
@@ -441,9 +441,9 @@ impl Ended {
     }
 }
 
-impl Sum for Ended {
-    fn sum<I: Iterator<Item = Ended>>(parts: I) -> Ended {
-        parts.fold(Ended::default(), |sum, one| Ended {
+impl Sum for FinishedEpisodes {
+    fn sum<I: Iterator<Item = FinishedEpisodes>>(parts: I) -> FinishedEpisodes {
+        parts.fold(FinishedEpisodes::default(), |sum, one| FinishedEpisodes {
             episodes: sum.episodes + one.episodes,
             return_sum: sum.return_sum + one.return_sum,
         })

@@ -167,7 +167,7 @@ fn row(
         format!("{:.2}", 1e6 / (speed.greatest() * case.simulations as f64)),
         format!("{} / {}", time(ours.compile_seconds), time(peer_compile.least())),
         format!("{:.1} / {:.1}", bytes / 1e6, peer_bytes / 1e6),
-        // A simulation writes one row; a level on the way up reads one and writes one.
+        // A simulation writes one row; a level of the backup reads one and writes one.
         format!("{} / {}", case.row_bytes(), 2 * case.row_bytes()),
     ];
     table.row(shown.into_iter().chain(speed.beside(&peers, target, si)).chain(rest));

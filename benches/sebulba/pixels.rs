@@ -242,9 +242,8 @@ fn compare_steps() -> Result<()> {
             let actions: Vec<u8> = actions.collect();
             ours.step(&actions, &mut shown.step())?;
             theirs.step(&actions, &mut seen.step())?;
-            let ends = |memory: &StepMemory| {
-                (0..ENVIRONMENTS).map(|i| memory.ended(i)).collect::<Vec<_>>()
-            };
+            let ends =
+                |memory: &StepMemory| (0..ENVIRONMENTS).map(|i| memory.done(i)).collect::<Vec<_>>();
             let same = shown.reward() == seen.reward() && ends(&shown) == ends(&seen);
             // The next episodes' balls are elsewhere.
             let same = same && (step == STEPS || shown.observation() == seen.observation());

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_interfaces_are_said_by_the_machines_name() {
+    fn an_address_of_all_interfaces_prints_the_machines_name() {
         for text in ["0.0.0.0:7000", "[::]:7000"] {
             let said = text.parse::<Address>().expect(text).from_elsewhere().to_string();
             assert!(said.ends_with(":7000") && !said.starts_with(['0', '[', '(']), "{said}");

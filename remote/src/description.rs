@@ -38,7 +38,7 @@ impl RunDescription {
         if run.protocol == 0 {
             return Err("the learner does not say which protocol it speaks".to_owned());
         }
-        let spaces = run.spaces.ok_or("the learner told no spaces")?;
+        let spaces = run.spaces.ok_or("the learner sent no spaces")?;
         let spec = spaces_from_wire(&spaces, run.most_environments as usize)
             .map_err(|problem| format!("the learner's spaces: {problem}"))?;
         let unroll = run.unroll as usize;

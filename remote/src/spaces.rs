@@ -139,12 +139,13 @@ fn from_wire(space: &proto::Space) -> Result<Space, String> {
 /// A sentence with the first difference.
 pub(crate) fn compare(run: &HostSpec, worker: &proto::Spaces) -> Result<(), String> {
     let given = spaces_from_wire(worker, run.environments)?;
-    for (which, run, worker, told) in [
+    for (which, run, worker, reported) in [
         ("observation", &run.observation, &given.observation, &worker.observation),
         ("action", &run.action, &given.action, &worker.action),
     ] {
-        let claims =
-            told.as_ref().is_some_and(|told| !told.low.is_empty() || !told.high.is_empty());
+        let claims = reported
+            .as_ref()
+            .is_some_and(|reported| !reported.low.is_empty() || !reported.high.is_empty());
         let same = match (run, worker) {
             (Space::Box { .. }, Space::Box { .. }) if run.ty() == worker.ty() => {
                 let bounds = |space: &Space, element| {
@@ -230,12 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn differences_of_spaces_are_told() {
+    fn differences_of_spaces_are_reported() {
         let check = |expected: &str, change: &dyn Fn(&mut HostSpec)| {
             let mut other = spec();
             change(&mut other);
-            let told = compare(&spec(), &spaces_to_wire(&other));
-            assert_eq!(told, if expected.is_empty() { Ok(()) } else { Err(expected.to_owned()) });
+            let reported = compare(&spec(), &spaces_to_wire(&other));
+            assert_eq!(
+                reported,
+                if expected.is_empty() { Ok(()) } else { Err(expected.to_owned()) }
+            );
         };
         check("", &|_| ());
         check(

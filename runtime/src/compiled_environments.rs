@@ -56,10 +56,10 @@ impl CompiledEnvironments {
         let (stepped, outcome, success) = &**stepped;
         let expected = spec.outcome();
         let succeeds = f32_spec([spec.environments]);
-        let told = *success == Spec(spec.succeeds.then_some(succeeds));
+        let succeeds_as_described = *success == Spec(spec.succeeds.then_some(succeeds));
         let shows =
             **observation == spec.observation_type() && *legal_actions == expected.legal_actions;
-        if !shows || !told || *outcome != expected || stepped != state {
+        if !shows || !succeeds_as_described || *outcome != expected || stepped != state {
             return Err(SebulbaError::Options(format!(
                 "environments of {spec:?} show {observation} with masks {legal_actions}, and step from {state} to {stepped} with {outcome} and successes {success}: \
                  expected {expected}"

@@ -52,9 +52,9 @@ mod tests {
         for step in 0..3 {
             add(&mut all, vec![report(true), report(false)], &[0, step]);
         }
-        let told: Vec<_> =
+        let printed: Vec<_> =
             all.iter().map(|one| (one.is_check, one.at.clone(), one.count)).collect();
         let print = |step| (false, vec![0, step, 7], 2);
-        assert_eq!(told, [(true, vec![0, 0, 7], 6), print(0), print(1), print(2)]);
+        assert_eq!(printed, [(true, vec![0, 0, 7], 6), print(0), print(1), print(2)]);
     }
 }

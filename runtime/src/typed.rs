@@ -117,7 +117,7 @@ fn same<T: Tree>(what: &str, spec: &Spec<T>, actual: &[TensorType]) -> Result<()
         let types: Vec<String> = actual.iter().map(TensorType::to_string).collect();
         let hint = match what {
             "argument" if actual.len() < declared.len() => {
-                "; `jax.jit` leaves out arguments that are not used, unless it is told `keep_unused=True`"
+                "; `jax.jit` leaves out arguments that are not used, unless its argument is `keep_unused=True`"
             }
             _ => "",
         };

@@ -7,11 +7,11 @@ use podracer_dsl::prelude::Warning;
 /// Logs a warning of a traced program, with the user's line. Each line is logged once in this
 /// process, regardless of the number of programs with the line.
 pub(crate) fn tell(warning: &Warning) {
-    static TOLD: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    if !told.contains(warning) {
+    static REPORTED: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !reported.contains(warning) {
         let text = warning.to_string();
         tracing::warn!("{}", text.strip_prefix("warning: ").unwrap_or(&text));
-        told.push(warning.clone());
+        reported.push(warning.clone());
     }
 }

@@ -5,7 +5,7 @@ use podracer_dsl::{Report, Tree};
 use podracer_rl::anakin::Episodes;
 use podracer_runtime::{ArrayError, Host, RuntimeError, metric_name};
 
-use crate::training::Ended;
+use crate::training::FinishedEpisodes;
 
 /// Metrics of the iterations of one call.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl<M: Tree> TrainingMetrics<M> {
         reports: Vec<Report>,
     ) -> Result<Self, RuntimeError> {
         let series = EpisodeSeries::read(episodes, iterations)?;
-        let all: Ended = series.ended.iter().copied().sum();
+        let all: FinishedEpisodes = series.finished.iter().copied().sum();
         Ok(TrainingMetrics {
             agent,
             episode_return: all.return_sum / all.episodes as f64,
@@ -68,15 +68,15 @@ impl<M: Tree> TrainingMetrics<M> {
     }
 
     /// The number of episodes that ended in each iteration, with the sum of their returns.
-    pub fn ended(&self) -> impl Iterator<Item = Ended> {
-        self.series.ended.iter().copied()
+    pub fn finished(&self) -> impl Iterator<Item = FinishedEpisodes> {
+        self.series.finished.iter().copied()
     }
 }
 
 /// The episodes of a call that ended in each iteration, on all devices.
 #[derive(Clone, Debug)]
 struct EpisodeSeries {
-    ended: Vec<Ended>,
+    finished: Vec<FinishedEpisodes>,
     /// Sums of the episodes' lengths, in steps.
     lengths: Vec<f64>,
     /// Sums of the episodes' successes; `None` for an environment without success.
@@ -90,8 +90,10 @@ impl EpisodeSeries {
         let counts: Vec<i32> = episodes.count.to_vec()?;
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;
         let of_iteration = |iteration| (iteration..counts.len()).step_by(iterations);
-        let ended =
-            |i: usize| Ended { episodes: counts[i] as u64, return_sum: f64::from(returns[i]) };
+        let finished = |i: usize| FinishedEpisodes {
+            episodes: counts[i] as u64,
+            return_sum: f64::from(returns[i]),
+        };
         let sums = |leaf: &Host<Tensor>| -> Vec<f64> {
             let values = leaf.to_f64();
             (0..iterations)
@@ -99,8 +101,8 @@ impl EpisodeSeries {
                 .collect()
         };
         Ok(EpisodeSeries {
-            ended: (0..iterations)
-                .map(|iteration| of_iteration(iteration).map(ended).sum())
+            finished: (0..iterations)
+                .map(|iteration| of_iteration(iteration).map(finished).sum())
                 .collect(),
             lengths: sums(&episodes.length_sum),
             successes: episodes.success_sum.as_ref().map(sums),
@@ -109,9 +111,11 @@ impl EpisodeSeries {
 
     /// Mean return, length and success of the episodes that ended in each iteration.
     fn per_iteration(&self) -> Vec<(String, Vec<f32>)> {
-        let mean = |(sum, ended): (f64, &Ended)| (sum / ended.episodes as f64) as f32;
-        let returns = self.ended.iter().map(|ended| mean((ended.return_sum, ended))).collect();
-        let means = |sums: &Vec<f64>| sums.iter().copied().zip(&self.ended).map(mean).collect();
+        let mean =
+            |(sum, finished): (f64, &FinishedEpisodes)| (sum / finished.episodes as f64) as f32;
+        let returns =
+            self.finished.iter().map(|finished| mean((finished.return_sum, finished))).collect();
+        let means = |sums: &Vec<f64>| sums.iter().copied().zip(&self.finished).map(mean).collect();
         let mut series = vec![
             ("episode_return".to_owned(), returns),
             ("episode_length".to_owned(), means(&self.lengths)),

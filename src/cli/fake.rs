@@ -20,8 +20,8 @@ use crate::export::Portable;
 use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::training::{
-    CallMetrics, Ended, Evaluator, LoopModule, Plays, Programs, Repeats, Run, Stage, Start,
-    Training,
+    CallMetrics, Evaluator, FinishedEpisodes, LoopModule, Plays, Programs, Repeats, Run, Stage,
+    Start, Training,
 };
 
 /// Returns grow by one with every call. Its result is its seed.
@@ -157,7 +157,7 @@ impl Run for FakeRun {
             env_steps: self.fake.settings.plan().steps_per_iteration * iterations as u64,
             iterations: iterations as u64,
             per_iteration: vec![("loss".to_owned(), loss)],
-            recent: Ended { episodes: 100, return_sum: 100.0 * self.calls as f64 },
+            recent: FinishedEpisodes { episodes: 100, return_sum: 100.0 * self.calls as f64 },
             episodes: 3,
             ..CallMetrics::default()
         })

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_stopped_goes_on() {
+    fn a_stopped_run_resumes() {
         let folder = tempfile::tempdir().unwrap();
         let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
         let expected = podracer(&short(&alone, &["--json"])).json();

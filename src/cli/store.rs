@@ -29,10 +29,10 @@ pub(super) fn of_all(world: World) -> Result<&'static dyn KeyValueStore> {
     let word = random_name();
     let served = world.is_first().then(|| StoreServer::start(&word)).transpose();
     let served = together::agree(Some(world), served.map_err(Into::into), |_| Ok(Vec::new()))?;
-    let mut told = vec![word];
-    told.extend(served.iter().flat_map(StoreServer::addresses));
-    let told = String::from_utf8(world.hear_first(told.join("\n").as_bytes())?)?;
-    let mut addresses: Vec<String> = told.lines().map(str::to_owned).collect();
+    let mut lines = vec![word];
+    lines.extend(served.iter().flat_map(StoreServer::addresses));
+    let lines = String::from_utf8(world.hear_first(lines.join("\n").as_bytes())?)?;
+    let mut addresses: Vec<String> = lines.lines().map(str::to_owned).collect();
     let word = addresses.remove(0);
     // The last is the first process's machine, in that machine's own words.
     if world.members()[world.rank()].host != world.members()[0].host {

@@ -71,8 +71,8 @@ pub(super) fn agree<T>(
     let problem = made.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default();
     let mistake = made.as_ref().is_err_and(|error| error.is::<UsageError>());
     let all = world.gather(&[&[u8::from(mistake)], problem.as_bytes()].concat())?;
-    for (rank, told) in all.iter().enumerate() {
-        let (mistake, problem) = told.split_first().unwrap_or((&0, &[]));
+    for (rank, report) in all.iter().enumerate() {
+        let (mistake, problem) = report.split_first().unwrap_or((&0, &[]));
         if !problem.is_empty() {
             let problem = String::from_utf8_lossy(problem);
             let problem = match rank {

@@ -107,7 +107,7 @@ pub(super) fn run(
     };
     let make = |run: &RunDescription, environments: usize| {
         let (entry, table) = match &args.environment {
-            None => registry.told(&run.environment, &run.settings, &args.set, args.trust)?,
+            None => registry.of_learner(&run.environment, &run.settings, &args.set, args.trust)?,
             Some(own) => registry.named(own, &args.set)?,
         };
         entry.batches(&table, environments, run.unroll)?.make()
@@ -120,10 +120,11 @@ pub(super) fn run(
     };
     let status = Arc::new(WorkerStatus::default());
     let heeding = signals::heed();
-    let (told, done) = thread::scope(|scope| {
-        let told = scope.spawn(|| work(&options, make, &status, interrupt));
-        let (mut since, mut before, mut told_times) = (Instant::now(), 0, WorkerTimes::default());
-        while !told.is_finished() {
+    let (outcome, done) = thread::scope(|scope| {
+        let outcome = scope.spawn(|| work(&options, make, &status, interrupt));
+        let (mut since, mut before, mut reported_times) =
+            (Instant::now(), 0, WorkerTimes::default());
+        while !outcome.is_finished() {
             thread::sleep(Duration::from_millis(20));
             let seconds = since.elapsed().as_secs_f64();
             if seconds >= REPORT.as_secs_f64() {
@@ -131,18 +132,18 @@ pub(super) fn run(
                 let speed = (steps - before) as f64 / seconds;
                 console.say(&format!(
                     "{steps} steps, {speed:.0} steps/s, {}parameters of update {}, connected {} times",
-                    times(&status.times(), &told_times),
+                    times(&status.times(), &reported_times),
                     status.version(),
                     status.sessions()
                 ));
-                (since, before, told_times) = (Instant::now(), steps, status.times());
+                (since, before, reported_times) = (Instant::now(), steps, status.times());
             }
         }
-        (told.join(), status.environment_steps())
+        (outcome.join(), status.environment_steps())
     });
     drop(heeding);
-    let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    told.map_err(|error| match error {
+    let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    outcome.map_err(|error| match error {
         WorkerError::Security(_) | WorkerError::Options(_) => {
             UsageError::new(error.to_string()).into()
         }

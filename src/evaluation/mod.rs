@@ -333,10 +333,10 @@ impl EpisodeRecord {
             // A reset-only step belongs to no episode.
             return true;
         }
-        let StepResult { reward, ended, success } = memory.result(i);
+        let StepResult { reward, done, success } = memory.result(i);
         self.running[i].episode_return += reward;
         self.running[i].length += 1;
-        let done = ended.0 || ended.1;
+        let done = done.0 || done.1;
         if done {
             let episode = Played { success, ..std::mem::take(&mut self.running[i]) };
             if self.left[i] > 0 {
@@ -360,7 +360,7 @@ mod tests {
     use crate::sebulba::compiled_environments;
 
     #[test]
-    fn room_for_all_episodes_was_taken_before_the_first() {
+    fn memory_for_episodes_is_not_taken_in_advance() {
         let record = EpisodeRecord::new(usize::MAX, 2);
         assert!(record.is_wanting());
         assert_eq!(record.left, [usize::MAX / 2 + 1, usize::MAX / 2]);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_told_which_actions_are_legal() {
+    fn agents_get_the_mask_of_legal_actions() {
         let game = AnyEnvironment::new(ConnectFour::default());
         let agent =
             Ppo::with(PpoSettings::default(), game.observation_space(), game.action_space());

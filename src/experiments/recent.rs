@@ -7,7 +7,7 @@ use podracer_dsl::Tree;
 use podracer_runtime::{Array, Checkpoint};
 
 use crate::anakin::TrainingMetrics;
-use crate::training::{CallMetrics, Ended};
+use crate::training::{CallMetrics, FinishedEpisodes};
 
 /// Names in a checkpoint for the groups' numbers of episodes and sums of returns.
 const NAMES: [&str; 2] = ["recent_episodes", "recent_return_sums"];
@@ -15,7 +15,7 @@ const NAMES: [&str; 2] = ["recent_episodes", "recent_return_sums"];
 /// The last episodes that ended, oldest first, in the groups that reported them: the fewest latest
 /// groups that together have [`RecentReturns::WANTED`] episodes.
 #[derive(Default)]
-pub struct RecentReturns(VecDeque<Ended>);
+pub struct RecentReturns(VecDeque<FinishedEpisodes>);
 
 impl RecentReturns {
     /// Least number of episodes in a mean return, if there are as many.
@@ -29,7 +29,7 @@ impl RecentReturns {
         let [episodes, return_sums] = NAMES.map(|name| checkpoint.array(name));
         let (episodes, return_sums) = (episodes?.to_vec()?, return_sums?.to_vec()?);
         let groups = episodes.into_iter().zip(return_sums);
-        let group = |(episodes, return_sum)| Ended { episodes, return_sum };
+        let group = |(episodes, return_sum)| FinishedEpisodes { episodes, return_sum };
         Ok(RecentReturns(groups.map(group).collect()))
     }
 
@@ -58,7 +58,7 @@ impl RecentReturns {
             env_steps,
             iterations,
             per_iteration: metrics.per_iteration()?,
-            recent: self.with(metrics.ended()),
+            recent: self.with(metrics.finished()),
             episodes: metrics.episodes,
             reports: metrics.reports,
             ..CallMetrics::default()
@@ -66,8 +66,11 @@ impl RecentReturns {
     }
 
     /// Adds the groups that ended since, and returns the sums over the groups that are kept.
-    pub fn with(&mut self, ended: impl IntoIterator<Item = Ended>) -> Ended {
-        self.0.extend(ended.into_iter().filter(|group| group.episodes > 0));
+    pub fn with(
+        &mut self,
+        finished: impl IntoIterator<Item = FinishedEpisodes>,
+    ) -> FinishedEpisodes {
+        self.0.extend(finished.into_iter().filter(|group| group.episodes > 0));
         let mut kept: u64 = self.0.iter().map(|group| group.episodes).sum();
         while let Some(oldest) = self.0.front()
             && kept - oldest.episodes >= Self::WANTED
@@ -83,27 +86,27 @@ impl RecentReturns {
 mod tests {
     use super::*;
 
-    fn ended(episodes: u64, return_sum: f64) -> Ended {
-        Ended { episodes, return_sum }
+    fn finished(episodes: u64, return_sum: f64) -> FinishedEpisodes {
+        FinishedEpisodes { episodes, return_sum }
     }
 
     #[test]
     fn the_latest_updates_count_that_hold_enough_episodes() {
         let mut recent = RecentReturns::default();
         assert_eq!(recent.with([]).mean_return(), None);
-        assert_eq!(recent.with([ended(60, 60.0), ended(0, 0.0)]), ended(60, 60.0));
+        assert_eq!(recent.with([finished(60, 60.0), finished(0, 0.0)]), finished(60, 60.0));
         // Without the first group there are 99, so it stays.
-        assert_eq!(recent.with([ended(99, 0.0)]), ended(159, 60.0));
-        assert_eq!(recent.with([ended(1, 5.0)]), ended(100, 5.0));
-        let singles = recent.with((0..130).map(|number| ended(1, f64::from(number))));
-        assert_eq!(singles, ended(100, (30..130).map(f64::from).sum()));
-        assert_eq!(recent.with([ended(4000, 2.0)]), ended(4000, 2.0));
+        assert_eq!(recent.with([finished(99, 0.0)]), finished(159, 60.0));
+        assert_eq!(recent.with([finished(1, 5.0)]), finished(100, 5.0));
+        let singles = recent.with((0..130).map(|number| finished(1, f64::from(number))));
+        assert_eq!(singles, finished(100, (30..130).map(f64::from).sum()));
+        assert_eq!(recent.with([finished(4000, 2.0)]), finished(4000, 2.0));
     }
 
     #[test]
     fn a_checkpoint_keeps_them() {
         let mut recent = RecentReturns::default();
-        let before = recent.with([ended(60, 1.5), ended(70, 2.0)]);
+        let before = recent.with([finished(60, 1.5), finished(70, 2.0)]);
         let mut checkpoint = Checkpoint { iterations: 1, ..Checkpoint::default() };
         recent.save(&mut checkpoint).unwrap();
         let mut restored = RecentReturns::restored(Some(&checkpoint)).unwrap();

@@ -10,7 +10,7 @@ use podracer_runtime::{
 };
 
 use super::recent::RecentReturns;
-use crate::training::{CallMetrics, Ended};
+use crate::training::{CallMetrics, FinishedEpisodes};
 
 /// Activities of threads, with their names in metrics.
 const NAMES: [(Activity, &str); 15] = [
@@ -109,7 +109,7 @@ impl Calls {
             env_steps,
             iterations: reports.len() as u64,
             per_iteration: per_iteration(reports, names, self.succeed),
-            recent: self.recent.with(episodes.map(|episode| Ended {
+            recent: self.recent.with(episodes.map(|episode| FinishedEpisodes {
                 episodes: 1,
                 return_sum: f64::from(episode.episode_return),
             })),

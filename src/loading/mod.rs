@@ -136,7 +136,7 @@ impl Registry {
     ///
     /// # Errors [`UsageError`] for an unknown environment, for settings that it does not accept, and for programs that the learner names but the user does not.
     #[cfg_attr(not(feature = "central"), allow(dead_code, reason = "for workers elsewhere"))]
-    pub(crate) fn told(
+    pub(crate) fn of_learner(
         &self,
         name: &str,
         settings: &str,
@@ -151,11 +151,11 @@ impl Registry {
                 suggestion(name, known.iter().copied())
             ))
         })?;
-        let mut told: Table = serde_json::from_str(settings).map_err(|error| {
+        let mut settings: Table = serde_json::from_str(settings).map_err(|error| {
             UsageError::new(format!("the learner's settings of `{name}` are no table: {error}"))
         })?;
-        told.insert("name".to_owned(), Value::String(name.to_owned()));
-        let changes = Table::from_iter([("environment".to_owned(), Value::Table(told))]);
+        settings.insert("name".to_owned(), Value::String(name.to_owned()));
+        let changes = Table::from_iter([("environment".to_owned(), Value::Table(settings))]);
         let sets = parse_sets(sets)?;
         if let Some(other) = sets.keys().find(|section| *section != "environment") {
             return Err(UsageError::new(format!(

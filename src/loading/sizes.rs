@@ -51,7 +51,7 @@ fn every_whole_number_of_the_settings_has_a_greatest_value() {
 
 /// Settings above their upper bound are rejected before anything is traced.
 #[test]
-fn settings_of_any_size_were_traced_until_memory_was_gone() {
+fn settings_of_excessive_size_are_errors() {
     for (experiment, set, expected) in [
         (
             "cartpole-ppo",
@@ -127,7 +127,7 @@ fn settings_of_any_size_were_traced_until_memory_was_gone() {
 }
 
 #[test]
-fn a_cpu_was_divided_into_any_number_of_devices() {
+fn a_cpu_is_divided_into_at_most_1024_devices() {
     for devices in ["train.devices=65536", "sebulba.learners=[65535]"] {
         let printed = podracer(&["train", "cartpole-sebulba-ppo", "--set", devices]);
         let expected = "65536 devices are asked for, and a CPU is divided into at most 1024";

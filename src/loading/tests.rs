@@ -42,7 +42,7 @@ fn every_built_in_experiment_is_complete_and_divides() {
 }
 
 #[test]
-fn steps_that_are_rounded_to_whole_calls_are_told_of() {
+fn steps_that_are_rounded_to_whole_calls_are_reported() {
     let set = |steps| Overrides { steps: Some(steps), ..Overrides::default() };
     let rounding = |experiment, steps| load(experiment, &set(steps)).unwrap().rounding();
     assert_eq!(rounding("cartpole-rainbow", 16_000), None);
@@ -376,7 +376,7 @@ fn sebulba_takes_the_place_of_anakin() {
 }
 
 #[test]
-fn a_preset_decides_what_nothing_else_is_said_of() {
+fn a_preset_decides_settings_without_other_values() {
     let atari = |sets: &[&str]| -> Atari {
         parse(&set("atari-pong-ppo", sets).unwrap().environment, "environment").unwrap()
     };

@@ -67,7 +67,7 @@ impl Reel {
         }
         self.steps += 1;
         self.episode_return += f64::from(memory.reward()[0]);
-        let (terminated, truncated) = memory.ended(0);
+        let (terminated, truncated) = memory.done(0);
         let over = terminated || truncated;
         // An environment without the episode's last observation has only the picture of the next
         // episode's first state.

@@ -92,7 +92,7 @@ impl Versus {
     }
 
     /// Number of games that are over.
-    fn ended(&self) -> usize {
+    fn finished(&self) -> usize {
         self.with_tally(|tally| tally.won + tally.drawn + tally.lost)
     }
 
@@ -100,7 +100,7 @@ impl Versus {
     fn begin(&mut self, board: Option<&Picture>) -> Result<(), HostError> {
         self.moves = 0;
         let stones = if self.person_begins { "X and begin" } else { "O, and the agent begins" };
-        let (game, games) = (self.ended() + 1, self.games);
+        let (game, games) = (self.finished() + 1, self.games);
         let notation = Notation::of(&self.game.spec().action, board);
         let moves = notation.described();
         self.print(&format!(
@@ -139,7 +139,7 @@ impl Versus {
             if self.input.read_line(&mut line).map_err(HostError::failed)? == 0 {
                 let problem = format!(
                     "the input ended in game {} after {} moves: give each move in a line, or `q` to leave",
-                    self.ended() + 1,
+                    self.finished() + 1,
                     self.moves
                 );
                 return Err(HostError::failed(problem));
@@ -172,18 +172,18 @@ impl Versus {
         let notation = Notation::of(&self.game.spec().action, pictures.first());
         self.print(&format!("agent: {}\n", notation.name(action as usize)))?;
         let mut reward = self.memory.reward()[0];
-        let (mut shown, mut ended) = (pictures, self.memory.ended(0));
+        let (mut shown, mut finished) = (pictures, self.memory.done(0));
         let over = |(terminated, truncated)| terminated || truncated;
-        if !over(ended) {
+        if !over(finished) {
             if let Some(board) = shown.first() {
                 self.print(&notation.board(board))?;
             }
             let action = self.ask(&notation)?;
             shown = self.play(action)?;
             reward -= self.memory.reward()[0];
-            ended = self.memory.ended(0);
+            finished = self.memory.done(0);
         }
-        if over(ended) {
+        if over(finished) {
             if let Some(board) = shown.first() {
                 self.print(&notation.board(board))?;
             }
@@ -201,13 +201,13 @@ impl Versus {
                     "a draw"
                 }
             });
-            let (game, moves) = (self.ended(), self.moves);
+            let (game, moves) = (self.finished(), self.moves);
             self.print(&format!("game {game}: {result} after {moves} moves\n\n"))?;
             if game < self.games {
                 self.begin(shown.last())?;
             }
         }
-        Ok((reward, ended.0, ended.1))
+        Ok((reward, finished.0, finished.1))
     }
 
     fn show(&self, step: &mut HostStep<'_>) {

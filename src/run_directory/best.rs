@@ -31,7 +31,7 @@ impl RunDirectory {
             files: Files::default(),
         })?;
         let best = Checkpoints::new(self.folder.inside().join(BEST), 1);
-        self.folder.told(best.save(&checkpoint).map(drop).map_err(Into::into))
+        self.folder.naming_folder(best.save(&checkpoint).map(drop).map_err(Into::into))
     }
 
     /// The checkpoint of the evaluation with the highest mean return, for the run in a folder.

@@ -60,7 +60,8 @@ impl RunDirectory {
         let folder = self.folder.inside().join(EPISODES);
         let cannot = || format!("cannot make `{}`", folder.display());
         let made = fs::create_dir_all(&folder).with_context(cannot);
-        self.folder.told(made.and_then(|()| write_whole(&folder.join(name.file()), gif)))?;
+        self.folder
+            .naming_folder(made.and_then(|()| write_whole(&folder.join(name.file()), gif)))?;
         self.events.film(env_steps, if name.of_agent { "agent" } else { "episode" }, gif)
     }
 }

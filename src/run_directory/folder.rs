@@ -45,13 +45,13 @@ impl Folder {
     }
 
     /// The result of writing a file, with the folder's path in the message of an error.
-    pub(crate) fn told<T>(&self, result: Result<T>) -> Result<T> {
+    pub(crate) fn naming_folder<T>(&self, result: Result<T>) -> Result<T> {
         let (inside, path) = (self.inside().display().to_string(), self.path.display().to_string());
         result.map_err(|error| {
             let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
             let contexts = &causes[..causes.len() - 1];
             let text = contexts.join(": ").replace(&inside, &path);
-            if contexts.is_empty() { error } else { Told { text, error }.into() }
+            if contexts.is_empty() { error } else { NamingFolder { text, error }.into() }
         })
     }
 
@@ -79,18 +79,18 @@ impl Folder {
 /// An error in writing a file of the folder: its context with the folder's path, and its root cause
 /// unchanged.
 #[derive(Debug)]
-struct Told {
+struct NamingFolder {
     text: String,
     error: anyhow::Error,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for NamingFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl Error for Told {
+impl Error for NamingFolder {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(self.error.root_cause())
     }

@@ -151,7 +151,7 @@ impl RunDirectory {
     /// # Errors An error that names the file that cannot be read or written.
     #[cfg(feature = "central")]
     pub fn identity(&self) -> Result<String> {
-        self.folder.told(identity_in(&self.folder.inside()))
+        self.folder.naming_folder(identity_in(&self.folder.inside()))
     }
 
     /// The start time of the run in a folder: the time of its settings.
@@ -297,7 +297,8 @@ impl RunDirectory {
             },
         };
         checkpoint.about = serde_json::to_value(progress)?;
-        let path = self.folder.told(self.checkpoints.save(&checkpoint).map_err(Into::into))?;
+        let path =
+            self.folder.naming_folder(self.checkpoints.save(&checkpoint).map_err(Into::into))?;
         self.checkpointed = counters.iterations;
         if !checkpoint.partial {
             self.last = Some((path, counters.iterations));
@@ -402,7 +403,10 @@ impl RunDirectory {
     /// # Errors
     /// An error if the folder cannot be written, or if two parameters share a name.
     pub fn write_parameters(&self, parameters: &[(String, Array)]) -> Result<()> {
-        self.folder.told(parameters::save(parameters, &self.folder.inside().join(parameters::FILE)))
+        self.folder.naming_folder(parameters::save(
+            parameters,
+            &self.folder.inside().join(parameters::FILE),
+        ))
     }
 
     /// Writes `result.json`.
@@ -427,7 +431,7 @@ impl RunDirectory {
     }
 
     fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.folder.told(write_whole(&self.folder.inside().join(name), bytes))
+        self.folder.naming_folder(write_whole(&self.folder.inside().join(name), bytes))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::loading::{Overrides, load};
 use crate::parameters::sha256;
 use crate::registry::Registry;
 use crate::settings::{MetricsEvery, Settings, UsageError};
-use crate::training::{CallMetrics, Ended};
+use crate::training::{CallMetrics, FinishedEpisodes};
 
 fn settings() -> Settings {
     load("catch-ppo", &Overrides::default()).unwrap()
@@ -42,7 +42,7 @@ fn call() -> CallMetrics {
         env_steps: 20,
         iterations: 2,
         per_iteration: vec![("loss".to_owned(), vec![0.1, f32::NAN])],
-        recent: Ended { episodes: 4, return_sum: 2.0 },
+        recent: FinishedEpisodes { episodes: 4, return_sum: 2.0 },
         episodes: 4,
         ..CallMetrics::default()
     }
@@ -205,7 +205,7 @@ impl Recording {
                     ("loss".to_owned(), vec![1.0, 2.0, 3.0, 6.0]),
                     ("episode_return".to_owned(), vec![f32::NAN, 5.0, f32::NAN, f32::NAN]),
                 ],
-                recent: Ended { episodes: 2, return_sum: 2.0 * number as f64 },
+                recent: FinishedEpisodes { episodes: 2, return_sum: 2.0 * number as f64 },
                 episodes: 2,
                 per_call: vec![("learner/iteration".to_owned(), 0.25)],
                 counts: vec![("environment_restarts".to_owned(), 1)],
@@ -379,7 +379,7 @@ fn parameters_are_found_by_their_paths() {
 }
 
 #[test]
-fn the_hash_tells_names_types_and_values_apart_and_not_the_order() {
+fn the_hash_depends_on_names_types_and_values_and_not_on_the_order() {
     let mut swapped = parameters();
     swapped.reverse();
     assert_eq!(sha256(&parameters()), sha256(&swapped));

@@ -176,14 +176,15 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         });
         let lanes = Lane { key: vmap(next, Key::from_words), ..lanes };
         let none = Episodes::none(self.lanes, lanes.environment.last.success.is_some());
-        let ((lanes, ended), steps) = scan((lanes, none), keys.axis(1), |(lanes, ended), keys| {
-            vmap((lanes, ended, keys), |(lane, ended, keys)| {
-                let (lane, step) = self.step(params, lane, keys);
-                let done = step.terminated | step.truncated;
-                let ended = ended.and(done, lane.environment.last);
-                ((lane, ended), step)
-            })
-        });
+        let ((lanes, finished), steps) =
+            scan((lanes, none), keys.axis(1), |(lanes, finished), keys| {
+                vmap((lanes, finished, keys), |(lane, finished, keys)| {
+                    let (lane, step) = self.step(params, lane, keys);
+                    let done = step.terminated | step.truncated;
+                    let finished = finished.and(done, lane.environment.last);
+                    ((lane, finished), step)
+                })
+            });
         // Taken from the last step and not from the carry, which XLA drops if the agent does not
         // read it.
         let last = (steps.action.index(-1), steps.reward.index(-1));
@@ -208,7 +209,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             memory,
             extras,
         };
-        let episodes = tree_map(&ended, |numbers| numbers.sum().reshape([1]));
+        let episodes = tree_map(&finished, |numbers| numbers.sum().reshape([1]));
         (rollout, (lanes, episodes))
     }
 

@@ -153,7 +153,7 @@ fn sweeps_of_nothing_that_can_be_swept_are_mistakes() {
 }
 
 #[test]
-fn runs_that_fail_are_told_and_the_table_has_the_others() {
+fn runs_that_fail_are_reported_and_the_table_has_the_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = podracer(&[&SHORT[..], &["--seeds", "2"]].concat());
     let output = command
@@ -175,7 +175,7 @@ fn runs_that_fail_are_told_and_the_table_has_the_others() {
 
 /// Two calls after a run had failed, the others failed as well.
 #[test]
-fn runs_go_on_after_one_has_failed() {
+fn other_runs_continue_after_a_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut sweep = podracer(&["sweep"]);
     sweep.args(&SHORT[1..8]).args(["--steps", "1280", "--seeds", "2", "--json"]);
@@ -312,7 +312,7 @@ fn seeds_of_a_loop_with_environments_on_the_host_are_trained_one_by_one() {
 
 /// A run that fails leaves the others alone.
 #[test]
-fn a_run_that_fails_by_itself_is_told() {
+fn a_run_that_fails_by_itself_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut sweep = podracer(&["sweep"]);
     sweep.args(&SHORT[1..]).args([

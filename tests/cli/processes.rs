@@ -122,7 +122,7 @@ fn what_does_not_fit_together_is_refused_before_the_first_iteration() {
         let output = ended(command);
         let said = text(&output.stderr);
         assert!(!output.status.success(), "{said}");
-        // Told once, whichever process it is about.
+        // Printed once, whichever process it is about.
         assert_eq!(said.matches("error: ").count(), 1, "{said}");
         assert!(said.contains(expected), "{said}");
         assert!(!run.exists(), "{said}");
@@ -270,7 +270,7 @@ fn learners_of_several_processes_infer_for_workers_of_their_own() {
     let output = launcher.wait_with_output().expect("mpirun ends");
     assert!(output.status.success(), "{}", text(&output.stderr));
     for mut worker in workers {
-        // The learners told them that the run is complete.
+        // The learners have sent them the end of the run.
         assert!(worker.wait().expect("it ends").success());
     }
     close(&learnt("served"), &learnt("two"));

@@ -61,7 +61,7 @@ fn a_worker_brings_an_environment_that_the_learner_does_not_know() {
 }
 
 #[test]
-fn spaces_that_are_not_told_or_make_no_sense_are_mistakes() {
+fn missing_and_malformed_spaces_are_mistakes() {
     let said = |sets: &[&str]| {
         let mut serve = podracer(&["serve", "cartpole-central-ppo", "--listen", "unix:a.sock"]);
         sets.iter().for_each(|set| {

@@ -246,7 +246,7 @@ fn a_replay_on_the_host_that_does_not_fit_is_refused() {
 /// A learner that is slower than its actors: they wait for room in its queue, and the run still
 /// stops and resumes.
 #[test]
-fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
+fn a_run_with_full_queues_resumes_bit_identically() {
     let folder = tempfile::tempdir().expect("a folder");
     let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
     let slow =

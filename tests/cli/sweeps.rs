@@ -115,9 +115,9 @@ fn an_export_of_a_run_is_answered_with_a_list_of_experiments() {
     assert!(text(&refused.get_output().stderr).contains("--run RUN"));
 }
 
-/// The page drew the mean of three runs up to the end of the shortest, and counted a repeated seed twice.
+/// The mean of runs of different lengths ends with the shortest run, with a note; a repeated seed counts once.
 #[test]
-fn a_page_merges_runs_of_two_lengths_and_repeated_seeds_silently() {
+fn a_page_names_runs_of_two_lengths_and_repeated_seeds() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     for (run, more) in

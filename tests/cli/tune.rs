@@ -42,7 +42,7 @@ fn the_fastest_of_the_settings_that_run_is_written() {
 }
 
 #[test]
-fn what_can_not_be_tried_is_said_before_anything_runs() {
+fn settings_that_cannot_be_tried_are_reported_before_anything_runs() {
     for (tried, expected) in [
         ("agent.clip", "--try agent.clip: expected KEY=VALUE,VALUE"),
         ("agent.clip=0.1,,0.2", "--try agent.clip=0.1,,0.2: expected"),

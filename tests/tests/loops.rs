@@ -86,7 +86,7 @@ pub fn networks() -> Networks {
     Networks { hidden: vec![8], ..Networks::default() }
 }
 
-/// PPO with one layer of 8 units, which optimizes as told and remembers nothing.
+/// PPO with one layer of 8 units, with the given optimizer and without memory.
 pub fn ppo<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     optimizer: O,
@@ -100,7 +100,7 @@ pub fn ppo<E: Environment<Observation = Tensor>, O: Optimizer>(
     }
 }
 
-/// The online actor-critic with one layer of 8 units, which optimizes as told.
+/// The online actor-critic with one layer of 8 units, with the given optimizer.
 pub fn online<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     optimizer: O,
@@ -114,7 +114,7 @@ pub fn online<E: Environment<Observation = Tensor>, O: Optimizer>(
     }
 }
 
-/// IMPALA with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
+/// IMPALA with one layer of 8 units after an LSTM of `lstm` units, if that is any, with the given optimizer.
 pub fn impala<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     lstm: Option<usize>,
@@ -150,7 +150,7 @@ fn off_policy() -> OffPolicySettings {
     OffPolicySettings { networks: networks(), ..OffPolicySettings::default() }
 }
 
-/// SAC with one layer of 8 units, which optimizes as told.
+/// SAC with one layer of 8 units, with the given optimizer.
 pub fn sac<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     optimizer: O,
@@ -167,7 +167,7 @@ pub fn sac<E: Environment<Observation = Tensor>, O: Optimizer>(
     })
 }
 
-/// TD3 with one layer of 8 units, which optimizes as told.
+/// TD3 with one layer of 8 units, with the given optimizer.
 pub fn td3<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     optimizer: O,
@@ -181,7 +181,7 @@ pub fn td3<E: Environment<Observation = Tensor>, O: Optimizer>(
     })
 }
 
-/// A2C with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
+/// A2C with one layer of 8 units after an LSTM of `lstm` units, if that is any, with the given optimizer.
 pub fn a2c<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     lstm: Option<usize>,
@@ -200,7 +200,7 @@ pub fn a2c<E: Environment<Observation = Tensor>, O: Optimizer>(
     }
 }
 
-/// PQN with one layer of 8 units with layer normalisation and two minibatches, which optimizes as told.
+/// PQN with one layer of 8 units with layer normalisation and two minibatches, with the given optimizer.
 pub fn pqn<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     optimizer: O,
@@ -273,7 +273,7 @@ pub fn on_each_device<T: Tree>(
     leaves
 }
 
-/// R2D2 with an LSTM of 4 units and stacks of 2 frames, which optimizes as told: sequences of 8 steps, 2 of them burn-in, one
+/// R2D2 with an LSTM of 4 units and stacks of 2 frames, with the given optimizer: sequences of 8 steps, 2 of them burn-in, one
 /// from every 6th step on, drawn by priority. A gradient step is due for each 24 steps.
 pub fn r2d2<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,

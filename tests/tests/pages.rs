@@ -78,7 +78,7 @@ fn links_lead_somewhere() {
 }
 
 #[test]
-fn a_broken_link_is_told() {
+fn a_broken_link_is_reported() {
     let text = "# One `two`\n[a](walk.md#one-two) [b](walk.md#one), [c](nowhere.md)\n`[d](no.md)`\n\
                 [e](#one-two) ![f](../../out.svg)\n```\n[g](no.md)\n# Three\n```\n[h](#three)\n";
     let told = broken(Path::new("docs/page.md"), text, |path| {

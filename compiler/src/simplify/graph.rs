@@ -140,9 +140,9 @@ impl Analysis<Node> for Facts {
             assert_eq!(a, b, "a rule equated two constants");
         }
         let gained = a.splat.is_none() && b.splat.is_some();
-        let told = a.splat.is_some() && b.splat.is_none();
+        let lost = a.splat.is_some() && b.splat.is_none();
         a.splat = a.splat.or(b.splat);
-        DidMerge(gained, told)
+        DidMerge(gained, lost)
     }
 
     fn modify(graph: &mut Graph, id: Id) {

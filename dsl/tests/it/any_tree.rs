@@ -129,7 +129,7 @@ fn the_structure_is_kept() {
 }
 
 #[test]
-fn another_type_is_told() {
+fn another_type_is_reported() {
     let one = |report: TraceErrors| {
         assert_eq!(report.errors.len(), 1, "{report}");
         report.errors[0].to_string().lines().next().map(str::to_string).unwrap_or_default()

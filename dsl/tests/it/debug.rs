@@ -140,7 +140,7 @@ fn only_the_branch_that_is_taken_logs() {
 }
 
 #[test]
-fn a_lane_that_has_ended_logs_no_more() {
+fn a_finished_lane_logs_nothing() {
     let found = texts(f32([3]), &[f32s(&[3], &[0.5, 3.0, 9.0])], |x| {
         let double = |x: Tensor| {
             while_loop(

@@ -100,7 +100,7 @@ fn another_kind_keeps_the_variant() {
 }
 
 #[test]
-fn a_variant_that_changes_is_told() {
+fn a_variant_that_changes_is_reported() {
     let message = |report: TraceErrors| {
         assert_eq!(report.errors.len(), 1, "{report}");
         report.errors[0].message.clone()

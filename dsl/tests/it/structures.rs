@@ -66,7 +66,7 @@ fn options_are_gone_over_and_differentiated() {
 }
 
 #[test]
-fn a_variant_that_changes_is_told() {
+fn a_variant_that_changes_is_reported() {
     assert_eq!(
         message(f32([]), |x| scan((x, None::<Tensor>), 0..3, |(x, _), _| ((x, Some(x)), ()))),
         "carry changed structure at `carry.1`: `None` going in, `Some` coming out"

@@ -174,7 +174,7 @@ fn trees_select_and_zip() {
 }
 
 #[test]
-fn eval_tells_what_it_does_not_take() {
+fn eval_reports_arguments_that_it_does_not_take() {
     let traced = trace((f32([2]), i32([])), |(x, _)| x).expect("it traces");
     assert_eq!(
         traced.eval(&[]).unwrap_err().to_string(),
@@ -198,7 +198,7 @@ fn a_traced_function_goes_over_a_batch() {
 }
 
 #[test]
-fn rustc_tells_mistakes_well() {
+fn rustc_reports_mistakes_well() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("compile_fail/*.rs");
 }

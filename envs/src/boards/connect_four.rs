@@ -95,7 +95,7 @@ impl Environment for ConnectFour {
             let (own, other) = (state.own | stone, state.other & !stone);
             let won = four(own);
             let full = (filled | stone).eq(FULL);
-            Moved { legal, own, other, ended: won | full, reward: won.astype(F32) }
+            Moved { legal, own, other, done: won | full, reward: won.astype(F32) }
         });
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }

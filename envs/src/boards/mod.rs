@@ -72,7 +72,7 @@ struct Moved {
     /// Stones of the other player, after the move.
     other: Tensor,
     /// True if the game is over after a legal action. `bool[]`
-    ended: Tensor,
+    done: Tensor,
     /// Reward of the player who moved, if `ended`. `f32[]`
     reward: Tensor,
 }
@@ -97,13 +97,13 @@ impl Stones {
             legal: constant(true),
             own: self.own,
             other: self.other,
-            ended: constant(false),
+            done: constant(false),
             reward: scalar(0.0),
         };
         let outcome = computed_if(!self.over, unchanged, play);
-        let Moved { legal, own, other, ended, reward } = outcome;
-        let reward = select(legal, select(ended, reward, 0.0), -1.0);
-        let over = self.over | !legal | ended;
+        let Moved { legal, own, other, done, reward } = outcome;
+        let reward = select(legal, select(done, reward, 0.0), -1.0);
+        let over = self.over | !legal | done;
         let next = Stones {
             own: select(self.over, self.own, other),
             other: select(self.over, self.other, own),

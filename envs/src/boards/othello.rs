@@ -124,10 +124,10 @@ impl Environment for Othello {
             // player's stone stays.
             let own = stones.own ^ (stone | turned);
             let other = stones.other ^ turned;
-            let ended = (own | other).eq(u64::MAX) | other.eq(0u64) | (passed & passes);
+            let done = (own | other).eq(u64::MAX) | other.eq(0u64) | (passed & passes);
             let lead = own.popcount().astype(I32) - other.popcount().astype(I32);
             let reward = lead.sign().astype(F32);
-            Moved { legal, own: own & !other, other, ended, reward }
+            Moved { legal, own: own & !other, other, done, reward }
         });
         let moves = computed_if(!terminated, allowed, || moves(stones.own, stones.other));
         let state = State { stones, moves, passed: passes };

@@ -38,7 +38,7 @@ impl Environment for TicTacToe {
             let won = lines.reduce(|some, line| some | line).expect("there are lines");
             let full = (own | other).eq(FULL);
             let legal = (state.filled() & stone).eq(0u32);
-            Moved { legal, own, other, ended: won | full, reward: won.astype(F32) }
+            Moved { legal, own, other, done: won | full, reward: won.astype(F32) }
         });
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }

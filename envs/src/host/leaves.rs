@@ -97,7 +97,7 @@ pub struct StepResult {
     /// Reward of the step.
     pub reward: f32,
     /// The flags `terminated` and `truncated`; both are true in a reset-only step.
-    pub ended: (bool, bool),
+    pub done: (bool, bool),
     /// Share of the task that was done, if the step ended an episode; `None` if the environment has none.
     pub success: Option<f32>,
 }

@@ -124,7 +124,7 @@ impl Drop for LocalWorkers {
     }
 }
 
-/// Does what it is told until nobody can tell it anything any more.
+/// Carries out requests until the channel of requests is closed.
 fn work(
     mut environments: Box<dyn HostEnvironment>,
     worker: WorkerId,

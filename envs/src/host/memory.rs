@@ -138,12 +138,12 @@ impl StepMemory {
     /// True if the step of an environment was reset-only ([`HostSpec::skips`]).
     #[must_use]
     pub fn skipped(&self, environment: usize) -> bool {
-        self.ended(environment) == (true, true)
+        self.done(environment) == (true, true)
     }
 
     /// The flags (`terminated`, `truncated`) of an environment; both are true in a reset-only step.
     #[must_use]
-    pub fn ended(&self, environment: usize) -> (bool, bool) {
+    pub fn done(&self, environment: usize) -> (bool, bool) {
         (self.leaves.terminated[environment] != 0, self.leaves.truncated[environment] != 0)
     }
 
@@ -152,7 +152,7 @@ impl StepMemory {
     pub fn result(&self, environment: usize) -> StepResult {
         StepResult {
             reward: self.leaves.reward[environment],
-            ended: self.ended(environment),
+            done: self.done(environment),
             success: self.leaves.success.get(environment).copied(),
         }
     }

@@ -284,7 +284,7 @@ impl<E: NativeEnvironment> Share<E> {
         }
         step.observation[bytes].copy_from_slice(self.memory.observation());
         for i in 0..self.lanes.len() {
-            let (terminated, truncated) = self.memory.ended(i);
+            let (terminated, truncated) = self.memory.done(i);
             step.reward[self.first + i] = self.memory.reward()[i];
             step.terminated[self.first + i] = u8::from(terminated);
             step.truncated[self.first + i] = u8::from(truncated);

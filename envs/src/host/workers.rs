@@ -139,7 +139,7 @@ impl WorkerStep {
         let flag = |leaf: &Bytes| leaf[environment] != 0;
         StepResult {
             reward: float(&self.reward).unwrap_or_default(),
-            ended: (flag(&self.terminated), flag(&self.truncated)),
+            done: (flag(&self.terminated), flag(&self.truncated)),
             success: float(&self.success),
         }
     }

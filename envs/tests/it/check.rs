@@ -1,4 +1,4 @@
-//! Environments keep their word, and those that do not are told.
+//! `check_environment` reports environments that break the contract of the trait.
 
 use crate::run::{keys, run};
 use podracer_dsl::Loc;
@@ -128,7 +128,7 @@ fn told(fault: &'static str, expected: &str) {
 }
 
 #[test]
-fn a_faulty_environment_is_told_what_is_wrong() {
+fn mistakes_of_an_environment_are_reported() {
     check_environment(&Faulty { fault: "none" }).expect("it is right");
     told("state", "`step(..).state.position` must be f32[2], got f32[]");
     told("reward", "`step(..).reward` must be f32[], got f32[2]");

@@ -64,7 +64,7 @@ fn a_board_of_ones_own_is_routed() {
 }
 
 #[test]
-fn texts_that_are_no_boards_are_told() {
+fn texts_that_are_no_boards_are_errors() {
     let error = |text: &str| Board::parse(text).unwrap_err();
     assert_eq!(error("A.\nA.."), BoardError::Ragged { row: 1, expected: 2, got: 3 });
     assert_eq!(error("A.a\n..A"), BoardError::Character { row: 0, column: 2, got: 'a' });

@@ -24,7 +24,7 @@ fn distances_go_around_walls() {
 }
 
 #[test]
-fn pictures_that_are_no_maps_are_told() {
+fn pictures_that_are_no_maps_are_errors() {
     let error = |picture: &str| GridMap::parse(picture).unwrap_err();
     assert_eq!(error("..\n...G"), MapError::Ragged { row: 1, expected: 2, got: 4 });
     assert_eq!(error("..x\n..G"), MapError::Character { row: 0, column: 2, got: 'x' });

@@ -43,10 +43,10 @@ fn it_does_not_matter_how_a_batch_is_spread() {
         let (left, right) = (&left[time], &right[time]);
         assert_eq!(whole.observation(), [left.observation(), right.observation()].concat());
         for i in 0..6 {
-            let spread = if i < 2 { left.ended(i) } else { right.ended(i - 2) };
-            assert_eq!(whole.ended(i), spread);
-            assert_eq!(whole.ended(i), parts[time].ended(i));
-            let (terminated, truncated) = whole.ended(i);
+            let spread = if i < 2 { left.done(i) } else { right.done(i - 2) };
+            assert_eq!(whole.done(i), spread);
+            assert_eq!(whole.done(i), parts[time].done(i));
+            let (terminated, truncated) = whole.done(i);
             assert!(!(terminated && truncated));
             ends += usize::from(terminated || truncated);
         }
@@ -67,7 +67,7 @@ fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
         let (acted_on, shown) = (floats(step.observation()), floats(step.next_observation()));
         for i in 0..3 {
             let (acted_on, shown) = (&acted_on[4 * i..4 * i + 4], &shown[4 * i..4 * i + 4]);
-            if step.ended(i) == (false, false) {
+            if step.done(i) == (false, false) {
                 assert_eq!(acted_on, shown);
             } else {
                 assert!(acted_on.iter().all(|value| value.abs() <= 0.05));
@@ -292,7 +292,7 @@ fn the_spec_says_the_types() {
 }
 
 #[test]
-fn memory_that_the_system_does_not_have_ended_the_process() {
+fn memory_that_the_system_does_not_have_is_an_error() {
     // More than any address space has.
     let environments = 1 << 58;
     let spec = Pool::spec_of(&NativeCartPole::new(9), environments);

@@ -68,7 +68,7 @@ fn step(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
         assert_eq!(memory.reward()[i], ((time + i) % 3) as f32 + 0.5);
         let over = before[i][1] as usize + 1 == LENGTH;
         let ended = (over && place(i) == 0, over && place(i) == 1);
-        assert_eq!(memory.ended(i), ended);
+        assert_eq!(memory.done(i), ended);
         assert_eq!(last[i][1], before[i][1] + 1.0);
         if ended.0 || ended.1 {
             // The next episode's first observation, and the last one of this.
@@ -169,12 +169,12 @@ fn step_with_fault(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
     batch.step(&actions(time), &mut memory.step()).unwrap();
     let (now, last) = (shown(memory.observation()), shown(memory.next_observation()));
     // Both servers have the fault in their third step, and tell by a file that one of them had it.
-    let cut_off: Vec<bool> = (0..5).map(|i| memory.ended(i) == (false, true)).collect();
+    let cut_off: Vec<bool> = (0..5).map(|i| memory.done(i) == (false, true)).collect();
     assert!(
         cut_off == [true, true, false, false, false] || cut_off == [false, false, true, true, true]
     );
     for i in 0..5 {
-        assert!(!memory.ended(i).0);
+        assert!(!memory.done(i).0);
         if cut_off[i] {
             assert_eq!((memory.reward()[i], last[i], now[i][1]), (0.0, before[i], 0.0));
             assert_ne!(now[i][0], before[i][0], "the seed is another");
@@ -212,7 +212,7 @@ fn without_truncation_a_fault_terminates() {
     let options = fake(&json!({"fault": "die", "at": 1, "once": once, "truncates": false}));
     let (mut batch, mut memory) = begun(&options);
     batch.step(&actions(0), &mut memory.step()).unwrap();
-    assert!((0..5).all(|i| memory.ended(i) == (true, false)));
+    assert!((0..5).all(|i| memory.done(i) == (true, false)));
     assert_eq!(memory.reward(), [0.0; 5]);
 }
 
@@ -332,7 +332,7 @@ fn servers_that_are_killed_again_and_again_do_not_end_the_run() {
             batch.step(&actions(time), &mut memory.step()).unwrap();
             time += 1;
         }
-        cut_off += (0..5).filter(|&i| memory.ended(i).1 && memory.reward()[i] == 0.0).count();
+        cut_off += (0..5).filter(|&i| memory.done(i).1 && memory.reward()[i] == 0.0).count();
         killer.join().unwrap();
     }
     assert_eq!(batch.restarts(), kills);

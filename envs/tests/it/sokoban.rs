@@ -51,7 +51,7 @@ fn levels_of_a_file_are_played() {
 }
 
 #[test]
-fn texts_that_are_no_levels_are_told() {
+fn texts_that_are_no_levels_are_errors() {
     let error = |text: &str| Levels::parse(text).unwrap_err();
     assert_eq!(error("; 0\n###\n#x#"), LevelError::Character { level: 0, row: 1, got: 'x' });
     assert_eq!(error("; 0\n\n"), LevelError::None);

@@ -20,7 +20,7 @@ fn values_within_bounds_belong() {
 }
 
 #[test]
-fn values_outside_are_told_where() {
+fn values_outside_are_reported_with_their_place() {
     let space = Space::bounded([2], -1.0, 1.0);
     assert_eq!(
         space.contains(&floats(&[0.0, 1.5])).unwrap_err().to_string(),
@@ -82,7 +82,7 @@ fn all_choices_are_drawn_alike() {
 }
 
 #[test]
-fn malformed_spaces_are_told() {
+fn malformed_spaces_are_errors() {
     assert_eq!(Space::discrete(0).validate(), Err(SpaceError::Empty));
     let error = Space::bounded([2, 2], [0.0, 1.0, 2.0], 5.0).validate().unwrap_err();
     assert_eq!(error.to_string(), "low: a box of shape [2, 2] needs 4 bounds or one shared, got 3");
@@ -159,7 +159,7 @@ fn a_product_of_extents_wrapped_round_to_zero() {
 }
 
 #[test]
-fn bounds_between_which_f32_has_no_value_were_accepted() {
+fn bounds_between_which_f32_has_no_value_are_errors() {
     let bounded = |low: f64, high: f64| Space::bounded([4], low, high).validate();
     let told = bounded(1e39, 1e40).unwrap_err().to_string();
     assert!(told.starts_with("element 0: low 1e39 and high 1e40 leave no number of f32"), "{told}");
@@ -173,7 +173,7 @@ fn bounds_between_which_f32_has_no_value_were_accepted() {
 }
 
 #[test]
-fn an_image_was_the_space_of_an_action() {
+fn an_image_is_no_space_of_an_action() {
     assert_eq!(Space::pixels([2, 2, 1]).validate_action(), Err(SpaceError::Acted));
     assert_eq!(Space::discrete(0).validate_action(), Err(SpaceError::Empty));
     assert_eq!(Space::bounded([2], -1.0, 1.0).validate_action(), Ok(()));

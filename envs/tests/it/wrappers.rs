@@ -262,7 +262,7 @@ fn frames_of_images_are_joined_in_their_channels() {
 }
 
 #[test]
-fn sticky_actions_repeat_what_was_taken_but_for_the_first_of_an_episode() {
+fn sticky_actions_repeat_the_last_action_except_at_an_episodes_start() {
     let always_new = follow(&from_zero(99).sticky_actions(0.0), &[1, 2, 3]);
     assert_eq!(always_new.rewards.to_f64(), [1.0, 2.0, 3.0]);
     // Nearly always the action of the step before, and so the first of each episode.

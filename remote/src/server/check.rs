@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_that_ended_shows_its_last_observation() {
+    fn an_environment_that_is_done_shows_its_last_observation() {
         let read = StepCheck::new(spec(), &Limits::default()).step(step(), 3).expect("it is right");
         assert_eq!(read.observation, floats(&[1.0, 2.0]));
         assert_eq!(read.next_observation, floats(&[1.0, 7.0]));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told() {
+    fn nonsense_is_an_error() {
         let check = |expected: &str, spec: HostSpec, change: &dyn Fn(&mut proto::Step)| {
             let mut step = step();
             change(&mut step);

@@ -17,24 +17,24 @@ pub(super) fn next_observation(step: &WorkerStep, last: &[u8], size: usize) -> B
 }
 
 /// The success of each environment: zero, except for ended episodes with a reported success. Empty if none is reported.
-pub(super) fn successes(step: &WorkerStep, told: &[u8], ended: usize) -> Result<Bytes, String> {
-    if told.is_empty() {
+pub(super) fn successes(step: &WorkerStep, sent: &[u8], ended: usize) -> Result<Bytes, String> {
+    if sent.is_empty() {
         return Ok(Bytes::new());
     }
-    if told.len() != 4 * ended {
+    if sent.len() != 4 * ended {
         return Err(format!(
             "`success` must have {} bytes for {ended} environments that ended, or none, and has {}",
             4 * ended,
-            told.len()
+            sent.len()
         ));
     }
-    if let Some(share) = told.chunks_exact(4).map(float).find(|share| !(0.0..=1.0).contains(share))
+    if let Some(share) = sent.chunks_exact(4).map(float).find(|share| !(0.0..=1.0).contains(share))
     {
         return Err(format!("`success` has {share}: expected a share from 0 to 1"));
     }
     let mut all = BytesMut::zeroed(4 * step.terminated.len());
-    for (row, told) in ended_rows(step, &mut all, 4).zip(told.chunks_exact(4)) {
-        row.copy_from_slice(told);
+    for (row, sent) in ended_rows(step, &mut all, 4).zip(sent.chunks_exact(4)) {
+        row.copy_from_slice(sent);
     }
     Ok(all.freeze())
 }
@@ -55,15 +55,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn successes_are_of_the_environments_that_ended() {
+    fn successes_belong_to_finished_episodes() {
         let step = WorkerStep {
             terminated: Bytes::from_static(&[0, 0, 1]),
             truncated: Bytes::from_static(&[1, 0, 0]),
             ..WorkerStep::default()
         };
-        let read = |told: &[f32]| {
-            let told: Vec<u8> = told.iter().flat_map(|share| share.to_le_bytes()).collect();
-            successes(&step, &told, 2)
+        let read = |sent: &[f32]| {
+            let sent: Vec<u8> = sent.iter().flat_map(|share| share.to_le_bytes()).collect();
+            successes(&step, &sent, 2)
         };
         let all = [0.25_f32, 0.0, 1.0].iter().flat_map(|share| share.to_le_bytes()).collect();
         assert_eq!(read(&[]), Ok(Bytes::new()));
@@ -71,8 +71,8 @@ mod tests {
         let one = "`success` must have 8 bytes for 2 environments that ended, or none, and has 4";
         let above = "`success` has 1.5: expected a share from 0 to 1";
         let nan = "`success` has NaN: expected a share from 0 to 1";
-        for (told, problem) in [(&[0.0][..], one), (&[0.0, 1.5], above), (&[f32::NAN; 2], nan)] {
-            assert_eq!(read(told), Err(problem.to_owned()));
+        for (sent, problem) in [(&[0.0][..], one), (&[0.0, 1.5], above), (&[f32::NAN; 2], nan)] {
+            assert_eq!(read(sent), Err(problem.to_owned()));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Most simultaneous connections; further connections are closed on arrival. Default: 1,024.
     pub connections: usize,
-    /// Most lanes at once, over all workers; further workers are told to come again. Default: 65,536.
+    /// Most lanes at once, over all workers; the server asks further workers to connect again later. Default: 65,536.
     pub lanes: usize,
     /// Greatest magnitude of a reward. Default: a million.
     pub reward: f32,

@@ -155,7 +155,7 @@ impl Seed for Service {
     }
 }
 
-/// A server that workers connect to. Dropping it stops it: workers are told to come again.
+/// A server that workers connect to. Dropping it stops it: it asks the workers to connect again.
 pub struct Server {
     shared: Arc<Streams>,
     address: Address,
@@ -244,7 +244,7 @@ impl Server {
         self.shared.totals.clone()
     }
 
-    /// Ends the server of a run that is complete: workers are told that they are done. It is called before the
+    /// Ends the server of a run that is complete: it sends the workers the end of the run. It is called before the
     /// [`Workers`] are dropped, which tells them to come again.
     pub fn complete(self) {
         self.shared.completed.store(true, Ordering::Release);

@@ -272,8 +272,8 @@ impl Stream for WorkStream {
                 && let Poll::Ready(reply) = member.replies.poll_recv(cx)
             {
                 match this.tell(reply) {
-                    Ok(Some(told)) => {
-                        return Poll::Ready(Some(Ok(ToWorker { message: Some(told) })));
+                    Ok(Some(message)) => {
+                        return Poll::Ready(Some(Ok(ToWorker { message: Some(message) })));
                     }
                     Ok(None) => continue,
                     Err(status) => return Poll::Ready(this.end(status)),

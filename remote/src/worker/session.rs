@@ -27,7 +27,7 @@ const LONG_STEP: Duration = Duration::from_millis(5);
 pub(super) enum End {
     /// The run is complete.
     Complete,
-    /// This process was told to stop.
+    /// This process was asked to stop.
     Stopped,
     /// The learner ended the stream, or the connection broke.
     Broken(Status),
@@ -158,7 +158,7 @@ impl Session {
         };
         let _ = say.try_send(FromWorker { message: Some(WorkerMessage::Hello(hello)) });
         let opening = client.work(ReceiverStream::new(said));
-        let mut told = tokio::select! {
+        let mut incoming = tokio::select! {
             opened = opening => match opened {
                 Ok(opened) => opened.into_inner(),
                 Err(status) => return (End::Broken(status), Some(stepper)),
@@ -166,11 +166,11 @@ impl Session {
             _ = &mut self.stopped => return (End::Stopped, Some(stepper)),
         };
         let mut stepper = Some(stepper);
-        let end = self.talk(&mut told, &say, &mut stepper, &spec).await;
+        let end = self.talk(&mut incoming, &say, &mut stepper, &spec).await;
         drop(say);
         if matches!(end, End::Stopped) {
             // The learner hears a goodbye, and not a connection that breaks.
-            let goodbye = async { while let Ok(Some(_)) = told.message().await {} };
+            let goodbye = async { while let Ok(Some(_)) = incoming.message().await {} };
             let _ = tokio::time::timeout(Duration::from_millis(500), goodbye).await;
         }
         (end, stepper)
@@ -178,7 +178,7 @@ impl Session {
 
     async fn talk(
         &mut self,
-        told: &mut Streaming<ToWorker>,
+        incoming: &mut Streaming<ToWorker>,
         say: &mpsc::Sender<FromWorker>,
         stepper: &mut Option<Stepper>,
         spec: &HostSpec,
@@ -187,7 +187,7 @@ impl Session {
         let mut asked_at = Instant::now();
         loop {
             let message = tokio::select! {
-                message = told.message() => match message {
+                message = incoming.message() => match message {
                     Ok(Some(message)) => message.message,
                     Ok(None) => return End::Complete,
                     Err(status) => return End::Broken(status),

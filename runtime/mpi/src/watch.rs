@@ -30,7 +30,7 @@ struct Peer {
     rank: usize,
     sent: Option<Word>,
     /// True once the last word to it is under way.
-    told: bool,
+    left: bool,
     /// Absent once the other has said its last word.
     awaited: Option<Word>,
     heard: Instant,
@@ -74,7 +74,7 @@ fn watch(world: World, channel: Channel, leaving: &AtomicBool) -> Result<(), Str
     let mut peers = others
         .map(|rank| {
             let awaited = Some(Word::receive(library, channel, rank)?);
-            Ok(Peer { rank, sent: None, told: false, awaited, heard: Instant::now() })
+            Ok(Peer { rank, sent: None, left: false, awaited, heard: Instant::now() })
         })
         .collect::<Result<Vec<_>, MpiError>>()
         .map_err(failed)?;
@@ -98,13 +98,13 @@ fn watch(world: World, channel: Channel, leaving: &AtomicBool) -> Result<(), Str
             if let Some(word) = peer.sent.take() {
                 peer.sent = word.done(library).map_err(failed)?.err();
             }
-            if peer.sent.is_none() && !peer.told {
+            if peer.sent.is_none() && !peer.left {
                 let word = if last { LEAVES } else { ALIVE };
                 let sent = Word::send(library, channel, peer.rank, word).map_err(failed)?;
-                (peer.sent, peer.told) = (Some(sent), last);
+                (peer.sent, peer.left) = (Some(sent), last);
             }
         }
-        let over = |peer: &Peer| peer.told && peer.sent.is_none() && peer.awaited.is_none();
+        let over = |peer: &Peer| peer.left && peer.sent.is_none() && peer.awaited.is_none();
         if peers.iter().all(over) {
             return Ok(());
         }

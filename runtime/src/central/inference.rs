@@ -210,8 +210,8 @@ impl Inference {
         let status = &shared.statuses[self.index];
         status.begin(Activity::Host, 0);
         for one in &batch {
-            let ended = &mut working.episodes;
-            working.lanes.count_episodes(one.lanes.clone(), &one.step, ended);
+            let finished = &mut working.episodes;
+            working.lanes.count_episodes(one.lanes.clone(), &one.step, finished);
         }
         let all = entries(&batch);
         let over = |entry: &&Entry| working.lanes.get(entry.lane).time == self.unroll;

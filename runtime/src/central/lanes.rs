@@ -272,12 +272,12 @@ impl Lanes {
         &mut self,
         lanes: Range<usize>,
         step: &WorkerStep,
-        ended: &mut Vec<Episode>,
+        finished: &mut Vec<Episode>,
     ) {
         for (i, lane) in self.lanes[lanes].iter_mut().enumerate() {
             // Before its first step there is no outcome.
             if lane.time > 0 {
-                ended.extend(lane.running.add(step.result(i), lane.time - 1));
+                finished.extend(lane.running.add(step.result(i), lane.time - 1));
             }
         }
     }

@@ -70,7 +70,7 @@ mod tests {
     use crate::central::lanes::Versions;
 
     #[test]
-    fn lanes_without_a_worker_that_hold_up_learning_are_told() {
+    fn lanes_without_a_worker_that_hold_up_learning_are_reported() {
         let mut lanes = Lanes::new(6, false);
         let (mut kept, now) = (Fillings::new(6, true, 1), Instant::now());
         let say = |lanes: &Lanes, kept: &Fillings, waits| sentence(lanes, kept, waits);

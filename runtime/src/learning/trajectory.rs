@@ -24,13 +24,13 @@ impl Episode {
     /// Adds a step to the running episode. Returns the episode if the step, number `step` of its trajectory, ended it; the next episode
     /// then runs. A reset-only step belongs to no episode.
     pub(crate) fn add(&mut self, result: StepResult, step: usize) -> Option<Episode> {
-        let StepResult { reward, ended, success } = result;
-        if ended == (true, true) {
+        let StepResult { reward, done, success } = result;
+        if done == (true, true) {
             return None;
         }
         self.episode_return += reward;
         self.length += 1;
-        let over = ended.0 || ended.1;
+        let over = done.0 || done.1;
         over.then(|| Episode { step, success, ..std::mem::take(self) })
     }
 

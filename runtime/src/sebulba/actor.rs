@@ -229,8 +229,8 @@ fn count_episodes(
     memory: &StepMemory,
     step: usize,
     running: &mut [Episode],
-    ended: &mut Vec<Episode>,
+    finished: &mut Vec<Episode>,
 ) {
     let episodes = running.iter_mut().enumerate();
-    ended.extend(episodes.filter_map(|(i, episode)| episode.add(memory.result(i), step)));
+    finished.extend(episodes.filter_map(|(i, episode)| episode.add(memory.result(i), step)));
 }

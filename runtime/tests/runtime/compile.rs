@@ -52,7 +52,7 @@ fn declared_types_are_checked_against_the_compiled_ones() {
 }
 
 #[test]
-fn a_compiled_program_tells_what_it_needs() {
+fn a_compiled_program_reports_its_memory() {
     let executable = compile(&step());
     let compiled = executable.compiled();
     let memory = compiled.memory_stats().unwrap();

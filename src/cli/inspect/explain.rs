@@ -127,7 +127,7 @@ impl Explainer<'_, '_> {
             return Ok(Verdict::WrongBefore);
         }
         let mut wrong = None;
-        let mut told = Instant::now();
+        let mut reported = Instant::now();
         for call in 0..calls {
             if self.interrupt.load(Ordering::Relaxed) {
                 return Ok(Verdict::Stopped);
@@ -137,8 +137,8 @@ impl Explainer<'_, '_> {
                 wrong = Some(call);
                 break;
             }
-            if told.elapsed() > EVERY {
-                told = Instant::now();
+            if reported.elapsed() > EVERY {
+                reported = Instant::now();
                 let made = done + (call + 1) * iterations_per_call;
                 self.console.say(&format!("{made} of {total} iterations, all finite"));
             }
@@ -239,13 +239,13 @@ fn evaluate(
     let began = Instant::now();
     thread::scope(|scope| {
         let evaluation = scope.spawn(|| func.eval_watched(arguments, &watcher));
-        let mut told = began;
+        let mut reported = began;
         while !evaluation.is_finished() {
             if interrupt.load(Ordering::Relaxed) {
                 watcher.stop.store(true, Ordering::Relaxed);
             }
-            if told.elapsed() > EVERY {
-                told = Instant::now();
+            if reported.elapsed() > EVERY {
+                reported = Instant::now();
                 let equations = watcher.equations.load(Ordering::Relaxed);
                 let seconds = began.elapsed().as_secs();
                 console.say(&format!("{equations} equations in {seconds} s"));

@@ -225,7 +225,7 @@ fn at_random(
     let mut screen = Screen::new((args, format), pictures, console)?;
     stage.reset(args.seed, 0, &mut memory.step())?;
     screen.show(&memory, None, interrupt)?;
-    while screen.ended < args.episodes.get() && !interrupt.load(Ordering::Relaxed) {
+    while screen.finished < args.episodes.get() && !interrupt.load(Ordering::Relaxed) {
         let action = draw_action(&stage.spec().action.clone(), &mut draws);
         stage.step(&action, &mut memory.step())?;
         screen.show(&memory, None, interrupt)?;
@@ -311,7 +311,7 @@ struct Screen<'a, 'b> {
     /// Writes the agent's views below the pictures of a terminal.
     views: Lines,
     /// Number of episodes that ended.
-    ended: usize,
+    finished: usize,
 }
 
 impl<'a, 'b> Screen<'a, 'b> {
@@ -342,7 +342,7 @@ impl<'a, 'b> Screen<'a, 'b> {
             #[cfg(feature = "plots")]
             panel: args.values.then(|| Panel::new(usize::from(args.size))),
             views: Lines::default(),
-            ended: 0,
+            finished: 0,
         })
     }
 
@@ -353,17 +353,17 @@ impl<'a, 'b> Screen<'a, 'b> {
         view: Option<AgentView>,
         interrupt: &AtomicBool,
     ) -> Result<()> {
-        if self.ended == self.args.episodes.get() {
+        if self.finished == self.args.episodes.get() {
             return Ok(());
         }
         let Some(shown) = self.reel.show(memory, view) else { return Ok(()) };
         let Shown { frame, steps, episode_return, end } = shown;
         self.draw(frame, (steps, episode_return), interrupt)?;
         let Some(End { terminated, next }) = end else { return Ok(()) };
-        self.ended += 1;
+        self.finished += 1;
         let said = format!(
             "episode {}: return {episode_return}, {}, {}",
-            self.ended,
+            self.finished,
             plural(steps as usize, "step"),
             if terminated { "terminated" } else { "truncated" },
         );
@@ -373,7 +373,7 @@ impl<'a, 'b> Screen<'a, 'b> {
             false => self.console.print(&format!("{said}\n"))?,
         }
         self.lines = 0;
-        match self.ended < self.args.episodes.get() {
+        match self.finished < self.args.episodes.get() {
             true => self.draw(next, (0, 0.0), interrupt),
             false => Ok(()),
         }
@@ -426,7 +426,7 @@ impl<'a, 'b> Screen<'a, 'b> {
             let pictures = animation.finish().with_context(|| cannot_write(path))?;
             unfinished.map_or(Ok(()), Unfinished::finish).with_context(|| cannot_write(path))?;
             if is_standard_output(path) {
-                return Ok(self.ended);
+                return Ok(self.finished);
             }
             let written = match Format::of(path) {
                 Some(Format::Text) => "the last state".to_owned(),
@@ -434,7 +434,7 @@ impl<'a, 'b> Screen<'a, 'b> {
             };
             self.console.say(&format!("{written} in {}", path.display()));
         }
-        Ok(self.ended)
+        Ok(self.finished)
     }
 }
 

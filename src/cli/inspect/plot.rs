@@ -132,7 +132,7 @@ mod tests {
 
     /// A repeated seed is not an independent run, because the same machine gives the same numbers.
     #[test]
-    fn repeated_seeds_are_independent_runs() {
+    fn a_repeated_seed_counts_once() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let first = run(folder, "first", &["--steps=40000"]);
@@ -153,7 +153,7 @@ mod tests {
 
     /// `plot sweep` and `plot sweep/*` accept a folder that is no run, and its `arguments.json`.
     #[test]
-    fn a_folder_of_runs_and_a_file_among_runs_are_refused() {
+    fn a_folder_of_runs_and_a_file_among_runs_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let sweep = folder.join("sweep");

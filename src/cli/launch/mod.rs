@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_before_anything_is_written() {
+    fn mistakes_are_reported_before_anything_is_written() {
         for (arguments, expected) in [
             (
                 &["--slurm", "--processes=2", "catch-ppo"][..],

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_of_a_call_are_said() {
+    fn prints_of_a_call_are_shown() {
         let report = |number: usize| Report {
             is_check: false,
             text: format!("number {number}"),

@@ -144,7 +144,7 @@ pub(crate) enum Cluster {
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct Trained {
     /// The runs that have finished or were stopped, by index.
-    pub(crate) ended: Vec<(usize, Outcome)>,
+    pub(crate) finished: Vec<(usize, Outcome)>,
     pub(crate) failed: Vec<Failed>,
     /// Seconds and speed of the runs together, if they were one program.
     pub(crate) together: Option<Together>,
@@ -156,10 +156,10 @@ impl Trained {
     pub(crate) fn of_all(self, world: Option<World>) -> Result<Self> {
         let Some(world) = world else { return Ok(self) };
         let mut all = Trained::default();
-        for (rank, told) in world.gather(&serde_json::to_vec(&self)?)?.iter().enumerate() {
-            let one: Trained = serde_json::from_slice(told)
+        for (rank, report) in world.gather(&serde_json::to_vec(&self)?)?.iter().enumerate() {
+            let one: Trained = serde_json::from_slice(report)
                 .with_context(|| format!("the results of process {rank}"))?;
-            all.ended.extend(one.ended);
+            all.finished.extend(one.finished);
             all.failed.extend(one.failed);
             all.interrupted |= one.interrupted;
             all.together = match all.together.zip(one.together) {

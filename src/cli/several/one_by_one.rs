@@ -63,7 +63,7 @@ pub(crate) fn train(
     }
     let _heeding = signals::heed();
     let failed = train_all(several, folder, &chosen, (at_once, console, interrupt))?;
-    let mut ended = Vec::new();
+    let mut finished = Vec::new();
     for index in own.clone() {
         let run = &several.runs[index];
         let path = folder.join(&run.folder);
@@ -74,15 +74,15 @@ pub(crate) fn train(
         if let Some(text) = RunOverview::read(&path)?.result()? {
             let outcome: Outcome = serde_json::from_str(&text)
                 .with_context(|| format!("cannot read the result of `{}`", path.display()))?;
-            ended.push((index, outcome));
+            finished.push((index, outcome));
         }
     }
-    let missing = own.len() - ended.len() - failed.len();
+    let missing = own.len() - finished.len() - failed.len();
     let interrupted = interrupt.load(Ordering::Relaxed);
     if interrupted || (missing > 0 && only.is_none()) {
         console.say(&format!("the same command with --run-dir {} goes on", folder.display()));
     }
-    Ok(Trained { ended, failed, together: None, interrupted })
+    Ok(Trained { finished, failed, together: None, interrupted })
 }
 
 /// True if a folder contains some of these runs already.

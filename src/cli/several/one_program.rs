@@ -109,7 +109,7 @@ struct Share {
     compile_seconds: f64,
     seconds: f64,
     env_steps: u64,
-    ended: Vec<(usize, Outcome)>,
+    finished: Vec<(usize, Outcome)>,
     failed: Vec<Failed>,
     interrupted: bool,
 }
@@ -120,7 +120,7 @@ impl Share {
         self.compile_seconds += next.compile_seconds;
         self.seconds += next.seconds;
         self.env_steps += next.env_steps;
-        self.ended.extend(next.ended);
+        self.finished.extend(next.finished);
         self.failed.extend(next.failed);
         self.interrupted |= next.interrupted;
     }
@@ -140,18 +140,18 @@ impl OneProgram<'_> {
         let most = most.map_or(own.len(), |most| most.get().next_multiple_of(devices));
         let mut all = Share::default();
         in_parts(own, (most, devices), |part| {
-            let ended = self.train(part.clone(), (console, interrupt));
-            if let Err(error) = &ended
+            let finished = self.train(part.clone(), (console, interrupt));
+            if let Err(error) = &finished
                 && is_out_of_memory(error)
             {
                 several.alone(&format!("{} do not fit the memory", plural(part.len(), "run")))?;
                 console.warn(&format!("{error:#}; fewer at once are tried"));
             }
-            all.add(ended?);
+            all.add(finished?);
             Ok(!all.interrupted)
         })?;
         self.progress.finish();
-        let Share { compile_seconds, seconds, env_steps, ended, failed, interrupted } = all;
+        let Share { compile_seconds, seconds, env_steps, finished, failed, interrupted } = all;
         if interrupted {
             console.say(&format!(
                 "stopped before its end; the same command with --run-dir {} goes on, and each run by itself with `{} resume`",
@@ -161,7 +161,7 @@ impl OneProgram<'_> {
         }
         let env_steps_per_second = (env_steps > 0).then(|| env_steps as f64 / seconds);
         let together = Together { compile_seconds, run_seconds: seconds, env_steps_per_second };
-        Ok(Trained { ended, failed, together: Some(together), interrupted })
+        Ok(Trained { finished, failed, together: Some(together), interrupted })
     }
 
     /// Trains the runs at these indices together.
@@ -213,14 +213,14 @@ impl OneProgram<'_> {
                     format!("the training failed after {calls} of {} calls", plan.calls)
                 })?);
             }
-            let ended = Instant::now();
+            let finished = Instant::now();
             calls += 1;
             let standing = planned.iter().zip(&mut members).filter(|(_, member)| member.is_some());
             for ((run_of, slot), call) in standing.zip(made) {
                 let Some(member) = slot else { continue };
                 let TrainedMember { session, run, totals } = member;
                 let before = totals.counters.iterations;
-                totals.record(&call, (began, ended), &mut session.directory)?;
+                totals.record(&call, (began, finished), &mut session.directory)?;
                 let at = (before, &mut *totals);
                 let folder = session.directory.folder().clone();
                 let stands = console.of_run(&folder, |console| {
@@ -242,7 +242,7 @@ impl OneProgram<'_> {
         }
         let seconds = members.iter().flatten().map(|member| member.totals.seconds());
         let (seconds, env_steps) = (seconds.fold(0.0, f64::max), env_steps(&members));
-        let mut ended = Vec::new();
+        let mut finished = Vec::new();
         for ((position, planned), member) in part.zip(planned).zip(members) {
             let Some(TrainedMember { session, mut run, totals }) = member else { continue };
             let folder = session.directory.folder().clone();
@@ -251,12 +251,12 @@ impl OneProgram<'_> {
                 outcome.map_err(|error| Failed::new(planned, &error, console))
             });
             match concluded {
-                Ok(outcome) => ended.push((position, outcome)),
+                Ok(outcome) => finished.push((position, outcome)),
                 Err(failure) => failed.push(failure),
             }
         }
         let interrupted = calls < plan.calls && interrupt.load(Ordering::Relaxed);
-        Ok(Share { compile_seconds, seconds, env_steps, ended, failed, interrupted })
+        Ok(Share { compile_seconds, seconds, env_steps, finished, failed, interrupted })
     }
 }
 

@@ -56,9 +56,9 @@ impl Group {
 impl Outcomes {
     /// The results of runs that were trained.
     pub(crate) fn of(several: &Several<'_>, folder: &Path, trained: Trained) -> Self {
-        let Trained { ended, failed, together, interrupted } = trained;
+        let Trained { finished, failed, together, interrupted } = trained;
         let mut groups: Vec<(&[String], Vec<f64>)> = Vec::new();
-        for (run, outcome) in &ended {
+        for (run, outcome) in &finished {
             let chosen = &several.runs[*run].chosen;
             let known = groups.iter().position(|(known, _)| known == chosen);
             let known = known.unwrap_or_else(|| {
@@ -76,7 +76,7 @@ impl Outcomes {
         let mut settings: Vec<Group> = groups.into_iter().map(group).collect();
         settings.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
         let experiment = several.runs.first().map(|run| run.settings.experiment.clone());
-        let runs: Vec<Outcome> = ended.into_iter().map(|(_, outcome)| outcome).collect();
+        let runs: Vec<Outcome> = finished.into_iter().map(|(_, outcome)| outcome).collect();
         let speeds: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_per_second).collect();
         Outcomes {
             experiment: experiment.unwrap_or_default(),

@@ -132,9 +132,9 @@ impl A2cSettings {
     fn terms(&self, steps: &LaneSteps, evaluated: Evaluated) -> Terms {
         let &A2cSettings { discount, lambda, .. } = self;
         let Evaluated { log_prob, entropy, v_tm1, v_t } = evaluated;
-        let (discount_t, ended) = (steps.discounts(discount), steps.ended());
+        let (discount_t, done) = (steps.discounts(discount), steps.done());
         let old = stop_gradient(v_tm1);
-        let advantage = gae_with_ends(steps.reward, discount_t, old, v_t, ended, lambda);
+        let advantage = gae_with_ends(steps.reward, discount_t, old, v_t, done, lambda);
         Terms {
             policy_loss: -log_prob * advantage,
             value_loss: (advantage + old - v_tm1).square(),

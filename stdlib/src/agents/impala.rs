@@ -186,7 +186,7 @@ impl ImpalaSettings {
         let discount_t = steps.discounts(self.discount);
         let rho_tm1 = stop_gradient((log_prob - acted).exp());
         let VtraceOutput { errors, pg_advantage, .. } =
-            self.vtrace().apply(v_tm1, v_t, reward, discount_t, rho_tm1, steps.ended());
+            self.vtrace().apply(v_tm1, v_t, reward, discount_t, rho_tm1, steps.done());
         Terms {
             policy_loss: -log_prob * stop_gradient(pg_advantage),
             value_loss: 0.5 * errors.square(),

@@ -376,9 +376,9 @@ impl PlannedStep {
         if frames == 1 {
             return self;
         }
-        let ended = self.terminated | self.truncated;
+        let done = self.terminated | self.truncated;
         // The end of an episode before the window's first step is irrelevant.
-        let first = concatenate(&[full([1], false), ended.slice_axis(0, 0..ended.len() - 1)], 0);
+        let first = concatenate(&[full([1], false), done.slice_axis(0, 0..done.len() - 1)], 0);
         let observation = stack_frames(self.observation, first, frames);
         let rest = tree_map(&self, |leaf| leaf.slice_axis(0, frames - 1..));
         PlannedStep { observation, ..rest }

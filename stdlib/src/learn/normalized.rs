@@ -232,9 +232,9 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
                 None => before,
             };
             let steps = (reward, rollout.terminated, rollout.done());
-            let (last, all) = scan(before, steps, |so_far, (reward, terminated, ended)| {
+            let (last, all) = scan(before, steps, |so_far, (reward, terminated, done)| {
                 let so_far = so_far * select(terminated, 0.0, discount) + reward;
-                (select(ended, 0.0, so_far), so_far)
+                (select(done, 0.0, so_far), so_far)
             });
             let statistics = statistics.with(all, &rollout, &cx.axes);
             reward =

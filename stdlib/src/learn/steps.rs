@@ -29,10 +29,10 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
             None => v_next,
         };
         let discount_t = select(self.terminated, 0.0, discount) + zeros(F32, value.shape());
-        let ended = self.done();
+        let done = self.done();
         let lanes = (self.reward.axis(1), discount_t.axis(1), value.axis(1), v_t.axis(1));
-        vmap((lanes, ended.axis(1)), |((r_t, discount_t, v_tm1, v_t), ended)| {
-            gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, lambda)
+        vmap((lanes, done.axis(1)), |((r_t, discount_t, v_tm1, v_t), done)| {
+            gae_with_ends(r_t, discount_t, v_tm1, v_t, done, lambda)
         })
         .swap_axes(0, 1)
     }

@@ -93,10 +93,10 @@ impl Step {
             1 => all.index(i as isize),
             _ => all.take((last + i as i32).reshape([1]), 0).index(0),
         };
-        let (ended, cut) = (at_step(self.terminated, 0), at_step(truncated, 0));
+        let (done, cut) = (at_step(self.terminated, 0), at_step(truncated, 0));
         let (next_observation, known) = match self.next_observation {
             Some(next) => (at_step(next, 0), constant(true)),
-            None => (at_step(self.observation, 1), !cut | ended),
+            None => (at_step(self.observation, 1), !cut | done),
         };
         let skipped = self.skipped.map_or(constant(false), |skipped| skipped.index(0));
         Transition {

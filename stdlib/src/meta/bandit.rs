@@ -78,8 +78,8 @@ impl Arms {
     /// The arms after the lives that `ended` (bool `[N]`), on all devices. The lives had these arms
     /// (i32 `[N]`) and rewards per step (f32 `[N]`).
     #[track_caller]
-    pub fn after(&self, ended: Tensor, arm: Tensor, reward: Tensor, axes: &Axes) -> Arms {
-        let here = arm.one_hot(self.lives.len()) * ended.astype(F32).expand_dims(-1);
+    pub fn after(&self, done: Tensor, arm: Tensor, reward: Tensor, axes: &Axes) -> Arms {
+        let here = arm.one_hot(self.lives.len()) * done.astype(F32).expand_dims(-1);
         let of_arm = |x: Tensor| axes.sum((here * x.expand_dims(-1)).sum_axis(0));
         let lives = self.lives + of_arm(reward.ones_like());
         let sum = self.reward * self.lives + of_arm(reward);

@@ -126,7 +126,7 @@ pub struct LifeMetrics {
     /// The agents' reward per step.
     pub reward: Tensor,
     /// Share of agents that reached the end of their life.
-    pub ended: Tensor,
+    pub done: Tensor,
 }
 
 /// Values in a rule's loss, with the state of their optimizer.
@@ -285,7 +285,7 @@ where
             entropy: metrics.entropy,
             prediction_entropy: metrics.prediction_entropy,
             reward: rollout.reward.mean(),
-            ended: left.le(0).astype(F32),
+            done: left.le(0).astype(F32),
         };
         let episodes = first.zip_with(&last, |first, last| first.sum_axis(0) + last);
         // The next update of the rule differentiates through later updates of the agent, not

@@ -29,9 +29,9 @@ pub fn n_step(
     discount: impl Into<Number>,
 ) -> NStep {
     let discount = discount.into();
-    let ended = (terminated | truncated).astype(I32);
+    let done = (terminated | truncated).astype(I32);
     // Number of ends before a step: a step counts if it is 0.
-    let counts = (ended.cumsum(0) - ended).eq(0);
+    let counts = (done.cumsum(0) - done).eq(0);
     let steps = arange(reward.len()).astype(F32);
     let weights = select(counts, pow(discount, steps), 0.0);
     let last = counts.astype(I32).sum() - 1;

@@ -47,7 +47,7 @@ pub struct EnvironmentState<S: Tree> {
     /// The state, a tree of `[B, ..]`.
     pub state: S,
     /// True if the episode has ended before the node, so that there are no more rewards. bool `[B]`
-    pub ended: Tensor,
+    pub done: Tensor,
 }
 
 /// AlphaZero's search (Silver et al. 2018, "A general reinforcement learning algorithm that masters
@@ -97,7 +97,7 @@ pub(super) fn environment_policy<V: Environment>(
     let (prior_logits, value) = evaluate(key.fold_in(i32::MAX), &states, observations);
     let batch = value.len();
     let invalid_actions = legal(&states).map(|legal| !legal);
-    let embedding = EnvironmentState { state: states, ended: zeros(BOOL, [batch]) };
+    let embedding = EnvironmentState { state: states, done: zeros(BOOL, [batch]) };
     let root = RootFnOutput { prior_logits, value, embedding };
     let model = |key: Key, action: Tensor, before: EnvironmentState<V::State>| {
         let [step_key, value_key] = key.split_into();
@@ -110,14 +110,14 @@ pub(super) fn environment_policy<V: Environment>(
             Some(legal) => select(legal, logits, f64::from(f32::MIN)),
             None => logits,
         };
-        let ended = before.ended | step.terminated;
+        let done = before.done | step.terminated;
         let output = RecurrentFnOutput {
-            reward: select(before.ended, 0.0, step.reward),
-            discount: select(ended, 0.0, discount),
+            reward: select(before.done, 0.0, step.reward),
+            discount: select(done, 0.0, discount),
             prior_logits,
-            value: select(ended, 0.0, value),
+            value: select(done, 0.0, value),
         };
-        (output, EnvironmentState { state, ended })
+        (output, EnvironmentState { state, done })
     };
     options.search(key, root, model, num_simulations, invalid_actions)
 }

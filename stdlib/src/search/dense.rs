@@ -1,7 +1,7 @@
 //! Descent and backup without loops, for platforms on which launching a kernel takes longer than
 //! running it: all nodes look ahead at once.
 //!
-//! A node's successor is the child of its next action, or its parent on the way up. Doubling the
+//! A node's successor is the child of its next action, or its parent in a backup. Doubling the
 //! successors six times covers 64 steps. So a path of any length needs a few gathers, and changes
 //! along it are computed for all its nodes side by side. The loops in [`simulate`](super::simulate)
 //! touch fewer bytes, but in each round they ask the host whether the last tree has ended.
@@ -18,11 +18,11 @@ use podracer_dsl::prelude::*;
 const MOST: usize = 1 << 26;
 
 impl<S: Selection> Search<'_, S> {
-    /// A way down or up. It goes by level if selection draws in each round. Otherwise it goes by
+    /// A descent or backup. It goes by level if selection draws in each round. Otherwise it goes by
     /// block, or, on platforms that launch each kernel separately, without loops, unless the trees
     /// are too large for that.
     #[track_caller]
-    pub(super) fn way<T: Tree>(
+    pub(super) fn traverse<T: Tree>(
         &self,
         at_once: impl FnOnce() -> T,
         by_block: impl FnOnce() -> T,

@@ -94,7 +94,7 @@ impl<S: Selection> Search<'_, S> {
     /// roots.
     #[track_caller]
     pub(super) fn back_up_by_level(&self, rows: Rows, up: &Up, key: &Key) -> (Rows, Up) {
-        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No way up is longer,
+        // Rounds are counted for keys: 0 is the root's, 1 the new node's. No backup is longer,
         // unless a `loop_fn` runs more simulations than there are nodes: then a node may be its own
         // parent.
         let last = self.extents.max_depth as i32 + 1;

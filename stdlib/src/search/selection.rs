@@ -24,7 +24,7 @@ pub(super) trait Selection {
         false
     }
 
-    /// True if selection below the root uses the keys of visits; each round of the way up has one
+    /// True if selection below the root uses the keys of visits; each round of the backup has one
     /// key.
     fn draws(&self) -> bool {
         false

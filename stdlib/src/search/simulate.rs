@@ -1,8 +1,8 @@
 //! The search: simulations that descend the trees, expand one node each, and back up its value.
 //!
 //! # Invariants
-//! - The action that a node takes next is computed when the node changes, on the way up, and read
-//!   once before it changes again. So the way down is one small read per level.
+//! - The action that a node takes next is computed when the node changes, in the backup, and read
+//!   once before it changes again. So the descent is one small read per level.
 //! - All roots change in every simulation, so they are dense arrays instead of rows.
 //! - The loops down and up continue until the last tree of their block has ended, over all
 //!   surrounding batches. Trees that have ended write to rows that are never read. So no loop
@@ -89,7 +89,7 @@ impl Extents {
     }
 }
 
-/// The end of a simulation's way down. i32 `[B]` each
+/// The leaf of a simulation's descent. i32 `[B]` each
 #[derive(Tree, Clone)]
 pub(super) struct Leaf {
     pub(super) parent: Tensor,
@@ -230,7 +230,7 @@ impl<S: Selection> Search<'_, S> {
             self.selection.root(&self.root_node(root, &forest.roots).columns(), simulation, noise);
         let next = pick(forest.roots.children, action).astype(I32);
         let by_level = || self.descend_by_level(rows, noise, action, next);
-        self.way(
+        self.traverse(
             || self.descend_at_once(rows, noise, action, next, by_level),
             || {
                 let descend = |(), trees, (action, next)| {
@@ -242,7 +242,7 @@ impl<S: Selection> Search<'_, S> {
         )
     }
 
-    /// Adds a node to each tree, or evaluates a node again if the way down was cut off.
+    /// Adds a node to each tree, or evaluates a node again if the descent was cut off.
     #[track_caller]
     fn expand<E: Tree>(
         &self,
@@ -325,7 +325,7 @@ impl<S: Selection> Search<'_, S> {
         key: &Key,
     ) -> Forest<E> {
         let Forest { roots, rows, embeddings, prior_logits } = forest;
-        let (rows, up) = self.way(
+        let (rows, up) = self.traverse(
             || self.back_up_at_once(rows.clone(), &up, key),
             || {
                 self.by_block(rows.clone(), up, |rows: Rows, trees, up| {

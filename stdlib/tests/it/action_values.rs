@@ -156,7 +156,7 @@ fn a_trace_that_is_cut_lets_nothing_through() {
 }
 
 #[test]
-fn arrays_of_other_lengths_are_told() {
+fn arrays_of_other_lengths_are_reported() {
     let mistake = |f: fn(Tensor, Tensor) -> Tensor| {
         trace((f32([4]), f32([3])), |(four, three)| f(four, three)).unwrap_err().to_string()
     };
@@ -370,7 +370,7 @@ fn slopes_of_transformations_are_those_of_rlax_away_from_0() {
 }
 
 #[test]
-fn bins_that_make_no_sense_are_told() {
+fn bins_that_make_no_sense_are_errors() {
     let mistakes = trace(f32([2]), |x| {
         (transform_to_2hot(x, 1.0, -1.0, 5), transform_from_2hot(x, -1.0, 1.0, 3))
     });

@@ -33,7 +33,7 @@ fn ten_updates<O: Optimizer>(name: &str, optimizer: O) -> Vec<f64> {
 }
 
 #[test]
-fn optimizers_stopped_learning_after_2_to_the_31_updates() {
+fn optimizers_learn_after_2_to_the_31_updates() {
     let learns = |name, updates: Vec<f64>| {
         let moves = |update: &f64| (1e-5..2.0).contains(&update.abs());
         assert!(updates.iter().all(moves), "{name}: {updates:?}");
@@ -55,7 +55,7 @@ fn optimizers_stopped_learning_after_2_to_the_31_updates() {
 }
 
 #[test]
-fn an_iteration_after_2_to_the_31_had_the_first_learning_rate() {
+fn iterations_after_2_to_the_31_keep_the_last_learning_rate() {
     let mut agent = ppo(&tape());
     agent.iterations = Some(8);
     agent.settings.optimizer.anneal_learning_rate = true;

@@ -301,7 +301,7 @@ fn the_mode_of_a_mixture_is_its_likeliest_peak() {
 }
 
 #[test]
-fn rates_out_of_range_are_told() {
+fn rates_out_of_range_are_errors() {
     let mistakes = trace(f32([3]), |x| {
         let policies = (Categorical::epsilon_greedy(x, 1.5), Categorical::softmax(x, 0.0));
         let mixture = MixtureSameFamily::new(

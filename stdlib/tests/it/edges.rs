@@ -10,7 +10,7 @@ use podracer_rl::nn::{LayerNorm, RmsNorm};
 use podracer_rl::optim::*;
 
 #[test]
-fn clipping_to_a_norm_of_zero_or_infinity_was_nan() {
+fn clipping_to_a_norm_of_zero_or_infinity_is_finite() {
     let clipped = |max_norm: Number, grads: [f64; 2]| {
         let grads = constant(grads);
         clip_by_global_norm(max_norm).update(grads, (), &grads).0
@@ -42,7 +42,7 @@ fn the_norm_of_f16_gradients_overflowed() {
 }
 
 #[test]
-fn a_setting_that_is_0_or_infinite_in_f32_was_accepted() {
+fn a_setting_that_is_0_or_infinite_in_f32_is_an_error() {
     let parse = |text: &str| serde_json::from_str::<AdamSettings>(text).map(|_| ());
     let error = parse(r#"{"max_gradient_norm": 1e-46}"#).expect_err("it is 0 in f32").to_string();
     assert!(error.contains("1e-46") && error.contains("0 in f32"), "{error}");
@@ -53,7 +53,7 @@ fn a_setting_that_is_0_or_infinite_in_f32_was_accepted() {
 }
 
 #[test]
-fn an_action_that_does_not_exist_had_probability_1() {
+fn an_action_that_does_not_exist_has_probability_0() {
     let impossible = f64::NEG_INFINITY;
     let results = run((), &[], |()| {
         let one = Categorical::new(constant([[0.0, 0.0, 0.0]; 4]));
@@ -74,7 +74,7 @@ fn an_action_that_does_not_exist_had_probability_1() {
 }
 
 #[test]
-fn the_cross_entropy_of_a_label_that_does_not_exist_was_finite() {
+fn the_cross_entropy_of_a_label_that_does_not_exist_is_not_finite() {
     let results = run((), &[], |()| {
         let logits = constant([[1.0, 2.0, 3.0]; 4]);
         softmax_cross_entropy_with_integer_labels(logits, constant([2, 3, -1, 0]))

@@ -30,7 +30,7 @@ fn muzero<E: Environment<Observation = Tensor> + Clone>(game: &E, simulations: u
 /// they do not show whether one pass or two end a game without moves for either player: the
 /// recovered state has the outcome at once.
 #[test]
-fn states_are_told_from_observations() {
+fn states_follow_from_observations() {
     fn check<E: Environment<Observation = Tensor>>(
         environment: &E,
         moves: usize,
@@ -158,6 +158,6 @@ fn the_last_pass_of_othello_has_the_outcome_of_the_stones() {
 }
 
 #[test]
-fn alphazero_was_refused_in_othello() {
+fn alphazero_accepts_othello() {
     assert!(AlphaZeroSettings::default().agent(&task(&Othello::default())).is_ok());
 }

@@ -273,7 +273,7 @@ fn a_search_with_the_true_model_wins_and_blocks() {
 }
 
 #[test]
-fn an_environment_that_does_not_tell_its_state_is_an_error() {
+fn an_environment_without_state_of_is_an_error() {
     let environment = Catch::default();
     let task = Task {
         observation: environment.observation_space(),

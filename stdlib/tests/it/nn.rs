@@ -185,7 +185,7 @@ fn orthogonal_matrices_are_orthogonal_and_the_unique_factor() {
 }
 
 #[test]
-fn a_perceptron_begins_as_it_is_told() {
+fn a_perceptron_has_the_given_initial_values() {
     let results = run(key(), &[words(1)], |key| {
         Mlp::init(
             key,
@@ -216,7 +216,7 @@ fn a_grid_is_flattened_before_the_first_layer() {
 }
 
 #[test]
-fn a_wrong_input_is_told_with_both_types() {
+fn a_wrong_input_is_reported_with_both_types() {
     let error = trace((f32([5]), f32([4, 3]), f32([3])), |(x, weight, bias)| {
         Linear { weight, bias }.apply(x)
     })

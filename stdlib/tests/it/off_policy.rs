@@ -157,7 +157,7 @@ fn regularizers_are_those_of_distrax() {
 }
 
 #[test]
-fn constants_out_of_range_and_batches_without_vmap_are_told() {
+fn constants_out_of_range_and_batches_without_vmap_are_errors() {
     let mistakes = trace((f32([4]), f32([2])), |(q, twin)| {
         let [a, r] = [scalar(1), scalar(0.5)];
         (

@@ -392,7 +392,7 @@ fn members_of_a_population_gather_gradients_apart() {
 }
 
 #[test]
-fn a_mean_of_no_gradients_is_told() {
+fn a_mean_of_no_gradients_is_an_error() {
     let mistake = trace(f32([]), |param| multi_steps(sgd(0.1), 0).init(&param));
     let mistake = mistake.map(|_| ()).unwrap_err().to_string();
     assert!(mistake.contains("multi_steps: a mean of 0 gradients"), "{mistake}");

@@ -120,7 +120,7 @@ fn windows_are_drawn_by_the_errors_that_they_had() {
 }
 
 #[test]
-fn settings_that_do_not_fit_are_told() {
+fn settings_that_do_not_fit_are_errors() {
     let told =
         |settings: ReplaySettings, window| settings.check(window).expect_err("they do not fit");
     assert!(small(1.0).check(4).is_ok());

@@ -54,7 +54,7 @@ fn n_step_returns_are_those_of_rlax() {
 }
 
 #[test]
-fn each_step_of_a_return_was_traced_though_it_had_fewer() {
+fn n_step_returns_trace_no_more_steps_than_there_are() {
     let of = |n: usize| {
         let traced = trace((f32([3]), f32([3]), f32([3])), |(r_t, discount_t, v_t)| {
             n_step_bootstrapped_returns(r_t, discount_t, v_t, n, 1.0)

@@ -346,7 +346,7 @@ fn discrete_actions_are_uniform_first_and_always_legal() {
 }
 
 #[test]
-fn actions_that_the_agents_do_not_have_are_told() {
+fn actions_that_the_agents_do_not_have_are_errors() {
     let task = |action: Space| Task {
         observation: Space::unbounded([2]),
         action,

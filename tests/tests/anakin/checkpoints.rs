@@ -107,7 +107,7 @@ fn another_number_of_devices_goes_on() {
     assert_eq!(arrays(&one.checkpoint(&restored, 3).expect("another")), arrays(&saved));
     let (state, metrics) = two.run(state).expect("an iteration");
     let (again, same) = one.run(restored).expect("an iteration");
-    assert!(same.ended().eq(metrics.ended()));
+    assert!(same.finished().eq(metrics.finished()));
     let learnt = |checkpoint: Checkpoint<'_>| {
         let arrays = arrays(&checkpoint).into_iter();
         let nets = arrays.filter(|(name, _)| name.contains(".agent.params."));

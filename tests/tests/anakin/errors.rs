@@ -84,7 +84,7 @@ fn devices_that_do_not_exist() {
 }
 
 #[test]
-fn a_loop_runs_where_it_is_told_to() {
+fn a_loop_runs_on_the_chosen_device() {
     let client = loops::client(2);
     let traced = loops::traced(&CATCH, &agent(), TINY);
     let mut options = loops::options(1);

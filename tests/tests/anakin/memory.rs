@@ -55,7 +55,7 @@ fn a_state_that_is_lent_stays_as_it_is() {
     assert_eq!(loops::named(&state), before);
     assert_eq!(addresses(&state), lies);
     assert_ne!(first.0, before);
-    // The same again, and once more with the state given away.
+    // A second run, and a third run that donates its state.
     let second = anakin.program().run((&state,)).expect("a call");
     assert_eq!((loops::named(&second.0), loops::named(&second.1)), first);
     let (third, _) = anakin.run(state).expect("a call");

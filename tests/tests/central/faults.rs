@@ -167,7 +167,7 @@ fn a_timeout_that_is_no_time_is_an_error() {
 }
 
 #[test]
-fn a_run_without_workers_is_given_up_with_who_waits_for_whom() {
+fn a_run_without_workers_ends_with_the_waiting_threads() {
     let seed = seed().patience(3);
     let mut run = start(&seed, vec![Box::new(Nobody { elsewhere: false })]);
     let error = run.run(1).unwrap_err().to_string();

@@ -112,7 +112,7 @@ fn an_outcome_is_one_hot_and_passes_its_gradient_on() {
 /// The loss of one window with a first step that is terminal or not, with some numbers for the
 /// observation of the second step.
 #[test]
-fn observations_of_the_next_episode_tell_no_outcome() {
+fn observations_of_the_next_episode_have_no_outcome() {
     let loss = |terminated: bool, second: [f64; 2]| {
         let traced = trace(key(), |key| {
             let agent = agent();

@@ -161,7 +161,7 @@ fn v_trace_with_two_learner_devices() {
     check(&environment, &agent, (2, 1));
 }
 
-/// Agents in Sebulba were not told which actions are legal, and took others than in Anakin.
+/// Agents in Sebulba get the mask of legal actions, as in Anakin.
 #[test]
 fn actions_that_are_not_legal_with_and_without_a_replay() {
     let environment = TicTacToe::default();

@@ -86,7 +86,7 @@ fn an_error_of_an_environment_too() {
 
 /// An environment that never comes back: its thread is named, and who waits for it.
 #[test]
-fn a_watchdog_names_who_waits_for_whom() {
+fn a_watchdog_names_waiting_threads() {
     for (sebulba, waits_for) in [
         (small(), "parameters 2 of the learner"),
         (small().lag(4).queue(1), "the learner to take a trajectory, its queue is full"),

@@ -71,7 +71,7 @@ impl HostEnvironment for NextStep {
                 (0.0, (true, true), memory.observation())
             } else {
                 pool.step(&self.actions[4 * i..4 * (i + 1)], &mut memory.step())?;
-                let ends = memory.ended(0);
+                let ends = memory.done(0);
                 *over = ends != (false, false);
                 (memory.reward()[0], ends, memory.next_observation())
             };

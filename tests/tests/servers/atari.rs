@@ -48,7 +48,7 @@ fn a_server_shows_what_ale_py_shows() {
         let bytes: Vec<u8> =
             actions.iter().flat_map(|&action| (action as i32).to_le_bytes()).collect();
         batch.step(&bytes, &mut memory.step()).unwrap();
-        let ends: Vec<_> = (0..4).map(|i| memory.ended(i)).collect();
+        let ends: Vec<_> = (0..4).map(|i| memory.done(i)).collect();
         terminated += ends.iter().filter(|end| end.0).count();
         truncated += ends.iter().filter(|end| end.1).count();
         let step = json!([
@@ -141,7 +141,7 @@ fn a_game_of_table_9_is_that_of_the_emulator() {
             actions.iter().flat_map(|&action| (action as i32).to_le_bytes()).collect();
         batch.step(&bytes, &mut memory.step()).unwrap();
         let expected = &expected[1 + time];
-        let ends: Vec<_> = (0..ENVIRONMENTS).map(|i| memory.ended(i)).collect();
+        let ends: Vec<_> = (0..ENVIRONMENTS).map(|i| memory.done(i)).collect();
         assert_eq!(json!(ends.iter().map(|end| end.0).collect::<Vec<_>>()), expected[3], "{time}");
         assert_eq!(json!(ends.iter().map(|end| end.1).collect::<Vec<_>>()), expected[4], "{time}");
         let rewards: Vec<i64> = memory.reward().iter().map(|&reward| reward as i64).collect();

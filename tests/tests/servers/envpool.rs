@@ -31,7 +31,7 @@ fn episodes_end_and_begin_in_one_step() {
             lengths[i] += 1;
             // The cart moves by its speed, in the step that ends an episode too.
             assert!((last[i][0] - before[i][0] - 0.02 * before[i][1]).abs() < 1e-5);
-            let (terminated, truncated) = memory.ended(i);
+            let (terminated, truncated) = memory.done(i);
             assert!(!truncated || lengths[i] == 9, "{lengths:?}");
             assert!(!terminated || last[i][2].abs() > 0.209);
             if terminated || truncated {
@@ -70,7 +70,7 @@ fn a_discrete_observation_is_one_hot() {
         batch.step(&[2, 0, 0, 0].repeat(3), &mut memory.step()).unwrap();
         let (now, last) = (places(memory.observation()), places(memory.next_observation()));
         for i in 0..3 {
-            let over = memory.ended(i) != (false, false);
+            let over = memory.done(i) != (false, false);
             assert_eq!(now[i], if over { 0 } else { last[i] });
             ended += usize::from(over);
         }

@@ -80,7 +80,7 @@ fn compare(python: &Path, changes: &Value, actions: &[Vec<Value>]) -> (usize, us
         );
         assert_eq!(memory.reward(), numbers(&expected[2]));
         for i in 0..ENVIRONMENTS {
-            let end = memory.ended(i);
+            let end = memory.done(i);
             assert_eq!(json!(end.0), expected[3][i]);
             assert_eq!(json!(end.1), expected[4][i]);
             ends = (ends.0 + usize::from(end.0), ends.1 + usize::from(end.1));
@@ -138,7 +138,7 @@ fn native(python: &Path, changes: &Value) -> Vec<Vec<Taken>> {
         batch.step(&actions, &mut memory.step()).unwrap();
         let last = rows(memory.next_observation());
         for (i, (shown, last)) in before.into_iter().zip(last).enumerate() {
-            let (reward, ended) = (memory.reward()[i], memory.ended(i));
+            let (reward, ended) = (memory.reward()[i], memory.done(i));
             if !memory.skipped(i) {
                 lanes[i].push(Taken { shown, reward, ended, last });
             }
@@ -436,7 +436,7 @@ fn without_bootstrapping_a_time_limit_terminates() {
     let (mut batch, mut memory) = begun(batch, 0, 0);
     for time in 1..=6 {
         batch.step(&[0; 8], &mut memory.step()).unwrap();
-        assert_eq!(memory.ended(1), (time % 3 == 0, false));
+        assert_eq!(memory.done(1), (time % 3 == 0, false));
     }
 }
 

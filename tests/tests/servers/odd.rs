@@ -38,7 +38,7 @@ fn place(row: &[f32]) -> usize {
 }
 
 #[test]
-fn the_last_observation_of_an_episode_was_the_first_of_the_next() {
+fn the_last_observation_belongs_to_its_own_episode() {
     let Some(python) = python("gymnasium") else {
         return;
     };
@@ -59,7 +59,7 @@ fn the_last_observation_of_an_episode_was_the_first_of_the_next() {
             let now = places(memory.observation());
             for (i, last) in places(memory.next_observation()).into_iter().enumerate() {
                 assert_eq!(last, (before[i] + 1) % 10, "{kind} {changes} step {time}");
-                assert_eq!(memory.ended(i), (false, time % 5 == 0));
+                assert_eq!(memory.done(i), (false, time % 5 == 0));
                 others += usize::from(last != now[i]);
             }
         }
@@ -98,7 +98,7 @@ fn closed(
 }
 
 #[test]
-fn environments_were_never_closed() {
+fn environments_are_closed() {
     let Some(python) = python("gymnasium") else {
         return;
     };
@@ -127,7 +127,7 @@ fn an_environment_that_never_closes_holds_nothing_up() {
 }
 
 #[test]
-fn a_program_that_an_environment_starts_was_deaf_to_sigterm() {
+fn a_program_that_an_environment_starts_receives_sigterm() {
     use nix::sys::signal::{SigSet, SigmaskHow};
     let Some(python) = python("gymnasium") else {
         return;

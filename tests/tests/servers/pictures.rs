@@ -45,7 +45,7 @@ fn every_state_has_a_picture_and_the_last_one_of_an_episode_too() {
                         _ => vec![(episode, time)],
                     };
                     assert_eq!(paintings(&mut batch), expected, "{vectorization} {autoreset}");
-                    assert_eq!(memory.ended(0), (time == 3, false));
+                    assert_eq!(memory.done(0), (time == 3, false));
                 }
             }
         }
@@ -130,7 +130,7 @@ fn environments_of_envpool_are_drawn_where_it_can_draw_them() {
     for time in 1..=6 {
         batch.step(&1i32.to_le_bytes(), &mut memory.step()).unwrap();
         let over = time == 6;
-        assert_eq!(memory.ended(0), (false, over));
+        assert_eq!(memory.done(0), (false, over));
         let pictures = batch.draw().unwrap();
         // The last state of an episode has a picture, too.
         assert_eq!(pictures.len(), if over { 2 } else { 1 });

@@ -79,7 +79,7 @@ fn told(fault: &'static str, expected: &str) {
 }
 
 #[test]
-fn a_faulty_agent_is_told_what_is_wrong() {
+fn mistakes_of_an_agent_are_reported() {
     traced("none").expect("it is right");
     told("explore", "`act(..).action` must be i32[], got f32[]");
     told("greedy", "`act(..).action` must be i32[], got f32[]");

@@ -150,7 +150,7 @@ fn an_agent_of_ones_own_reads_the_tree_of_a_vector() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_agents_tree_of_other_leaves_is_told() {
+fn an_agents_tree_of_other_leaves_is_reported() {
     let told = |shown: &Space| {
         let error = Unflatten::new(Copies, Dials.observation_space(), shown).err();
         error.expect("the leaves are others")
@@ -257,7 +257,7 @@ impl Environment for Wrong {
 }
 
 #[test]
-fn a_mistake_in_a_leaf_is_told_by_its_key_path() {
+fn a_mistake_in_a_leaf_names_its_key_path() {
     let error = |space: Space| check_environment(&Wrong(space)).expect_err("a mistake");
     assert_eq!(
         error(Space::multi_discrete([2, 0])).to_string(),

@@ -83,7 +83,7 @@ fn a_training_loop_of_ones_own_says_it() {
     assert!(told.len() == 1 && told[0].contains(&format!("{}:{line}:", file!())), "{told:?}");
 }
 
-/// A warning that a user can do nothing about is not told: the library has no such branch.
+/// A warning that a user can do nothing about is not printed: the library has no such branch.
 #[test]
 fn the_library_has_no_warnings() {
     fn of<E: Environment<Observation = Tensor>>(environment: E) {

@@ -67,7 +67,7 @@ fn shapes_that_do_not_broadcast() {
 }
 
 #[test]
-fn all_mistakes_are_told_and_what_follows_from_one_is_not() {
+fn all_mistakes_are_reported_without_their_consequences() {
     let line = line!();
     let report = errors((f32([3]), i32([3])), |(x, n)| {
         let bad = x + n;
@@ -272,7 +272,7 @@ fn handles_that_leave_their_trace() {
 }
 
 #[test]
-fn panics_are_told_unless_a_mistake_came_before() {
+fn panics_are_reported_unless_a_mistake_came_before() {
     let report = errors(f32([]), |x| {
         assert!(x.rank() > 1, "rank {}", x.rank());
         x

@@ -140,7 +140,7 @@ impl ServerOptions {
 /// A server that dies, does not answer in time or answers nonsense is restarted, with fresh episodes: in that step its
 /// environments have no reward, are truncated (terminated, if the spec has no truncation), and `next_observation` is their
 /// last observation before it. A warning says why. After [`ServerOptions::restarts`] restarts of a server its next fault
-/// is an error, with the end of the server's output; so is a fault before the first servers have told their spaces.
+/// is an error, with the end of the server's output; so is a fault before the first servers have sent their spaces.
 ///
 /// Servers cannot be restored: [`HostEnvironment::snapshot`] is `None`.
 pub struct Servers {
@@ -150,7 +150,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts the servers, and waits until all have told their spaces.
+    /// Starts the servers, and waits until all have sent their spaces.
     ///
     /// # Errors
     /// [`HostError::Server`] for a server that does not start; [`HostError::Failed`] if their spaces differ, or there are

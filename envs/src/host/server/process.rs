@@ -69,7 +69,7 @@ pub(super) struct Process {
     heard: Vec<u8>,
     errors: Option<ChildStderr>,
     tail: Tail,
-    /// Set once the server has told its spaces.
+    /// Set once the server has sent its spaces.
     memory: Option<Memory>,
 }
 
@@ -164,7 +164,7 @@ impl Process {
 
     /// Sends a line to the server.
     pub(super) fn say(&mut self, line: &str) -> Result<(), Fault> {
-        // The socket takes what a server that waits for it can be told; one that does not is out of step.
+        // A server that waits for a message leaves room in the socket for it; a full socket means that the server is out of step.
         match self.doorbell.write_all(format!("{line}\n").as_bytes()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {

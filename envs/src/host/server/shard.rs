@@ -28,7 +28,7 @@ pub(super) struct Shard {
     resting: Vec<bool>,
 }
 
-/// A server that has not told its spaces yet.
+/// A server that has not sent its spaces yet.
 pub(super) struct Starting {
     options: ServerOptions,
     index: usize,

@@ -18,7 +18,7 @@ fn lanes(batch: &mut Servers, memory: &mut StepMemory, steps: usize) -> Vec<Lane
         let last = shown(memory.next_observation());
         for (i, lane) in lanes.iter_mut().enumerate() {
             if !memory.skipped(i) {
-                lane.push((before[i], memory.reward()[i], memory.ended(i), last[i]));
+                lane.push((before[i], memory.reward()[i], memory.done(i), last[i]));
             }
         }
     }
@@ -46,11 +46,11 @@ fn a_server_that_is_killed_after_an_end_cuts_nothing_off() {
     kill(batch.processes().next().unwrap());
     batch.step(&actions(0), &mut memory.step()).unwrap();
     let (none, cut_off) = ((true, true), (false, true));
-    let ends: Vec<_> = (0..5).map(|i| memory.ended(i)).collect();
+    let ends: Vec<_> = (0..5).map(|i| memory.done(i)).collect();
     assert_eq!(ends, [none, none, cut_off, none, none]);
     // All episodes have begun already.
     batch.step(&actions(0), &mut memory.step()).unwrap();
-    assert!((0..5).all(|i| memory.ended(i) == (false, false)));
+    assert!((0..5).all(|i| memory.done(i) == (false, false)));
 }
 
 #[test]

@@ -259,8 +259,8 @@ impl Library {
         let mut text = vec![0; 512];
         let mut length = 0;
         // SAFETY: the text has the room that MPI asks for.
-        let told = unsafe { (self.functions.error_string)(code, text.as_mut_ptr(), &mut length) };
-        let message = if told == 0 { read(&text) } else { format!("code {code}") };
+        let status = unsafe { (self.functions.error_string)(code, text.as_mut_ptr(), &mut length) };
+        let message = if status == 0 { read(&text) } else { format!("code {code}") };
         Err(MpiError::Call { call, message })
     }
 }

@@ -78,7 +78,7 @@ pub(super) struct Inner {
     pub(super) debug_options: OnceLock<Vec<u8>>,
     world: Option<World>,
     cpu_threads: Option<NonZero<usize>>,
-    /// XLA's numbers of the devices of each process of the world, once they have told each other.
+    /// XLA's numbers of the devices of each process of the world, once they have exchanged them.
     everywhere: OnceLock<Vec<Vec<i64>>>,
 }
 
@@ -192,7 +192,8 @@ impl Client {
         }
         let unknown = || {
             RuntimeError::Options(
-                "the processes have not told each other of their devices: CompileOptions::agree comes first".to_owned(),
+                "the processes have not exchanged their devices: call CompileOptions::agree first"
+                    .to_owned(),
             )
         };
         let everywhere = self.inner.everywhere.get().ok_or_else(unknown)?;

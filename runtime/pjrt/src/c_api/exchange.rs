@@ -100,17 +100,17 @@ impl<'a> Parts<'a> {
             // MPI says nothing of the greater of a number and a NaN, which is NaN here.
             let extremum = dtype.is_float() && how != Combine::Sum;
             if others.is_empty() && !extremum {
-                return world.all_reduce((number, how), Some(from), into).map_err(told);
+                return world.all_reduce((number, how), Some(from), into).map_err(message);
             }
             // Operands stay as they are: the program may read them again.
             into.copy_from_slice(from);
             others.iter().for_each(|[other, _]| fold(number, how, other, into));
             if extremum {
                 let mut all = vec![0; world.size() * into.len()];
-                world.all_gather(into, &mut all).map_err(told)?;
+                world.all_gather(into, &mut all).map_err(message)?;
                 all.chunks(into.len().max(1)).for_each(|one| fold(number, how, one, into));
             } else {
-                world.all_reduce((number, how), None, into).map_err(told)?;
+                world.all_reduce((number, how), None, into).map_err(message)?;
             }
             others.iter_mut().for_each(|[_, other]| other.copy_from_slice(into));
             Ok(())
@@ -125,7 +125,7 @@ impl<'a> Parts<'a> {
         meet((mine, local), [operand.bytes, result.bytes], &mut |replicas| {
             let own: Vec<u8> = replicas.iter().flat_map(|[own, _]| own.iter().copied()).collect();
             let ([_, all], others) = replicas.split_first_mut().ok_or("nobody met")?;
-            world.all_gather(&own, all).map_err(told)?;
+            world.all_gather(&own, all).map_err(message)?;
             others.iter_mut().for_each(|[_, other]| other.copy_from_slice(all));
             Ok(())
         })
@@ -206,7 +206,7 @@ fn meet(
 }
 
 /// The words of an error in the program that the user sees.
-fn told(error: MpiError) -> String {
+fn message(error: MpiError) -> String {
     format!("an exchange with the other processes: {error}")
 }
 

@@ -70,7 +70,10 @@ unsafe extern "C" fn put(args: *mut ffi::PJRT_KeyValuePutCallback_Args) -> *mut 
         let args = &mut *args;
         let (key, value) = (bytes(args.key, args.key_size), bytes(args.value, args.value_size));
         let put = guarded(|| store(args.user_arg).put(key, value));
-        told(args.callback_error, put.map_err(|problem| (ffi::PJRT_Error_Code_INTERNAL, problem)))
+        callback_result(
+            args.callback_error,
+            put.map_err(|problem| (ffi::PJRT_Error_Code_INTERNAL, problem)),
+        )
     }
 }
 
@@ -83,7 +86,7 @@ unsafe extern "C" fn get(args: *mut ffi::PJRT_KeyValueGetCallback_Args) -> *mut 
         let got = guarded(|| store(args.user_arg).get(key, timeout));
         let got = found(got, key, ffi::PJRT_Error_Code_DEADLINE_EXCEEDED);
         let place = (&mut args.value, &mut args.value_size, &mut args.value_deleter_callback);
-        told(args.callback_error, got.map(|value| give(value, place)))
+        callback_result(args.callback_error, got.map(|value| give(value, place)))
     }
 }
 
@@ -97,7 +100,7 @@ unsafe extern "C" fn try_get(
         let got = guarded(|| store(args.user_arg).get(key, Duration::ZERO));
         let got = found(got, key, ffi::PJRT_Error_Code_NOT_FOUND);
         let place = (&mut args.value, &mut args.value_size, &mut args.value_deleter_callback);
-        told(args.callback_error, got.map(|value| give(value, place)))
+        callback_result(args.callback_error, got.map(|value| give(value, place)))
     }
 }
 
@@ -141,7 +144,7 @@ unsafe fn bytes<'a>(start: *const c_char, size: usize) -> &'a [u8] {
 ///
 /// # Safety
 /// `make` is the plugin's.
-unsafe fn told(
+unsafe fn callback_result(
     make: *mut ffi::PJRT_CallbackError,
     outcome: Result<(), Failure>,
 ) -> *mut ffi::PJRT_Error {

@@ -66,7 +66,7 @@ pub fn of_each_lane<X: Tree, R: Tree>(
 impl LaneSteps {
     /// True if the episode is over after the step. bool `[T]`
     #[track_caller]
-    pub fn ended(&self) -> Tensor {
+    pub fn done(&self) -> Tensor {
         self.terminated | self.truncated
     }
 
@@ -74,9 +74,9 @@ impl LaneSteps {
     /// input after the last step.
     #[track_caller]
     fn evaluate(&self, params: &ActorCritic, memory: Memory, last: Tensor) -> Evaluated {
-        let ended = self.ended();
+        let done = self.done();
         // If the first step begins an episode, acting has already reset the memory.
-        let begins = concatenate(&[scalar(false).expand_dims(0), ended.slice(..-1)], 0);
+        let begins = concatenate(&[scalar(false).expand_dims(0), done.slice(..-1)], 0);
         let (memories, features) = params.remember_all(memory, self.features, begins);
         let acted = (features, self.legal_actions, self.action);
         let (log_prob, entropy, v_tm1) = vmap(acted, |(features, legal, action)| {

@@ -90,15 +90,15 @@ impl AlphaZero {
         iterations: usize,
         settings: AlphaZeroSettings,
     ) -> Result<AlphaZero, String> {
-        let mut told = false;
+        let mut known = false;
         let observation = model.observation_space().ty().into_spec();
-        let traced = eval_shape(observation, |seen| told = model.state_of(seen).is_some());
+        let traced = eval_shape(observation, |seen| known = model.state_of(seen).is_some());
         if let Err(errors) = traced {
             return Err(format!(
                 "the environment's `state_of` does not fit its observations: {errors}"
             ));
         }
-        if !told {
+        if !known {
             return Err(
                 "AlphaZero searches with the environment as its model, from the state that an observation tells: expected an \
                  environment with `state_of`, such as `tic-tac-toe`, `connect-four` or `othello`; `muzero` learns a model"

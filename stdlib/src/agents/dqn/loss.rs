@@ -47,12 +47,12 @@ impl Dqn {
         if frames == 1 {
             return window;
         }
-        let ended = match window.truncated {
+        let done = match window.truncated {
             Some(truncated) => window.terminated | truncated,
             None => window.terminated,
         };
         // The end of an episode before the window's first step is irrelevant.
-        let first = concatenate(&[full([1], false), ended.slice_axis(0, 0..ended.len() - 1)], 0);
+        let first = concatenate(&[full([1], false), done.slice_axis(0, 0..done.len() - 1)], 0);
         let observation = stack_frames(window.observation, first, frames);
         let rest = tree_map(&window, |leaf| leaf.slice_axis(0, frames - 1..));
         let next_observation = rest

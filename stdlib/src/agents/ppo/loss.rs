@@ -160,9 +160,9 @@ impl<L: Surrogate> PpoSettingsOf<L> {
         let advantage_std = mean(variance).sqrt();
         // If the first step begins an episode, acting has already reset the memory.
         let begins = whole_lanes.then(|| {
-            let ended = rollout.done();
-            let first = zeros(BOOL, [1, ended.dim(1)]);
-            let rest = ended.slice_axis(0, 0..ended.dim(0) - 1);
+            let done = rollout.done();
+            let first = zeros(BOOL, [1, done.dim(1)]);
+            let rest = done.slice_axis(0, 0..done.dim(0) - 1);
             units(concatenate(&[first, rest], 0))
         });
         PpoBatch {

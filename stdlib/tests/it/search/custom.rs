@@ -310,9 +310,9 @@ fn a_simulation_out_of_order_fails_a_check_and_the_next_one_runs() {
     assert_eq!(same, visits);
 }
 
-/// A node was its own parent, and the way up from it had no end.
+/// No node is its own parent, so each backup ends at the root.
 #[test]
-fn more_simulations_than_nodes_hung() {
+fn more_simulations_than_nodes_come_to_an_end() {
     let (reports, _) = reports_of(&[0, 1, 2, 3, 4]);
     assert!(reports[0].contains("ran simulation 3 after 3 others"), "{reports:?}");
 }

@@ -31,7 +31,7 @@ fn root(batch: usize) -> RootFnOutput {
 }
 
 #[test]
-fn visits_of_more_actions_than_there_are_were_kept_in_a_table() {
+fn more_considered_actions_than_there_are_change_nothing() {
     let of = |max_num_considered_actions: usize, invalid: bool| {
         let traced = trace(key(), |key| {
             let options = GumbelMuZeroOptions { max_num_considered_actions, ..Default::default() };
