@@ -26,7 +26,7 @@ pub struct Step {
     /// The observation after the step, including an episode's last observation. `None` if the next
     /// step's observation takes its place: because the environment never truncates, because the
     /// observation would take too much memory (images), or because it is not known well enough
-    /// (legal actions).
+    /// (masks of legal actions).
     pub next_observation: Option<Tensor>,
 }
 

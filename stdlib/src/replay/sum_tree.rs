@@ -11,8 +11,8 @@ const ARITY: usize = 8;
 /// 2016, "Prioritized experience replay", appendix B.2.1).
 ///
 /// # Invariants
-/// - A node is the sum of its present children: sums are recomputed and never adjusted, so that no
-///   rounding accumulates.
+/// - A node is the sum of its children's current values: sums are recomputed and never adjusted,
+///   so that no rounding accumulates.
 /// - Leaves with value 0 are not drawn, as long as another leaf has a greater value.
 #[derive(Tree, Clone, Copy)]
 pub struct SumTree {

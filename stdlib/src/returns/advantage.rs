@@ -11,8 +11,8 @@ use podracer_dsl::prelude::*;
 /// A_t = delta_t + discount_t lambda A_{t+1}        with A_T = 0
 /// ```
 ///
-/// All are `f32[T]`; `lambda` is a number or `f32[T]`. `discount_t` is 0 if the episode terminated,
-/// so that nothing flows across. If episodes may be truncated, use [`gae_with_ends`]. Targets of
+/// All are `f32[T]`; `lambda` is a number or `f32[T]`. `discount_t` is 0 at a step that
+/// terminates its episode, so that nothing flows across. If episodes may be truncated, use [`gae_with_ends`]. Targets of
 /// the value are `A_t + v_tm1`.
 #[track_caller]
 pub fn gae(
@@ -39,9 +39,9 @@ pub fn gae(
 /// ```
 ///
 /// `ended_t` is `bool[T]`: `truncated`, or equivalently `terminated | truncated`, because
-/// `discount_t` is 0 if the episode terminated. `v_t` is the value of the step's own final
-/// observation, before any reset. It differs from the next step's `v_tm1` if an episode was
-/// truncated.
+/// `discount_t` is 0 at a step that terminates its episode. `v_t` is the value of the step's own final
+/// observation, before any reset. It differs from the next step's `v_tm1` at a step that truncates
+/// an episode.
 #[track_caller]
 pub fn gae_with_ends(
     r_t: Tensor,

@@ -103,9 +103,9 @@ pub struct BootstrappedDqn {
     pub mask_probability: f64,
 }
 
-/// A network that learns and its prior, or `K` of each along a leading axis. (An
+/// A network that learns and its prior, or `K` of each along a leading axis, because an
 /// [`Ensemble`](crate::nn::Ensemble) of 20 networks would put 20 copies of the loss into the
-/// program.)
+/// program.
 #[derive(Tree, Clone)]
 pub struct PriorNetwork {
     /// The network that learns.
