@@ -24,6 +24,11 @@ pub(super) fn look(number: usize) -> (ShapeStyle, Option<(i32, i32)>) {
     (colour.stroke_width(2), DASHES[number / COLOURS.len() % DASHES.len()])
 }
 
+/// The style of a thin line of the same colour, such as a run behind a mean.
+pub(super) fn faint(number: usize) -> ShapeStyle {
+    COLOURS[number % COLOURS.len()].mix(0.45).stroke_width(1)
+}
+
 #[cfg(test)]
 mod tests {
     use plotters::prelude::WHITE;

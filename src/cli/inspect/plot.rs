@@ -1,50 +1,105 @@
 //! `podracer plot`: charts of runs' metrics.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use podracer_plugins::read_regular;
 
-use super::curves::{CurveArguments, Curves};
-use crate::chart;
+use super::curves::{CurveArguments, Curves, of_kinds, range};
+use crate::chart::{Figure, Font, Style};
 use crate::cli::console::Console;
 use crate::files::write_whole;
 use crate::settings::UsageError;
+
+/// Greatest number of bytes of a font.
+const LARGEST_FONT: u64 = 64 << 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct PlotArguments {
     #[command(flatten)]
     curves: CurveArguments,
-    /// The file to write; its name ends in .svg or .png
+    /// The file to write; its name ends in .svg, .pdf or .png
     #[arg(short, long, value_name = "FILE", default_value = "plot.svg")]
     output: PathBuf,
+    /// The text above the chart [default: experiment and seeds]
+    #[arg(long)]
+    title: Option<String>,
+    /// Width and height in pixels, such as `720x440`
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size)]
+    size: Option<(u32, u32)>,
+    /// A TrueType or OpenType file for all letters
+    #[arg(long, value_name = "FILE")]
+    font: Option<PathBuf>,
+    /// Height of the letters in pixels
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(4..=200))]
+    letters: Option<u32>,
+    /// Ends of the horizontal axis, such as `0..1e6`
+    #[arg(long, value_name = "LOW..HIGH", value_parser = range)]
+    x: Option<RangeInclusive<f64>>,
+    /// Ends of the vertical axis
+    #[arg(long, value_name = "LOW..HIGH", value_parser = range, allow_hyphen_values = true)]
+    y: Option<RangeInclusive<f64>>,
+    /// A logarithmic vertical axis; values that are not positive are left out
+    #[arg(long)]
+    log: bool,
+}
+
+/// Width and height of a chart.
+fn size(text: &str) -> Result<(u32, u32), String> {
+    let both = text.split_once('x').map(|(width, height)| (width.parse(), height.parse()));
+    match both {
+        Some((Ok(width), Ok(height)))
+            if (200..=20_000).contains(&width) && (150..=20_000).contains(&height) =>
+        {
+            Ok((width, height))
+        }
+        _ => Err(format!(
+            "expected WIDTHxHEIGHT of at least 200x150 and at most 20000x20000, got `{text}`"
+        )),
+    }
+}
+
+/// The font in a file.
+fn font(path: &Path) -> Result<Font> {
+    let problem = |error: String| UsageError::new(format!("--font `{}`: {error}", path.display()));
+    let bytes = read_regular(path, LARGEST_FONT).map_err(|error| problem(error.to_string()))?;
+    Ok(Font::of_file(bytes).map_err(|error| problem(format!("{error:#}")))?)
 }
 
 pub(crate) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8> {
-    let png = match args.output.extension().and_then(OsStr::to_str) {
-        Some("svg") => false,
-        Some("png") => true,
+    let write = match args.output.extension().and_then(OsStr::to_str) {
+        Some("svg") => |figure: &Figure| Ok(figure.svg()?.into_bytes()),
+        Some("pdf") => Figure::pdf,
+        Some("png") => Figure::png,
         _ => {
             let output = args.output.display();
             return Err(UsageError::new(format!(
-                "--output is `{output}` and must end in .svg or .png: no other format is written"
+                "--output is `{output}` and must end in .svg, .pdf or .png: no other format is written"
             ))
             .into());
         }
     };
-    let CurveArguments { metric, along, summary, .. } = &args.curves;
+    if args.log && args.y.as_ref().is_some_and(|y| *y.start() <= 0.0) {
+        return Err(UsageError::new("--y must begin above 0 with --log").into());
+    }
     let curves = Curves::read(&args.curves, console)?;
-    let metrics = curves.metrics(metric)?;
-    curves.warn_of_lengths(&metrics, *along, console);
-    let panel = |metric: &String| curves.panel(metric, *along, *summary);
-    let panels: Vec<chart::Panel> = metrics.iter().map(panel).collect();
-    let (caption, along) = (curves.caption(), along.name());
-    let file = match png {
-        false => chart::svg(&caption, along, &panels)?.into_bytes(),
-        true => chart::png(&caption, along, &panels)?,
-    };
-    write_whole(&args.output, &file)?;
+    let metrics = curves.metrics(&args.curves.metric)?;
+    curves.warn_of_lengths(&metrics, &args.curves, console);
+    let mut figure = curves.figure(&metrics, &args.curves);
+    if let Some(title) = &args.title {
+        figure.title.clone_from(title);
+    }
+    let font = args.font.as_deref().map(font).transpose()?.unwrap_or_default();
+    let PlotArguments { size, letters, log, x, y, .. } = args;
+    figure.style =
+        Style { size: *size, letters: *letters, font, log: *log, x: x.clone(), y: y.clone() };
+    write_whole(&args.output, &write(&figure)?)?;
+    for line in of_kinds(&curves.runs.iter().collect::<Vec<_>>()) {
+        console.say(&line);
+    }
     console.print(&format!("{}\n", args.output.display()))?;
     Ok(0)
 }
@@ -77,12 +132,16 @@ mod tests {
         let printed = plot(&["--metric=returns", "--metric=losses"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
         let text = fs::read_to_string(&output).unwrap();
-        let said = "\nagent.clip = 0.2: mean of 2 seeds, 95% bootstrap interval\n";
-        assert_eq!(text.matches(said).count(), 2, "{text}");
-        assert_eq!(text.matches("\nagent.clip = 0.1\n").count(), 2, "{text}");
+        for said in [
+            "\nagent.clip = 0.1\n",
+            "\nagent.clip = 0.2\n",
+            "\nmean of 1 to 2 seeds; thin lines: seeds of lines with fewer than three\n",
+        ] {
+            assert_eq!(text.matches(said).count(), 1, "{said}: {text}");
+        }
         assert_eq!(plot(&["--along=seconds", "--summary=iqm"]).code, 0);
         let text = fs::read_to_string(&output).unwrap();
-        assert!(text.contains("interquartile mean of 2 seeds, 95% bootstrap interval"), "{text}");
+        assert!(text.contains("interquartile mean of 1 to 2 seeds"), "{text}");
         let printed = plot(&["--metric=entropi"]);
         assert_eq!(printed.code, 2);
         let said = "the runs have no metric `entropi`; they have episodes, loss, mean_return";
@@ -90,8 +149,8 @@ mod tests {
         let picture = folder.path().join("plot.png");
         assert_eq!(podracer(&["plot", &runs[0], "-o", picture.to_str().unwrap()]).code, 0);
         assert!(fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
-        let printed = podracer(&["plot", &runs[0], "-o", "plot.pdf"]);
-        let said = "must end in .svg or .png";
+        let printed = podracer(&["plot", &runs[0], "-o", "plot.jpg"]);
+        let said = "must end in .svg, .pdf or .png";
         assert!(printed.code == 2 && printed.err.contains(said), "{}", printed.err);
     }
 
@@ -101,6 +160,12 @@ mod tests {
         let train = ["train", "cartpole-ppo", "--run-dir", &path];
         assert_eq!(podracer(&[&train[..], arguments].concat()).code, 0);
         path
+    }
+
+    /// The text of a chart in one line, because notes are wrapped.
+    fn unwrapped(chart: &str) -> String {
+        let lines = chart.lines().filter(|line| !line.starts_with('<'));
+        lines.collect::<Vec<_>>().join(" ")
     }
 
     /// The output of `plot` for these runs, and its chart.
@@ -121,13 +186,12 @@ mod tests {
         let (printed, chart) = plot(folder, &[&long, &short]);
         assert_eq!(printed.code, 0, "{}", printed.err);
         let said = format!(
-            "warning: cartpole-ppo: the runs have different numbers of environment steps (`{long}` 81.9k, `{short}` 41.0k): their line ends \
-             with the shortest, at 41.0k environment steps"
+            "warning: cartpole-ppo: the runs have different numbers of environment steps (`{long}` 81.9k, `{short}` 41.0k): their mean ends \
+             with the shortest, at 41.0k environment steps, and longer runs continue as thin lines"
         );
         assert_eq!(printed.err.matches(&said).count(), 1, "{}", printed.err);
-        let legend =
-            "cartpole-ppo: mean of 2 seeds up to 41.0k environment steps, 95% bootstrap interval";
-        assert!(chart.contains(legend), "{chart}");
+        let note = "mean: cartpole-ppo up to 41.0k environment steps, and thin lines beyond";
+        assert!(unwrapped(&chart).contains(note), "{chart}");
     }
 
     /// A repeated seed is not an independent run, because the same machine gives the same numbers.
@@ -141,7 +205,7 @@ mod tests {
         let said = format!("`{again}` has the settings and the seed (0) of `{first}`");
         let (printed, chart) = plot(folder, &[&first, &again, &other]);
         assert!(printed.err.contains(&said), "{}", printed.err);
-        assert!(chart.contains("mean of 2 seeds, 95%"), "{chart}");
+        assert!(chart.contains("mean of 2 seeds"), "{chart}");
         let compared = podracer(&["runs", "compare", &first, &again, &other]);
         assert!(compared.err.contains(&said), "{}", compared.err);
         let row = compared.out.lines().nth(1).unwrap();
@@ -204,17 +268,19 @@ mod tests {
             last.reverse();
             last
         };
-        let expected = [
-            "agent.clip = 0.2, agent.kind = ppo",
-            "agent.clip = 0.1, agent.kind = ppo",
-            "agent.kind = a2c",
-        ];
+        let expected = ["a2c", "ppo, agent.clip = 0.1", "ppo, agent.clip = 0.2"];
         assert_eq!(legend(&[]), expected);
         // Lines with the same label are distinguished.
-        let expected = ["ppo, agent.clip = 0.2", "ppo, agent.clip = 0.1", "a2c"];
         assert_eq!(legend(&["--label=agent.kind"]), expected);
-        let expected = ["agent.kind = ppo, agent.clip = 0.2", "agent.kind = ppo, agent.clip = 0.1"];
-        assert_eq!(legend(&["--label=agent.kind", "--label=agent.clip"])[..2], expected);
+        assert_eq!(
+            legend(&["--label=agent.kind=a2c:Ours", "--label=agent.kind"]),
+            ["Ours", "ppo, agent.clip = 0.1", "ppo, agent.clip = 0.2"]
+        );
+        let expected = ["agent.clip = 0.1, agent.kind = ppo", "agent.clip = 0.2, agent.kind = ppo"];
+        assert_eq!(legend(&["--label=agent.kind", "--label=agent.clip"])[1..], expected);
+        let (printed, _) = plot(folder, &runs);
+        let own = "cartpole-ppo, a2c: ";
+        assert!(printed.err.contains(own), "the settings of each kind: {}", printed.err);
         let compared = podracer(&[&["runs", "compare"], &runs[..]].concat());
         let head: Vec<&str> = compared.out.lines().next().unwrap().split_whitespace().collect();
         assert_eq!(head[..4], ["experiment", "agent.clip", "agent.kind", "runs"]);

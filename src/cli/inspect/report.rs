@@ -13,7 +13,7 @@ use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
 use super::curves::{CurveArguments, Curves, Group};
-use crate::chart;
+use crate::chart::Figure;
 use crate::cli::console::Console;
 use crate::cli::named_runs::{compared, has_changed};
 use crate::cli::runs::{RESULTS, mean_returns, results, two_decimals};
@@ -42,7 +42,7 @@ const FILMS: usize = 1_000_000;
 const SHOWN: usize = 4;
 
 pub(crate) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Result<u8> {
-    let CurveArguments { metric, along, summary, .. } = &args.curves;
+    let metric = &args.curves.metric;
     let curves = Curves::read(&args.curves, console)?;
     let metrics: Vec<String> = match metric.is_empty() {
         // The metrics that the runs have.
@@ -51,9 +51,11 @@ pub(crate) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Resul
         }
         false => curves.metrics(metric)?,
     };
-    curves.warn_of_lengths(&metrics, *along, console);
-    let chart =
-        |metric: &String| chart::svg("", along.name(), &[curves.panel(metric, *along, *summary)]);
+    curves.warn_of_lengths(&metrics, &args.curves, console);
+    let chart = |metric: &String| {
+        let metrics = std::slice::from_ref(metric);
+        Figure { title: String::new(), ..curves.figure(metrics, &args.curves) }.svg()
+    };
     let charts = metrics.iter().map(chart).collect::<Result<Vec<_>>>()?;
     let page = page(&curves, &charts)?.into_string();
     write_whole(&args.output, page.as_bytes())?;

@@ -183,7 +183,7 @@ impl Store {
         let of_group = |group: &Group| {
             let found = group.members.iter().filter_map(points);
             let (ends, curves): (Vec<(f64, f64)>, Vec<Curve>) = found.unzip();
-            let line = line(&curves, summary);
+            let line = line(&curves, summary, false);
             let until = early_end(ends).map(|end| along.place(end));
             let until = until.map(|end| format!(" ({} runs up to {end})", curves.len()));
             let name = group.name.clone() + &until.unwrap_or_default();
