@@ -5,7 +5,7 @@ use std::sync::Once;
 use anyhow::{Result, anyhow};
 use plotters::prelude::{FontDesc, FontStyle};
 use plotters::style::register_font;
-use svg2pdf::usvg::fontdb::Database;
+use resvg::usvg::fontdb::Database;
 
 /// The font of PNG and PDF, and in SVG the reader's font of this name.
 const SANS: &str = "sans-serif";

@@ -4,7 +4,7 @@
 //! # Invariants
 //! - Lines with the same name have the same colour in every panel.
 //! - No text or line is cut off: a figure is as high as its legend and its note require.
-//! - All formats show the same figure: PDF is made from SVG, and PNG by the same drawing.
+//! - All formats show the same figure: PDF and PNG are made from the SVG.
 
 mod draw;
 mod font;
@@ -16,7 +16,9 @@ mod tests;
 use std::ops::RangeInclusive;
 
 use anyhow::{Context, Result, anyhow};
-use plotters::prelude::{BitMapBackend, SVGBackend};
+use plotters::prelude::SVGBackend;
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree};
 
 pub(crate) use font::{Font, text_font};
 use layout::Layout;
@@ -77,6 +79,24 @@ pub(crate) struct Style {
     pub(crate) y: Option<RangeInclusive<f64>>,
 }
 
+/// The parts of an SVG, with text in this font.
+fn tree(svg: &str, font: &Font) -> Result<Tree> {
+    let mut options = Options::default();
+    font.give_to(options.fontdb_mut());
+    Tree::from_str(svg, &options).context("the SVG of the picture cannot be read")
+}
+
+/// Red, green and blue of the pixels of an opaque SVG, row by row.
+pub(crate) fn pixels(svg: &str, font: &Font) -> Result<Vec<[u8; 3]>> {
+    let tree = tree(svg, font)?;
+    let size = tree.size().to_int_size();
+    let mut picture = Pixmap::new(size.width(), size.height())
+        .with_context(|| format!("no picture has {} by {} pixels", size.width(), size.height()))?;
+    resvg::render(&tree, Transform::identity(), &mut picture.as_mut());
+    let (pixels, _) = picture.data().as_chunks::<4>();
+    Ok(pixels.iter().map(|&[red, green, blue, _]| [red, green, blue]).collect())
+}
+
 /// The learning curve of one run: its mean return over environment steps. The last point is the
 /// mean of `episodes` episodes. Points that are not finite are left out.
 pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> Result<String> {
@@ -100,10 +120,8 @@ impl Figure {
 
     /// The figure as bytes of a PNG file.
     pub(crate) fn png(&self) -> Result<Vec<u8>> {
-        let layout = Layout::of(self);
-        let (width, height) = layout.size;
-        let mut pixels = vec![0; (width * height * 3) as usize];
-        draw::draw(BitMapBackend::with_buffer(&mut pixels, layout.size), self, &layout)?;
+        let (width, height) = Layout::of(self).size;
+        let pixels = pixels(&self.svg()?, &self.style.font)?.concat();
         let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, width, height);
         encoder.set_color(png::ColorType::Rgb);
@@ -113,10 +131,7 @@ impl Figure {
 
     /// The figure as bytes of a PDF file of one page, with text as text.
     pub(crate) fn pdf(&self) -> Result<Vec<u8>> {
-        let mut options = svg2pdf::usvg::Options::default();
-        self.style.font.give_to(options.fontdb_mut());
-        let tree = svg2pdf::usvg::Tree::from_str(&self.svg()?, &options)
-            .context("the SVG of the chart cannot be read")?;
+        let tree = tree(&self.svg()?, &self.style.font)?;
         svg2pdf::to_pdf(&tree, Default::default(), Default::default())
             .map_err(|error| anyhow!("cannot convert the chart to PDF: {error}"))
     }

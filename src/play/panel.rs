@@ -2,13 +2,13 @@
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::{
-    BitMapBackend, Color, DrawingBackend, IntoDrawingArea, RGBColor, Rectangle, Text,
+    Color, DrawingBackend, IntoDrawingArea, RGBColor, Rectangle, SVGBackend, Text,
 };
 use podracer_envs::render::Colour;
 
 use super::Picture;
 use super::rows::rows;
-use crate::chart::text_font;
+use crate::chart::{Font, pixels, text_font};
 use crate::evaluation::AgentView;
 use crate::format::count;
 
@@ -48,12 +48,12 @@ impl Panel {
         let below = own.as_ref().map_or(0, |own| own.height + MARGIN);
         let below = *self.below.get_or_insert(below);
 
-        let mut bytes = vec![0; 3 * width * height];
-        let backend = BitMapBackend::with_buffer(&mut bytes, (width as u32, height as u32));
+        let mut svg = String::new();
+        let backend = SVGBackend::with_string(&mut svg, (width as u32, height as u32));
         let rows = (height - below - 2 * MARGIN) / ROW;
         write(backend, view, rows).map_err(|error| anyhow!("{error}"))?;
+        let panel = pixels(&svg, &Font::default())?;
 
-        let panel = bytes.as_chunks::<3>().0;
         let mut pixels = Vec::with_capacity((left.width + width) * height);
         for row in 0..height {
             match row < left.height {
