@@ -45,7 +45,7 @@ impl Learn for Reinforce {
 
     fn init(&self, key: Key) -> Self::State {
         let actions = match self.action {
-            Space::Discrete { n } => n,
+            Space::Discrete { n, .. } => n,
             _ => self.action.elements(),
         };
         let sizes = [self.observation.elements(), 64, actions];

@@ -83,7 +83,7 @@ impl AgentSettings for DiscoSettings {
                     .to_owned(),
             );
         };
-        let Space::Discrete { n: actions } = task.action else {
+        let Space::Discrete { n: actions, .. } = task.action else {
             return Err("agent.kind = disco: a rule of DiscoRL is for discrete actions".to_owned());
         };
         self.networks.check(&task.observation)?;

@@ -82,7 +82,7 @@ impl LearnedSettings {
         rule: Rule<LpgRule>,
         factor: Number,
     ) -> Result<Learner, String> {
-        let Space::Discrete { n: actions } = task.action else {
+        let Space::Discrete { n: actions, .. } = task.action else {
             return Err("agent.kind = learned: a rule of LPG is for discrete actions".to_owned());
         };
         self.networks.check(&task.observation)?;

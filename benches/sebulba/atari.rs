@@ -152,7 +152,7 @@ impl Games {
 impl Game {
     /// Steps its environments for this many seconds, and counts their steps.
     fn play(&mut self, watch: &Stopwatch, seconds: f64) -> Result<usize> {
-        let HostSpec { action: Space::Discrete { n }, environments, .. } = *self.batch.spec()
+        let HostSpec { action: Space::Discrete { n, .. }, environments, .. } = *self.batch.spec()
         else {
             bail!("games have discrete actions");
         };

@@ -170,7 +170,7 @@ fn act(
     mut memory: StepMemory,
     limit: Duration,
 ) -> Result<(usize, Servers), Failure> {
-    let Space::Discrete { n } = batch.spec().action else {
+    let Space::Discrete { n, .. } = batch.spec().action else {
         return Err("games have discrete actions".into());
     };
     let environments = batch.spec().environments;

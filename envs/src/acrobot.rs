@@ -143,7 +143,7 @@ impl Environment for Acrobot {
 
     /// Actions 0 to 2: a torque of -1, 0 or 1 N m.
     fn action_space(&self) -> Space {
-        Space::discrete(3)
+        Space::discrete(3).named(["-1 N m", "0 N m", "1 N m"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

@@ -146,7 +146,7 @@ impl Environment for CartPole {
 
     /// Actions 0 and 1: push to the left, push to the right.
     fn action_space(&self) -> Space {
-        Space::discrete(2)
+        Space::discrete(2).named(["left", "right"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

@@ -74,7 +74,7 @@ impl Environment for Catch {
 
     /// Actions 0 to 2: left, stay, right.
     fn action_space(&self) -> Space {
-        Space::discrete(3)
+        Space::discrete(3).named(["left", "stay", "right"])
     }
 
     fn truncates(&self) -> bool {

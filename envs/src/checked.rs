@@ -40,7 +40,7 @@ pub(crate) fn checked_legal_actions<E: Environment>(
 ) -> Option<Tensor> {
     let mask = environment.legal_actions(state)?;
     match environment.action_space() {
-        Space::Discrete { n } => Some(expect_types("legal_actions(..)", mask, &bool([n]))),
+        Space::Discrete { n, .. } => Some(expect_types("legal_actions(..)", mask, &bool([n]))),
         Space::MultiDiscrete { counts, .. } => {
             let values = counts.iter().sum::<usize>();
             Some(expect_types("legal_actions(..)", mask, &bool([values])))

@@ -162,7 +162,7 @@ impl Environment for GridWorld {
 
     /// Actions 0 to 3: up, right, down, left.
     fn action_space(&self) -> Space {
-        Space::discrete(4)
+        Space::discrete(4).named(["up", "right", "down", "left"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

@@ -143,7 +143,7 @@ impl Environment for MountainCar {
 
     /// Actions 0 to 2: push to the left, roll, push to the right.
     fn action_space(&self) -> Space {
-        Space::discrete(3)
+        Space::discrete(3).named(["left", "roll", "right"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

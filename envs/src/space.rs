@@ -16,6 +16,8 @@ pub enum Space {
     Discrete {
         /// Number of values, at least 1.
         n: usize,
+        /// Names of the values: `"left, stay, right"`; may be empty.
+        description: String,
     },
     /// Several discrete values, `i32[k]`: element `i` is one of `0..counts[i]`.
     MultiDiscrete {
@@ -210,7 +212,7 @@ pub enum SpaceError {
 impl Space {
     /// The space of `0..n`.
     pub fn discrete(n: usize) -> Space {
-        Space::Discrete { n }
+        Space::Discrete { n, description: String::new() }
     }
 
     /// The space of several discrete values, by the number of values of each: `multi_discrete([3,
@@ -250,13 +252,54 @@ impl Space {
         Space::Pixels { shape: shape.into() }
     }
 
-    /// Names the elements of a box, with their units, or of a multi-discrete space.
+    /// Names the elements of a box, with their units, or of a multi-discrete space, or the values of
+    /// a discrete space.
     pub fn described(mut self, text: &str) -> Space {
-        if let Space::Box { description, .. } | Space::MultiDiscrete { description, .. } = &mut self
+        if let Space::Box { description, .. }
+        | Space::MultiDiscrete { description, .. }
+        | Space::Discrete { description, .. } = &mut self
         {
             *description = text.to_string();
         }
         self
+    }
+
+    /// Names each value of a discrete space, or each element of another space, in order:
+    /// `Space::discrete(3).named(["left", "stay", "right"])`. `podracer play --values` shows the
+    /// names.
+    ///
+    /// # Panics
+    /// Panics if there is not one name for each value or element.
+    #[track_caller]
+    pub fn named<S: AsRef<str>>(self, names: impl IntoIterator<Item = S>) -> Space {
+        let names: Vec<S> = names.into_iter().collect();
+        let (expected, got) = (self.number_of_names(), names.len());
+        assert_eq!(got, expected, "expected a name for each of {expected} values, got {got} names");
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        self.described(&names.join(", "))
+    }
+
+    /// Number of values of a discrete space, or of elements of another space.
+    fn number_of_names(&self) -> usize {
+        match self {
+            Space::Discrete { n, .. } => *n,
+            space => space.elements(),
+        }
+    }
+
+    /// The names of the values of a discrete space, or of the elements of another space; empty if
+    /// they have none.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let names: Vec<String> = match self {
+            Space::Box { description, .. }
+            | Space::MultiDiscrete { description, .. }
+            | Space::Discrete { description, .. } => {
+                description.split(',').map(|name| name.trim().to_owned()).collect()
+            }
+            Space::Dict { .. } | Space::Pixels { .. } => Vec::new(),
+        };
+        if names.len() == self.number_of_names() { names } else { Vec::new() }
     }
 
     /// The names of the elements, if they have names: from [`described`](Space::described), or for
@@ -264,16 +307,16 @@ impl Space {
     #[must_use]
     pub fn description(&self) -> Option<String> {
         let text = match self {
-            Space::Box { description, .. } | Space::MultiDiscrete { description, .. } => {
-                description.clone()
-            }
+            Space::Box { description, .. }
+            | Space::MultiDiscrete { description, .. }
+            | Space::Discrete { description, .. } => description.clone(),
             Space::Dict { parts } => {
                 let places = parts.iter().zip(self.parts());
                 let named = places
                     .map(|((name, _), (Range { start, end }, _))| format!("{name} {start}..{end}"));
                 named.collect::<Vec<_>>().join(", ")
             }
-            Space::Discrete { .. } | Space::Pixels { .. } => String::new(),
+            Space::Pixels { .. } => String::new(),
         };
         Some(text).filter(|text| !text.is_empty())
     }
@@ -301,7 +344,7 @@ impl Space {
     #[must_use]
     pub fn counts(&self) -> &[usize] {
         match self {
-            Space::Discrete { n } => std::slice::from_ref(n),
+            Space::Discrete { n, .. } => std::slice::from_ref(n),
             Space::MultiDiscrete { counts, .. } => counts,
             Space::Box { .. } | Space::Pixels { .. } | Space::Dict { .. } => &[],
         }
@@ -327,7 +370,7 @@ impl Space {
     /// Least and greatest value of an element, by its row-major index.
     pub fn bounds(&self, element: usize) -> (f64, f64) {
         match self {
-            Space::Discrete { n } => (0.0, *n as f64 - 1.0),
+            Space::Discrete { n, .. } => (0.0, *n as f64 - 1.0),
             Space::MultiDiscrete { counts, .. } => {
                 (0.0, counts.get(element).map_or(f64::NAN, |&n| n as f64 - 1.0))
             }
@@ -381,7 +424,7 @@ impl Space {
             return Err(SpaceError::Values { element, n: self.counts()[element] });
         }
         match self {
-            Space::Discrete { n: 0 } => Err(SpaceError::Empty),
+            Space::Discrete { n: 0, .. } => Err(SpaceError::Empty),
             Space::Discrete { .. } | Space::Pixels { .. } => Ok(()),
             Space::MultiDiscrete { counts, .. } if counts.is_empty() => Err(SpaceError::NoElements),
             Space::MultiDiscrete { counts, .. } => match counts.iter().position(|&n| n == 0) {

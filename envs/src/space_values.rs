@@ -14,7 +14,7 @@ impl Space {
             Bounds::Each(bounds) => constant_of(&Array::floats(F32, self.shape(), bounds)),
         };
         match self {
-            Space::Discrete { n } => (scalar(0), scalar(*n as i32 - 1)),
+            Space::Discrete { n, .. } => (scalar(0), scalar(*n as i32 - 1)),
             Space::MultiDiscrete { counts, .. } => {
                 (scalar(0), constant(counts.iter().map(|&n| n as i32 - 1).collect::<Vec<_>>()))
             }
@@ -40,7 +40,7 @@ impl Space {
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         let shape = self.shape().to_vec();
-        if let Space::Discrete { n } = self {
+        if let Space::Discrete { n, .. } = self {
             return key.randint(shape, 0..*n as i32);
         }
         if let Space::MultiDiscrete { counts, .. } = self {
@@ -106,7 +106,7 @@ impl Space {
     #[must_use]
     pub fn flatdim(&self) -> usize {
         match self {
-            Space::Discrete { n } => *n,
+            Space::Discrete { n, .. } => *n,
             Space::MultiDiscrete { counts, .. } => counts.iter().sum(),
             Space::Dict { .. } => self.parts().map(|(_, part)| part.flatdim()).sum(),
             Space::Box { .. } | Space::Pixels { .. } => self.elements(),
@@ -119,7 +119,7 @@ impl Space {
     #[track_caller]
     pub fn flatten(&self, value: Tensor) -> Tensor {
         match self {
-            Space::Discrete { n } => one_hot(value, *n),
+            Space::Discrete { n, .. } => one_hot(value, *n),
             Space::MultiDiscrete { counts, .. } => {
                 let element = |(i, &n): (usize, &usize)| one_hot(value.index(i), n);
                 concatenate(&counts.iter().enumerate().map(element).collect::<Vec<_>>(), 0)

@@ -26,7 +26,7 @@ fn to_wire(space: &Space) -> proto::Space {
     };
     let wide = |sizes: &[usize]| sizes.iter().map(|&size| size as u64).collect::<Vec<u64>>();
     let (kind, counts, low, high) = match space {
-        Space::Discrete { n } => (SpaceKind::Discrete, vec![*n as u64], vec![], vec![]),
+        Space::Discrete { n, .. } => (SpaceKind::Discrete, vec![*n as u64], vec![], vec![]),
         Space::MultiDiscrete { counts, .. } => {
             (SpaceKind::MultiDiscrete, wide(counts), vec![], vec![])
         }
@@ -184,7 +184,7 @@ pub(crate) fn compare(run: &HostSpec, worker: &proto::Spaces) -> Result<(), Stri
 /// A space in a message: a long list of bounds is cut.
 fn shown(space: &Space) -> String {
     match space {
-        Space::Discrete { n } => format!("{} of {n} values", space.ty()),
+        Space::Discrete { n, .. } => format!("{} of {n} values", space.ty()),
         Space::MultiDiscrete { counts, .. } => format!("{} of {counts:?} values", space.ty()),
         Space::Pixels { .. } => space.ty().to_string(),
         Space::Box { .. } | Space::Dict { .. } => {

@@ -14,6 +14,8 @@ pub struct AgentView {
     pub action: Vec<f64>,
     /// True if the action is one of a discrete space.
     pub discrete: bool,
+    /// The names of the actions, or of the action's elements; empty if they have none.
+    pub names: Vec<String>,
     /// [`View::value`].
     pub value: Option<f64>,
     /// [`View::probabilities`]; empty for an agent without them.
@@ -44,6 +46,7 @@ impl AgentView {
         Ok(AgentView {
             action,
             discrete: matches!(spec.action, Space::Discrete { .. }),
+            names: spec.action.names(),
             value: numbers(view.value.as_ref()).first().copied(),
             probabilities: numbers(view.probabilities.as_ref()),
             action_values: numbers(view.action_values.as_ref()),

@@ -13,13 +13,15 @@ use crate::evaluation::AgentView;
 use crate::format::count;
 
 /// Width of the panel and its least height, in pixels.
-const SIZE: (usize, usize) = (250, 200);
+const SIZE: (usize, usize) = (280, 200);
 /// Height of a row, and margin around the panel.
 const ROW: usize = 20;
 const MARGIN: usize = 10;
-/// Horizontal positions where bars begin and end; numbers begin after them.
-const BARS: (i32, i32) = (78, 150);
-const NUMBERS: i32 = 158;
+/// Height of the letters.
+const LETTERS: u32 = 15;
+/// Pixels of the longest bar, between bars and the text next to them, and of the numbers.
+const BAR: i32 = 72;
+const GAP: i32 = 8;
 
 /// Panels next to pictures, all with the size of the first.
 pub struct Panel {
@@ -99,21 +101,26 @@ where
     let Some(view) = view else { return Ok(area.present()?) };
     let mut line = MARGIN as i32;
     let next = |line: &mut i32| std::mem::replace(line, *line + ROW as i32);
-    let font = |of| text_font(15).color(&colour(of));
+    let font = |of| text_font(LETTERS).color(&colour(of));
     if let Some(value) = view.value {
         let text = format!("value {}", count(value));
         let place = (MARGIN as i32, next(&mut line));
         area.draw(&Text::new(text, place, font(Colour::WHITE)))?;
     }
     let left = most.saturating_sub(usize::from(view.value.is_some()));
-    for row in rows(view, left) {
+    let rows = rows(view, left);
+    // Bars begin behind the longest label, and leave room for two numbers.
+    let letters = Font::default();
+    let widest = rows.iter().map(|row| letters.width(&row.label, LETTERS) as i32).max();
+    let bars = (MARGIN as i32 + widest.unwrap_or(0) + GAP).min(SIZE.0 as i32 - BAR - 10 * GAP);
+    for row in rows {
         let top = next(&mut line);
         let of = if row.taken { Colour::ORANGE } else { Colour::WHITE };
         area.draw(&Text::new(row.label, (MARGIN as i32, top), font(of)))?;
-        area.draw(&Text::new(row.number, (NUMBERS, top), font(of)))?;
+        area.draw(&Text::new(row.number, (bars + BAR + GAP, top), font(of)))?;
         let of = if row.taken { Colour::ORANGE } else { Colour::BLUE };
-        let length = row.bar.clamp(0.0, 1.0) * f64::from(BARS.1 - BARS.0);
-        let corners = [(BARS.0, top - 3), (BARS.0 + length as i32, top + 8)];
+        let length = row.bar.clamp(0.0, 1.0) * f64::from(BAR);
+        let corners = [(bars, top + 1), (bars + length as i32, top + 12)];
         area.draw(&Rectangle::new(corners, colour(of).filled()))?;
     }
     Ok(area.present()?)
@@ -149,7 +156,7 @@ mod tests {
             of.pixels.iter().filter(|&&pixel| pixel == colour).count()
         };
         // The whole bar of the action taken; the other bar has length 0.
-        let bar = (BARS.1 - BARS.0) as usize * 11;
+        let bar = BAR as usize * 10;
         assert!(count(Colour::ORANGE.0, &with) >= bar, "{}", count(Colour::ORANGE.0, &with));
         assert_eq!(count(Colour::ORANGE.0, &without), 0);
         // Two pixels, eight times as high and wide.

@@ -26,13 +26,22 @@ pub(super) struct Row {
 /// A row for each action. Of more than `most` actions, the most probable, or those with the
 /// greatest values. For actions that are not discrete, a row for each element of the action.
 pub(super) fn rows(view: &AgentView, most: usize) -> Vec<Row> {
-    let AgentView { action, discrete, probabilities, action_values, .. } = view;
+    let AgentView { action, discrete, names, probabilities, action_values, .. } = view;
     let weights = if probabilities.is_empty() { action_values } else { probabilities };
     if weights.is_empty() {
         let elements = action.iter().take(most).enumerate();
-        let row = |(element, &number): (usize, &f64)| {
-            let label = if *discrete { "action".to_owned() } else { format!("action[{element}]") };
-            Row { label, bar: 0.0, number: count(number), taken: false }
+        let row = |(element, &number): (usize, &f64)| match (names.get(number as usize), discrete) {
+            (Some(name), true) => {
+                Row { label: name.clone(), bar: 0.0, number: String::new(), taken: true }
+            }
+            (None, true) => {
+                Row { label: "action".to_owned(), bar: 0.0, number: count(number), taken: false }
+            }
+            (_, false) => {
+                let label = names.get(element).cloned();
+                let label = label.unwrap_or_else(|| format!("action[{element}]"));
+                Row { label, bar: 0.0, number: count(number), taken: false }
+            }
         };
         return elements.map(row).collect();
     }
@@ -48,7 +57,7 @@ pub(super) fn rows(view: &AgentView, most: usize) -> Vec<Row> {
         let value = action_values.get(i).map(|&value| count(value));
         let shown = probability.map(|share| format!("{share:.2}"));
         Row {
-            label: i.to_string(),
+            label: names.get(i).cloned().unwrap_or_else(|| i.to_string()),
             bar: match probability {
                 Some(&probability) => probability,
                 None => (weights[i] - least) / (greatest - least).max(f64::MIN_POSITIVE),
@@ -72,10 +81,12 @@ impl Lines {
         let mut lines = Vec::new();
         if let Some(view) = view {
             lines.extend(view.value.map(|value| format!("value {}", count(value))));
-            lines.extend(rows(view, LINES).into_iter().map(|row| {
+            let rows = rows(view, LINES);
+            let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max(4);
+            lines.extend(rows.into_iter().map(|row| {
                 let bar = "#".repeat((row.bar.clamp(0.0, 1.0) * BAR as f64).round() as usize);
                 let mark = if row.taken { '>' } else { ' ' };
-                format!("{mark}{:>4} {bar:<BAR$} {}", row.label, row.number)
+                format!("{mark}{:>width$} {bar:<BAR$} {}", row.label, row.number)
             }));
         }
         self.count = self.count.max(lines.len());
@@ -138,6 +149,8 @@ mod tests {
             probabilities: Vec::new(),
             ..view()
         };
+        let named = AgentView { names: ["a", "b", "c", "d"].map(str::to_owned).to_vec(), ..values };
+        assert_eq!(rows(&named, 1)[0].label, "b");
         let labels = rows(&continuous, 9).into_iter().map(|row| (row.label, row.number));
         let expected = [("action[0]", "0.50"), ("action[1]", "-2")];
         assert!(labels.eq(expected.map(|(label, number)| (label.to_owned(), number.to_owned()))));

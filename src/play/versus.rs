@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use podracer_envs::Space;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepMemory};
-use podracer_envs::render::Colour;
 
-use super::{Picture, Pictures};
+use super::{Colours, Picture, Pictures};
 
 /// Results of games, for the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +100,7 @@ impl Versus {
         self.moves = 0;
         let stones = if self.person_begins { "X and begin" } else { "O, and the agent begins" };
         let (game, games) = (self.finished() + 1, self.games);
-        let notation = Notation::of(&self.game.spec().action, board);
+        let notation = Notation::of(&self.game.spec().action);
         let moves = notation.described();
         self.print(&format!(
             "game {game} of {games}: you are {stones}. A move is {moves}; `q` leaves.\n\n"
@@ -125,14 +124,14 @@ impl Versus {
 
     /// Asks until the answer is a legal move.
     fn ask(&mut self, notation: &Notation) -> Result<i32, HostError> {
-        let actions = notation.actions;
+        let actions = notation.names.len();
         let allowed = match self.memory.legal_actions() {
             [] => vec![true; actions],
             masks => masks.iter().map(|mask| *mask == 1).collect(),
         };
         let allowed = |action: usize| allowed.get(action) == Some(&true);
-        let legal: Vec<String> =
-            (0..actions).filter(|&a| allowed(a)).map(|action| notation.name(action)).collect();
+        let legal: Vec<&str> =
+            (0..actions).filter(|&a| allowed(a)).map(|action| &*notation.names[action]).collect();
         loop {
             self.print("your move: ")?;
             let mut line = String::new();
@@ -152,7 +151,7 @@ impl Versus {
                 self.with_tally(|tally| tally.left = true);
                 return Err(HostError::failed("the person left"));
             }
-            match (0..actions).find(|&action| notation.name(action) == answer) {
+            match (0..actions).find(|&action| notation.names[action] == answer) {
                 Some(action) if allowed(action) => return Ok(action as i32),
                 Some(_) => {
                     self.print(&format!("{answer} is not allowed now: {}\n", legal.join(" ")))?;
@@ -169,8 +168,8 @@ impl Versus {
     /// game.
     fn step_once(&mut self, action: i32) -> Result<(f32, bool, bool), HostError> {
         let pictures = self.play(action)?;
-        let notation = Notation::of(&self.game.spec().action, pictures.first());
-        self.print(&format!("agent: {}\n", notation.name(action as usize)))?;
+        let notation = Notation::of(&self.game.spec().action);
+        self.print(&format!("agent: {}\n", notation.names[action as usize]))?;
         let mut reward = self.memory.reward()[0];
         let (mut shown, mut finished) = (pictures, self.memory.done(0));
         let over = |(terminated, truncated)| terminated || truncated;
@@ -251,84 +250,47 @@ impl HostEnvironment for Versus {
     }
 }
 
-/// Notation of moves for the user: a column, a cell, or the number of an action, depending on the
-/// number of actions.
+/// Names of moves for the user: the action space's names, or the numbers of the actions.
 struct Notation {
-    actions: usize,
-    rows: usize,
-    columns: usize,
+    names: Vec<String>,
 }
 
 impl Notation {
-    fn of(space: &Space, board: Option<&Picture>) -> Notation {
-        let actions = match space {
-            Space::Discrete { n } => *n,
-            _ => 0,
-        };
-        let (rows, columns) = board.map_or((0, 0), |board| (board.height, board.width));
-        Notation { actions, rows, columns }
+    fn of(space: &Space) -> Notation {
+        let numbers = || (0..space.counts().iter().product()).map(|action| action.to_string());
+        let names = space.names();
+        Notation { names: if names.is_empty() { numbers().collect() } else { names } }
     }
 
-    fn cells(&self) -> usize {
-        self.rows * self.columns
-    }
-
-    /// True if an action is a cell of the board, or passes.
-    fn by_cell(&self) -> bool {
-        let letters = self.columns <= 26;
-        letters && (self.actions == self.cells() || self.actions == self.cells() + 1)
-    }
-
-    /// The move of an action, as the user writes it.
-    fn name(&self, action: usize) -> String {
-        if self.by_cell() && action < self.cells() {
-            let column = char::from(b'a' + (action % self.columns) as u8);
-            return format!("{column}{}", action / self.columns + 1);
-        }
-        match () {
-            () if self.by_cell() => "pass".to_owned(),
-            () if self.actions == self.columns => (action + 1).to_string(),
-            () => action.to_string(),
-        }
-    }
-
+    /// The moves, shortened to the first and the last ones if there are many.
     fn described(&self) -> String {
-        let last = self.name(self.cells().max(1) - 1);
-        match () {
-            () if self.by_cell() && self.actions == self.cells() => {
-                format!("a cell, from `a1` at the upper left to `{last}`")
+        const SHOWN: usize = 12;
+        match &self.names[..] {
+            few if few.len() <= SHOWN => format!("one of {}", few.join(" ")),
+            many => {
+                let (first, last) = (&many[..3], &many[many.len() - 2..]);
+                format!("one of {} .. {}", first.join(" "), last.join(" "))
             }
-            () if self.by_cell() => {
-                format!("a cell, from `a1` at the upper left to `{last}`, or `pass`")
-            }
-            () if self.actions == self.columns => {
-                format!("a column, from `1` on the left to `{}`", self.columns)
-            }
-            () => format!("an action, from `0` to `{}`", self.actions.saturating_sub(1)),
         }
     }
 
-    /// The board as text: X for the player who began, O for the other player.
+    /// The board as text, with the names of columns above it, and the numbers of rows if moves name
+    /// cells.
     fn board(&self, board: &Picture) -> String {
-        let letter = |pixel: &[u8; 3]| match *pixel {
-            pixel if pixel == Colour::YELLOW.0 => 'X',
-            pixel if pixel == Colour::RED.0 => 'O',
-            _ => '.',
+        let Some(text) = &board.text else { return board.text(Colours::None) + "\n" };
+        let columns = text.lines().next().map_or(0, str::len);
+        let by_column = self.names.len() == columns;
+        let head: Vec<String> = match by_column {
+            true => self.names.clone(),
+            false => ('a'..='z').take(columns).map(String::from).collect(),
         };
-        let mut text = String::new();
-        let by_cell = self.by_cell();
-        let head = (0..self.columns).map(|column| match by_cell {
-            true => char::from(b'a' + column as u8).to_string(),
-            false => (column + 1).to_string(),
-        });
-        let margin = if by_cell { "  " } else { "" };
-        text += &format!("{margin}{}\n", head.collect::<Vec<_>>().join(" "));
-        for (row, pixels) in board.pixels.chunks(board.width).enumerate() {
-            let cells: Vec<String> = pixels.iter().map(|pixel| letter(pixel).to_string()).collect();
-            let margin = if by_cell { format!("{} ", row + 1) } else { String::new() };
-            text += &format!("{margin}{}\n", cells.join(" "));
+        let margin = |row: &str| if by_column { String::new() } else { format!("{row} ") };
+        let mut shown = format!("{}{}\n", margin(" "), head.join(" "));
+        for (row, line) in (1..).zip(text.lines()) {
+            let cells: Vec<String> = line.chars().map(String::from).collect();
+            shown += &format!("{}{}\n", margin(&row.to_string()), cells.join(" "));
         }
-        text + "\n"
+        shown + "\n"
     }
 }
 
@@ -395,7 +357,7 @@ mod tests {
         assert_eq!(rewards, expected.map(Ok), "{text}");
         assert_eq!(tally, Tally { won: 1, lost: 1, ..Tally::default() });
         assert!(text.starts_with("game 1 of 2: you are X and begin."), "{text}");
-        assert!(text.contains("expected a column, from `1` on the left to `7`, got `nine`"));
+        assert!(text.contains("expected one of 1 2 3 4 5 6 7, got `nine`"));
         assert!(text.contains("game 1: you win after 7 moves"), "{text}");
         assert!(text.contains("game 2: the agent wins after 8 moves"), "{text}");
         assert!(text.contains("O . . X . . .\nO . . X . . .\nO . . X . . .\n"), "{text}");
@@ -409,7 +371,7 @@ mod tests {
         assert_eq!(rewards[0], Ok(0.0), "{text}");
         assert_eq!(rewards[1], Err("the person left".to_owned()));
         assert!(tally.left && text.contains("b2 is not allowed now: a1 b1 c1 a2 c2 a3 b3 c3"));
-        assert!(text.contains("expected a cell, from `a1` at the upper left to `c3`, got `d1`"));
+        assert!(text.contains("expected one of a1 b1 c1 a2 b2 c2 a3 b3 c3, got `d1`"));
         assert!(text.contains("  a b c\n1 . . .\n2 . X .\n3 . . .\n"), "{text}");
         let (_, rewards, tally) = played(TicTacToe::default(), (1, false), "", &[4]);
         let problem = rewards[0].clone().unwrap_err();

@@ -111,7 +111,7 @@ impl Environment for ConnectFour {
 
     /// The column to put a stone in, from the left.
     fn action_space(&self) -> Space {
-        Space::discrete(COLUMNS)
+        Space::discrete(COLUMNS).named((1..=COLUMNS).map(|column| column.to_string()))
     }
 
     fn legal_actions(&self, state: &Stones) -> Option<Tensor> {
@@ -128,6 +128,10 @@ impl Environment for ConnectFour {
 
     fn players(&self) -> usize {
         2
+    }
+
+    fn text(&self, state: &Stones) -> Option<Tensor> {
+        Some(state.text(ROWS, COLUMNS, &CELLS))
     }
 
     fn render(&self, state: &Stones) -> Option<Tensor> {

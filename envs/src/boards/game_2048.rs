@@ -335,7 +335,7 @@ impl Environment for Game2048 {
 
     /// Actions 0 to 3: left, up, right, down.
     fn action_space(&self) -> Space {
-        Space::discrete(4)
+        Space::discrete(4).named(["left", "up", "right", "down"])
     }
 
     fn legal_actions(&self, state: &State) -> Option<Tensor> {

@@ -141,6 +141,13 @@ impl Stones {
         Stones::first(own, other)
     }
 
+    /// The board as text: X for the player who began, O for the other player. u8 `[rows, columns]`
+    #[track_caller]
+    fn text(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
+        let [first, second] = self.by_player().map(|stones| on(stones, bits));
+        select(first, b'X', select(second, b'O', full([bits.len()], b'.'))).reshape([rows, columns])
+    }
+
     /// The picture of the board: the player who began in yellow, the other player in red.
     #[track_caller]
     fn picture(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
@@ -164,6 +171,12 @@ fn on(set: Tensor, bits: &[u32]) -> Tensor {
     let dtype = set.dtype();
     let shifts = constant(bits).astype(dtype);
     ((set.broadcast_to([bits.len()]) >> shifts) & 1).ne(0)
+}
+
+/// The names of a board's cells, row by row: `a1`, `b1` and so on, with a letter for each column.
+fn cell_names(rows: usize, columns: usize) -> impl Iterator<Item = String> {
+    let letters = move || ('a'..='z').take(columns);
+    (1..=rows).flat_map(move |row| letters().map(move |letter| format!("{letter}{row}")))
 }
 
 /// The space of the planes of two players.

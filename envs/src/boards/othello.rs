@@ -1,7 +1,7 @@
 //! Othello: stones of the other player between two of one's own change sides, and the player with
 //! more stones wins.
 
-use super::{Moved, Stones, computed_if, on, two_planes};
+use super::{Moved, Stones, cell_names, computed_if, on, two_planes};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -145,7 +145,7 @@ impl Environment for Othello {
 
     /// The cell `8 * row + column` to put a stone in, or 64 to pass, which is legal only without a move.
     fn action_space(&self) -> Space {
-        Space::discrete(PASS + 1)
+        Space::discrete(PASS + 1).named(cell_names(SIZE, SIZE).chain(["pass".to_owned()]))
     }
 
     fn legal_actions(&self, state: &State) -> Option<Tensor> {
@@ -171,6 +171,10 @@ impl Environment for Othello {
 
     fn players(&self) -> usize {
         2
+    }
+
+    fn text(&self, state: &State) -> Option<Tensor> {
+        Some(state.stones.text(SIZE, SIZE, &CELLS))
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

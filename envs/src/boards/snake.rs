@@ -172,7 +172,7 @@ impl Environment for Snake {
 
     /// Actions 0 to 3: up, right, down, left.
     fn action_space(&self) -> Space {
-        Space::discrete(4)
+        Space::discrete(4).named(["up", "right", "down", "left"])
     }
 
     /// The moves that do not end the episode, or all four if every move ends it.

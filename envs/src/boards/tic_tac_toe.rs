@@ -1,6 +1,6 @@
 //! Tic-tac-toe: three in a row win.
 
-use super::{Moved, Stones, on, two_planes};
+use super::{Moved, Stones, cell_names, on, two_planes};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
@@ -54,7 +54,7 @@ impl Environment for TicTacToe {
 
     /// The cell `3 * row + column` to put a stone in.
     fn action_space(&self) -> Space {
-        Space::discrete(SIZE * SIZE)
+        Space::discrete(SIZE * SIZE).named(cell_names(SIZE, SIZE))
     }
 
     fn legal_actions(&self, state: &Stones) -> Option<Tensor> {
@@ -71,6 +71,10 @@ impl Environment for TicTacToe {
 
     fn players(&self) -> usize {
         2
+    }
+
+    fn text(&self, state: &Stones) -> Option<Tensor> {
+        Some(state.text(SIZE, SIZE, &CELLS))
     }
 
     fn render(&self, state: &Stones) -> Option<Tensor> {

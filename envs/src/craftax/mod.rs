@@ -410,7 +410,25 @@ impl Environment for CraftaxClassic {
     /// Do nothing; go left, right, up and down; use the block in front; sleep; place a stone, a
     /// table, a furnace and a plant; make pickaxes and then swords of wood, stone and iron.
     fn action_space(&self) -> Space {
-        Space::discrete(action::COUNT)
+        Space::discrete(action::COUNT).named([
+            "nothing",
+            "left",
+            "right",
+            "up",
+            "down",
+            "do",
+            "sleep",
+            "place stone",
+            "place table",
+            "place furnace",
+            "place plant",
+            "wood pickaxe",
+            "stone pickaxe",
+            "iron pickaxe",
+            "wood sword",
+            "stone sword",
+            "iron sword",
+        ])
     }
 
     /// The share of the achievements.

@@ -177,7 +177,10 @@ impl Environment for GridTasks {
 }
 
 fn action_space(diagonal: bool) -> Space {
-    Space::discrete(if diagonal { 9 } else { 5 })
+    let names =
+        ["up", "right", "down", "left", "stay", "up right", "down right", "down left", "up left"];
+    let actions = if diagonal { names.len() } else { 5 };
+    Space::discrete(actions).named(&names[..actions])
 }
 
 impl TaskShape {

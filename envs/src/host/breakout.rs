@@ -122,7 +122,7 @@ impl NativeEnvironment for PixelBreakout {
 
     /// Actions 0 to 2: left, stay, right.
     fn action_space(&self) -> Space {
-        Space::discrete(3)
+        Space::discrete(3).named(["left", "stay", "right"])
     }
 
     fn truncates(&self) -> bool {

@@ -219,7 +219,7 @@ impl Environment for Asterix {
 
     /// Actions 0 to 4: nothing, left, up, right, down.
     fn action_space(&self) -> Space {
-        Space::discrete(5)
+        Space::discrete(5).named(["nothing", "left", "up", "right", "down"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

@@ -151,7 +151,7 @@ impl Environment for Breakout {
 
     /// Actions 0 to 2: nothing, left, right.
     fn action_space(&self) -> Space {
-        Space::discrete(3)
+        Space::discrete(3).named(["nothing", "left", "right"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

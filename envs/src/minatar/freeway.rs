@@ -163,7 +163,7 @@ impl Environment for Freeway {
 
     /// Actions 0 to 2: nothing, up, down.
     fn action_space(&self) -> Space {
-        Space::discrete(3)
+        Space::discrete(3).named(["nothing", "up", "down"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

@@ -311,7 +311,7 @@ impl Environment for Seaquest {
 
     /// Actions 0 to 5: nothing, left, up, right, down, fire.
     fn action_space(&self) -> Space {
-        Space::discrete(6)
+        Space::discrete(6).named(["nothing", "left", "up", "right", "down", "fire"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

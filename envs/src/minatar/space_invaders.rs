@@ -213,7 +213,7 @@ impl Environment for SpaceInvaders {
 
     /// Actions 0 to 3: nothing, left, right, fire.
     fn action_space(&self) -> Space {
-        Space::discrete(4)
+        Space::discrete(4).named(["nothing", "left", "right", "fire"])
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {

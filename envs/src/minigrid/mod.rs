@@ -347,7 +347,8 @@ impl<L: Level> Environment for L {
 
     /// Turn left, turn right, go forward, pick up, drop, toggle, and done.
     fn action_space(&self) -> Space {
-        Space::discrete(L::ACTIONS)
+        let names = ["left", "right", "forward", "pick up", "drop", "toggle", "done"];
+        Space::discrete(L::ACTIONS).named(&names[..L::ACTIONS])
     }
 
     /// The package's picture of the whole grid, with tiles of eight pixels. The agent's view is

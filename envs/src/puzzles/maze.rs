@@ -209,7 +209,7 @@ impl Environment for Maze {
 
     /// Directions of the agent: 0 to 3 are up, right, down, left.
     fn action_space(&self) -> Space {
-        Space::discrete(4)
+        Space::discrete(4).named(["up", "right", "down", "left"])
     }
 
     /// The directions with free cells.

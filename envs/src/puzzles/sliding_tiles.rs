@@ -149,7 +149,7 @@ impl Environment for SlidingTiles {
 
     /// Directions of the gap: 0 to 3 are up, right, down, left.
     fn action_space(&self) -> Space {
-        Space::discrete(4)
+        Space::discrete(4).named(["up", "right", "down", "left"])
     }
 
     /// The moves that stay in the frame.

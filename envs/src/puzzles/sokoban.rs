@@ -309,7 +309,7 @@ impl Environment for Sokoban {
 
     /// Go up, right, down and left.
     fn action_space(&self) -> Space {
-        Space::discrete(4)
+        Space::discrete(4).named(["up", "right", "down", "left"])
     }
 
     /// The share of the boxes that are on targets.

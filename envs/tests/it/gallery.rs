@@ -114,7 +114,7 @@ fn shown(space: &Space) -> String {
         description => format!("{text}: {description}"),
     };
     match space {
-        Space::Discrete { n } => format!("`i32[]`, 0 to {}", n - 1),
+        Space::Discrete { n, description } => with(format!("`i32[]`, 0 to {}", n - 1), description),
         Space::MultiDiscrete { counts, description } => {
             let most = counts.iter().max().copied().unwrap_or(1) - 1;
             with(format!("`i32[{}]`, each 0 to {most}", counts.len()), description)

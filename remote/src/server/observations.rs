@@ -78,7 +78,7 @@ impl ObservationCheck {
                     })
                 })
             }
-            Space::Discrete { n } => check(&|_, bytes| within(bytes, *n)),
+            Space::Discrete { n, .. } => check(&|_, bytes| within(bytes, *n)),
             Space::MultiDiscrete { counts, .. } => check(&|i, bytes| within(bytes, counts[i])),
         }
     }

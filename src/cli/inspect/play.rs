@@ -264,7 +264,7 @@ fn named_environment(args: &PlayArguments, registry: &Registry) -> Result<Table>
 /// is between -1 and 1. The choices of a dict are f32.
 fn draw_action(space: &Space, draws: &mut Random) -> Vec<u8> {
     match space {
-        Space::Discrete { n } => (draws.below(*n) as i32).to_le_bytes().to_vec(),
+        Space::Discrete { n, .. } => (draws.below(*n) as i32).to_le_bytes().to_vec(),
         Space::MultiDiscrete { counts, .. } => {
             counts.iter().flat_map(|&n| (draws.below(n) as i32).to_le_bytes()).collect()
         }

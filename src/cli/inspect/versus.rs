@@ -119,7 +119,7 @@ fn fits(
         return Ok(());
     }
     let actions = |space: &podracer_envs::Space| match space {
-        podracer_envs::Space::Discrete { n } => format!("one of {n} actions"),
+        podracer_envs::Space::Discrete { n, .. } => format!("one of {n} actions"),
         other => format!("actions {}", other.ty()),
     };
     let problem = format!(

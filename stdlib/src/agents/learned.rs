@@ -36,7 +36,7 @@ impl Predictor {
     /// the hidden layers of `networks`. Weights are drawn as flax draws them.
     #[track_caller]
     pub fn init(key: Key, observation: &Space, networks: &Networks, outputs: usize) -> Predictor {
-        if let Space::Discrete { n } = observation {
+        if let Space::Discrete { n, .. } = observation {
             return Predictor::Table { table: Embedding { weight: zeros(F32, [*n, outputs]) } };
         }
         let weights = Initializer::lecun_normal();

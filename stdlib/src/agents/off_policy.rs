@@ -182,7 +182,7 @@ impl UnitBox {
             return Err(format!(
                 "expected actions of a box with bounds, got {}",
                 match space {
-                    Space::Discrete { n } => format!("a choice of one in {n}"),
+                    Space::Discrete { n, .. } => format!("a choice of one in {n}"),
                     Space::MultiDiscrete { counts, .. } => format!("choices among {counts:?}"),
                     Space::Dict { .. } => "a dict of parts".to_owned(),
                     _ => "an image".to_owned(),

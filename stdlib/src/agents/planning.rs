@@ -213,7 +213,7 @@ impl PlanningSettings {
 /// Returns a sentence that names the agent if the actions are not discrete.
 pub(super) fn searched_actions(agent: &str, task: &Task) -> Result<usize, String> {
     match &task.action {
-        Space::Discrete { n } => Ok(*n),
+        Space::Discrete { n, .. } => Ok(*n),
         other => Err(format!(
             "{agent}'s search has a node for each action: expected a discrete action space, and the environment has {other:?}"
         )),

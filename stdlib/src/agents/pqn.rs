@@ -230,7 +230,7 @@ impl Pqn {
     /// observations.
     pub fn for_task(settings: &PqnSettings, task: &Task) -> Result<Pqn, String> {
         settings.networks.check(&task.observation)?;
-        let Space::Discrete { n: actions } = task.action else {
+        let Space::Discrete { n: actions, .. } = task.action else {
             return Err(format!(
                 "agent.kind = pqn: it learns the value of each of some discrete actions, and the environment's actions are {}",
                 task.action.ty()

@@ -48,7 +48,7 @@ impl TorsoNet {
         let &Networks { torso, ref convs, ref sections, features, .. } = networks;
         match torso {
             Torso::None => match *observation {
-                Space::Discrete { n } => (TorsoNet::OneHot { n }, n),
+                Space::Discrete { n, .. } => (TorsoNet::OneHot { n }, n),
                 _ => (TorsoNet::Flat, observation.elements()),
             },
             Torso::Conv => {
@@ -91,7 +91,7 @@ pub(crate) fn scaled(observation: Tensor) -> Tensor {
 #[track_caller]
 pub fn last_action(space: &Space, input: &Input) -> Tensor {
     match space {
-        Space::Discrete { n } => (arange(*n).eq(input.last_action) & !input.first).astype(F32),
+        Space::Discrete { n, .. } => (arange(*n).eq(input.last_action) & !input.first).astype(F32),
         Space::MultiDiscrete { counts, .. } => {
             let element = |(i, &n): (usize, &usize)| arange(n).eq(input.last_action.index(i));
             let taken: Vec<Tensor> = counts.iter().enumerate().map(element).collect();

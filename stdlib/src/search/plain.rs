@@ -50,7 +50,7 @@ impl<E: Environment> Opponent<E> for PlainMcts {
 /// Number of actions, which must be discrete.
 fn actions<E: Environment>(game: &E) -> usize {
     match game.action_space() {
-        Space::Discrete { n } => n,
+        Space::Discrete { n, .. } => n,
         other => panic!("plain MCTS plays games of discrete actions, and this one has {other:?}"),
     }
 }

@@ -97,11 +97,7 @@ impl Learn for Remembers {
 }
 
 fn spec() -> HostSpec {
-    HostSpec::new(
-        LANES,
-        Space::Discrete { n: NUMBERS as usize },
-        Space::Discrete { n: NUMBERS as usize },
-    )
+    HostSpec::new(LANES, Space::discrete(NUMBERS as usize), Space::discrete(NUMBERS as usize))
 }
 
 /// A lane as its worker knows it.

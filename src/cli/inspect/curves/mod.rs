@@ -183,8 +183,8 @@ impl Curves {
             Facet::Setting(key) => Some(("--facet", key)),
             _ => None,
         };
-        let keys = label.iter().map(|label| ("--label", &label.key)).chain(facet);
-        for (flag, key) in keys.filter(|(_, key)| !known.contains(key)) {
+        let mut keys = label.iter().map(|label| ("--label", &label.key)).chain(facet);
+        if let Some((flag, key)) = keys.find(|(_, key)| !known.contains(key)) {
             return Err(UsageError::new(format!(
                 "{flag} {key}: the runs have no setting `{key}`{}",
                 suggestion(key, known.iter().map(|key| key.as_str()))
@@ -192,7 +192,8 @@ impl Curves {
             .into());
         }
         let experiments: BTreeSet<&str> = runs.iter().map(|run| &*run.experiment).collect();
-        for (name, _) in normalize.iter().filter(|(name, _)| !experiments.contains(&**name)) {
+        let unknown = normalize.iter().find(|(name, _)| !experiments.contains(&**name));
+        if let Some((name, _)) = unknown {
             return Err(UsageError::new(format!(
                 "--normalize {name}: no run has this experiment{}",
                 suggestion(name, experiments.iter().copied())

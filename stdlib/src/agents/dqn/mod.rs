@@ -87,7 +87,7 @@ impl Dqn {
     /// The agent for a task.
     pub fn for_task(task: &Task, settings: &DqnSettings) -> Dqn {
         let actions = match task.action {
-            Space::Discrete { n } => n,
+            Space::Discrete { n, .. } => n,
             _ => task.action.elements(),
         };
         Dqn {

@@ -126,7 +126,7 @@ impl SacActions {
     /// Returns a sentence if the actions are neither discrete nor a bounded box.
     pub fn new(space: &Space) -> Result<SacActions, String> {
         Ok(match space {
-            Space::Discrete { n } => SacActions::Discrete(*n),
+            Space::Discrete { n, .. } => SacActions::Discrete(*n),
             other => SacActions::Continuous(UnitBox::new(other)?),
         })
     }
