@@ -113,7 +113,7 @@ pub(crate) fn smoothed(curve: Curve, weight: f64) -> Curve {
 }
 
 /// The value at a position, interpolated linearly between the points around it.
-fn interpolated(curve: &Curve, at: f64) -> f64 {
+pub(crate) fn interpolated(curve: &Curve, at: f64) -> f64 {
     let after = curve.partition_point(|point| point.0 < at);
     let (Some(before), Some(after)) = (curve.get(after.wrapping_sub(1)), curve.get(after)) else {
         return curve[after.min(curve.len() - 1)].1;

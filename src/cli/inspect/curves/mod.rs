@@ -20,7 +20,7 @@ use crate::run_directory::{RunOverview, Sample, Series};
 use crate::settings::{UsageError, suggestion};
 
 pub(crate) use groups::{Group, Label, groups, of_kinds};
-pub(crate) use line::{Curve, SEEDS_OF_BAND, Summary, early_end, line, smoothed};
+pub(crate) use line::{Curve, SEEDS_OF_BAND, Summary, early_end, interpolated, line, smoothed};
 
 /// The horizontal axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -146,6 +146,18 @@ pub(crate) struct CurveArguments {
     pub(crate) normalize: Vec<(String, RangeInclusive<f64>)>,
 }
 
+impl CurveArguments {
+    /// The returns of an experiment that count as 0 and as 1; `None` for other metrics than returns.
+    fn reference(&self, experiment: &str, metric: &str) -> Option<&RangeInclusive<f64>> {
+        let is_return = [RETURNS, "eval_return"].contains(&metric);
+        let found = self.normalize.iter().find(|(name, _)| name == experiment && is_return);
+        found.map(|(_, ends)| ends)
+    }
+}
+
+/// The metric with the mean returns.
+const RETURNS: &str = "mean_return";
+
 /// Runs with their metrics.
 pub(crate) struct Curves {
     pub(crate) runs: Vec<RunOverview>,
@@ -219,23 +231,43 @@ impl Curves {
         self.groups.iter().flat_map(|group| group.repeated(&runs)).collect()
     }
 
-    /// The curves of a metric for a group's runs that have it, smoothed and normalized.
+    /// The curves of a metric for a group's runs that have it; returns are normalized.
     fn of_group(&self, group: &Group, metric: &str, args: &CurveArguments) -> Vec<RunCurve> {
         let curve = |&member: &usize| {
             let samples = self.series[member].metric(metric);
-            let experiment = &self.runs[member].experiment;
-            let is_return = metric == "mean_return" || metric == "eval_return";
-            let reference = args.normalize.iter().find(|(name, _)| name == experiment && is_return);
+            let reference = args.reference(&self.runs[member].experiment, metric);
             let value = |value: f64| match reference {
-                Some((_, ends)) => (value - ends.start()) / (ends.end() - ends.start()),
+                Some(ends) => (value - ends.start()) / (ends.end() - ends.start()),
                 None => value,
             };
             let at = |sample: &Sample| args.along.of((sample.env_steps, sample.seconds));
             let points = samples.iter().map(|sample| (at(sample), value(sample.value))).collect();
             let steps = samples.last()?.env_steps;
-            Some(RunCurve { member, steps, points: smoothed(points, args.smooth) })
+            Some(RunCurve { member, steps, points })
         };
         group.members.iter().filter_map(curve).collect()
+    }
+
+    /// The normalized mean return at the end of each of a group's runs.
+    pub(crate) fn scores(&self, group: &Group, args: &CurveArguments) -> Vec<f64> {
+        let last = |curve: RunCurve| curve.points.last().map(|point| point.1);
+        self.of_group(group, RETURNS, args).into_iter().filter_map(last).collect()
+    }
+
+    /// The normalized mean returns of each of a group's runs at these shares of its own steps;
+    /// `None` if a run has no returns.
+    pub(crate) fn by_share(
+        &self,
+        group: &Group,
+        args: &CurveArguments,
+        shares: &[f64],
+    ) -> Option<Vec<Vec<f64>>> {
+        let curves = self.of_group(group, RETURNS, args);
+        let at = |curve: &RunCurve| -> Option<Vec<f64>> {
+            let end = curve.points.last()?.0;
+            Some(shares.iter().map(|share| interpolated(&curve.points, share * end)).collect())
+        };
+        curves.iter().map(at).collect::<Option<Vec<_>>>().filter(|runs| !runs.is_empty())
     }
 
     /// Warns about groups with runs of different lengths, and names the runs.
@@ -309,6 +341,10 @@ impl Curves {
         for metric in metrics {
             for (title, groups) in &facets {
                 let mut panel = Panel { metric: metric.clone(), ..Panel::default() };
+                let experiment = |group: &&Group| &*self.runs[group.members[0]].experiment;
+                if groups.iter().all(|group| args.reference(experiment(group), metric).is_some()) {
+                    panel.metric = format!("normalized {metric}");
+                }
                 if titled {
                     panel.title.clone_from(title);
                 }
@@ -317,7 +353,8 @@ impl Curves {
                     if let Some(end) = early_end(curves.iter().map(RunCurve::end)) {
                         until.insert(format!("{} up to {}", group.name, args.along.place(end)));
                     }
-                    let curves: Vec<Curve> = curves.into_iter().map(|curve| curve.points).collect();
+                    let curve = |curve: RunCurve| smoothed(curve.points, args.smooth);
+                    let curves: Vec<Curve> = curves.into_iter().map(curve).collect();
                     *seeds.entry(curves.len()).or_default() += 1;
                     let mut line = line(&curves, args.summary, args.individual);
                     line.name.clone_from(match args.facet {
@@ -375,7 +412,7 @@ impl Curves {
         };
         for asked in asked {
             let found: Vec<&str> = match asked {
-                "returns" => vec!["mean_return"],
+                "returns" => vec![RETURNS],
                 "losses" => known.iter().copied().filter(|name| name.ends_with("loss")).collect(),
                 name => vec![name],
             };

@@ -1,5 +1,7 @@
 //! `podracer report`: the settings, results and resources of runs, as one self-contained HTML page.
 
+mod study;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
-use super::curves::{CurveArguments, Curves, Group};
+use super::curves::{CurveArguments, Curves, Group, of_kinds};
 use crate::chart::Figure;
 use crate::cli::console::Console;
 use crate::cli::named_runs::{compared, has_changed};
@@ -54,20 +56,25 @@ pub(crate) fn report(args: &ReportArguments, console: &mut Console<'_>) -> Resul
     curves.warn_of_lengths(&metrics, &args.curves, console);
     let chart = |metric: &String| {
         let metrics = std::slice::from_ref(metric);
-        Figure { title: String::new(), ..curves.figure(metrics, &args.curves) }.svg()
+        let figure = Figure { title: String::new(), ..curves.figure(metrics, &args.curves) };
+        let class = if figure.columns > 1 { "row" } else { "" };
+        Ok(html! { div class=(class) { (PreEscaped(figure.svg()?)) } })
     };
     let charts = metrics.iter().map(chart).collect::<Result<Vec<_>>>()?;
-    let page = page(&curves, &charts)?.into_string();
+    let page = page(&curves, &args.curves, &charts)?.into_string();
     write_whole(&args.output, page.as_bytes())?;
     console.print(&format!("{}\n", args.output.display()))?;
     Ok(0)
 }
 
-fn page(curves: &Curves, charts: &[String]) -> Result<Markup> {
+fn page(curves: &Curves, args: &CurveArguments, charts: &[Markup]) -> Result<Markup> {
     let caption = curves.caption();
     let mut ranked: Vec<&Group> = curves.groups.iter().collect();
     let best = |group: &Group| mean_return(curves, group).unwrap_or(f64::NEG_INFINITY);
-    ranked.sort_by(|one, other| best(other).total_cmp(&best(one)));
+    let experiment = |group: &Group| &curves.runs[group.members[0]].experiment;
+    ranked.sort_by(|one, other| {
+        experiment(one).cmp(experiment(other)).then(best(other).total_cmp(&best(one)))
+    });
     let films = films(curves, &ranked)?;
     Ok(html! {
         (DOCTYPE)
@@ -76,7 +83,7 @@ fn page(curves: &Curves, charts: &[String]) -> Result<Markup> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (caption) }
-                style { (PreEscaped(include_str!("report.css"))) }
+                style { (PreEscaped(include_str!("page.css"))) }
             }
             body {
                 main {
@@ -85,9 +92,10 @@ fn page(curves: &Curves, charts: &[String]) -> Result<Markup> {
                     h2 { "Results" }
                     (results_table(curves, &ranked))
                     (heat_map(curves, &ranked))
+                    (study::study(curves, args)?)
                     @if !charts.is_empty() {
                         h2 { "Curves" }
-                        div class="charts" { @for chart in charts { div { (PreEscaped(chart)) } } }
+                        div class="charts" { @for chart in charts { (chart) } }
                     }
                     @if !films.is_empty() {
                         h2 { "Episodes" }
@@ -113,7 +121,7 @@ fn mean_return(curves: &Curves, group: &Group) -> Option<f64> {
     mean(&mean_returns(&members(curves, group)))
 }
 
-/// A row for each group of settings, the best first.
+/// A row for each group of settings, the best of each experiment first.
 fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
     let row = |group: &Group| {
         let members = members(curves, group);
@@ -135,6 +143,7 @@ fn results_table(curves: &Curves, ranked: &[&Group]) -> Markup {
         }
         p { "A return is the mean of the last episodes of a training, 100 or more. A 95% interval, here and in the curves, is the percentile bootstrap over runs." }
         @for (_, repeated) in curves.repeated() { p { (repeated) "." } }
+        @for kind in of_kinds(&curves.runs.iter().collect::<Vec<_>>()) { p { (kind) } }
         @if curves.runs.iter().any(has_changed) {
             p {
                 "Population-based training changed the settings of runs: " code { "0.1 -> 0.0056" }
@@ -243,8 +252,16 @@ fn films(curves: &Curves, ranked: &[&Group]) -> Result<Vec<Markup>> {
     Ok(films)
 }
 
-/// A row for each run: its results, and the data needed to repeat it.
+/// A row for each run: its results, and the data needed to repeat it. What all runs have in common
+/// is a sentence below the table.
 fn runs(curves: &Curves) -> Result<Markup> {
+    const RECORDED: [(&str, &str); 5] = [
+        ("podracer", "podracer"),
+        ("platform", "platform"),
+        ("device_kind", "device"),
+        ("processor", "processor"),
+        ("host", "host"),
+    ];
     let mut rows = Vec::new();
     for run in &curves.runs {
         let result: Value = match run.result()? {
@@ -255,21 +272,22 @@ fn runs(curves: &Curves) -> Result<Markup> {
         let first = RunOverview::read(&run.run)?;
         let hash = result["params_sha256"].as_str().unwrap_or("-");
         let recorded = run.recorded()?;
-        let on = ["podracer", "platform", "device_kind", "processor", "host"]
-            .map(|key| recorded.get(key).and_then(toml::Value::as_str).unwrap_or("-").to_owned());
-        rows.push(html! {
-            tr {
-                td { (run.run.display()) }
-                td class="number" { (run.seed) }
-                td class="number" { (count(run.env_steps as f64)) }
-                td class="number" { (two_decimals(run.mean_return)) }
-                td { (run.state.name()) }
-                td { code { (hash.get(..16).unwrap_or(hash)) } }
-                td { code { (first.settings_hash()) } }
-                @for text in on { td { (text) } }
-            }
+        let on = RECORDED.map(|(key, _)| {
+            recorded.get(key).and_then(toml::Value::as_str).unwrap_or("-").to_owned()
         });
+        let cells = html! {
+            td { (run.run.display()) }
+            td class="number" { (run.seed) }
+            td class="number" { (count(run.env_steps as f64)) }
+            td class="number" { (two_decimals(run.mean_return)) }
+            td { (run.state.name()) }
+            td { code { (hash.get(..16).unwrap_or(hash)) } }
+            td { code { (first.settings_hash()) } }
+        };
+        rows.push((cells, on));
     }
+    let (common, different): (Vec<usize>, Vec<usize>) =
+        (0..RECORDED.len()).partition(|&key| rows.iter().all(|(_, on)| on[key] == rows[0].1[key]));
     let heads = [
         "run",
         "seed",
@@ -278,19 +296,24 @@ fn runs(curves: &Curves) -> Result<Markup> {
         "state",
         "parameters (sha256)",
         "settings (sha256)",
-        "podracer",
-        "platform",
-        "device",
-        "processor",
-        "host",
     ];
+    let common: Vec<String> = common
+        .into_iter()
+        .filter_map(|key| Some(format!("{} {}", RECORDED[key].1, rows.first()?.1[key])))
+        .collect();
     Ok(html! {
         div class="wide" {
             table {
-                tr { @for head in heads { th { (head) } } }
-                @for row in rows { (row) }
+                tr {
+                    @for head in heads { th { (head) } }
+                    @for &key in &different { th { (RECORDED[key].1) } }
+                }
+                @for (cells, on) in &rows {
+                    tr { (cells) @for &key in &different { td { (on[key]) } } }
+                }
             }
         }
+        @if !common.is_empty() { p { "All runs: " (common.join(", ")) "." } }
     })
 }
 

@@ -1,5 +1,8 @@
 //! Statistics of a few numbers, such as the returns of several seeds.
 
+#[cfg(feature = "plots")]
+pub(crate) mod study;
+
 use std::fmt;
 
 use podracer_envs::host::Random;
@@ -96,12 +99,16 @@ fn estimate_of(
         drawn.for_each(|(number, place)| *number = numbers[place]);
         statistic(&sample).unwrap_or(f64::NAN)
     };
-    let mut drawn: Vec<f64> = (0..DRAWS).map(draw).collect();
-    let mut at = |share: f64| {
-        let place = ((DRAWS - 1) as f64 * share).round() as usize;
-        Some(*drawn.select_nth_unstable_by(place, f64::total_cmp).1)
-    };
-    Some(Estimate { value, low: at(0.025), high: at(0.975) })
+    let [low, high] = percentiles((0..DRAWS).map(draw).collect());
+    Some(Estimate { value, low: Some(low), high: Some(high) })
+}
+
+/// The ends of the 95% interval of the numbers of a bootstrap.
+fn percentiles(mut drawn: Vec<f64>) -> [f64; 2] {
+    [0.025, 0.975].map(|share| {
+        let place = ((drawn.len() - 1) as f64 * share).round() as usize;
+        *drawn.select_nth_unstable_by(place, f64::total_cmp).1
+    })
 }
 
 #[cfg(test)]
