@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::console::Console;
-use super::named_runs::{by_seed, compared, folders_of, has_changed, overview, repeated};
+use super::named_runs::{by_seed, compared, folders_of, has_changed, of_kinds, overview, repeated};
 use crate::format::{aligned, count, plural};
 use crate::program_name::program_name;
 use crate::run_directory::{RunOverview, RunState, runs_in};
@@ -165,6 +165,7 @@ fn compare(runs: &[PathBuf], each: bool, console: &mut Console<'_>) -> Result<u8
         table.push(cells);
     }
     console.print(&aligned(&table))?;
+    of_kinds(&runs.iter().collect::<Vec<_>>()).iter().for_each(|kind| console.say(kind));
     Ok(0)
 }
 

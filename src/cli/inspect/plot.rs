@@ -8,9 +8,10 @@ use anyhow::Result;
 use clap::Args;
 use podracer_plugins::read_regular;
 
-use super::curves::{CurveArguments, Curves, of_kinds, range};
+use super::curves::{CurveArguments, Curves, range};
 use crate::chart::{Figure, Font, Style};
 use crate::cli::console::Console;
+use crate::cli::named_runs::of_kinds;
 use crate::files::write_whole;
 use crate::settings::UsageError;
 

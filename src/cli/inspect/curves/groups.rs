@@ -180,37 +180,6 @@ fn names(runs: &[&RunOverview], tells: impl Fn(&String) -> bool, labels: &[Label
     names
 }
 
-/// The settings that distinguish the agents of each experiment with several kinds of agents, a line
-/// for each kind. They are equal in all runs of the kind, and the names of groups leave them out.
-pub(crate) fn of_kinds(runs: &[&RunOverview]) -> Vec<String> {
-    const KIND: &str = "agent.kind";
-    let mut kinds: BTreeMap<(&str, &str), Vec<&RunOverview>> = BTreeMap::new();
-    for run in runs {
-        if let Some(kind) = run.settings.get(KIND) {
-            kinds.entry((&run.experiment, kind)).or_default().push(run);
-        }
-    }
-    let line = |((experiment, kind), own): (&(&str, &str), &Vec<&RunOverview>)| {
-        let others: Vec<&RunOverview> = (kinds.iter())
-            .filter(|((theirs, other), _)| theirs == experiment && other != kind)
-            .flat_map(|(_, runs)| runs.iter().copied())
-            .collect();
-        let distinguishes = |(key, value): &(&String, &String)| {
-            let has = |run: &&RunOverview| run.settings.get(*key) == Some(*value);
-            key.starts_with("agent.")
-                && *key != KIND
-                && own.iter().all(has)
-                && !others.iter().all(has)
-        };
-        let settings = own[0].settings.iter().filter(distinguishes);
-        let settings: Vec<String> =
-            settings.map(|(key, value)| format!("{} = {value}", &key["agent.".len()..])).collect();
-        (!others.is_empty() && !settings.is_empty())
-            .then(|| format!("{experiment}, {kind}: {}", settings.join(", ")))
-    };
-    kinds.iter().filter_map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use crate::format::{count, plural};
 use crate::run_directory::{RunOverview, Sample, Series};
 use crate::settings::{UsageError, suggestion};
 
-pub(crate) use groups::{Group, Label, groups, of_kinds};
+pub(crate) use groups::{Group, Label, groups};
 pub(crate) use line::{Curve, SEEDS_OF_BAND, Summary, early_end, interpolated, line, smoothed};
 
 /// The horizontal axis of a chart.

@@ -14,10 +14,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use podracer_plugins::read_regular_text;
 use serde_json::Value;
 
-use super::curves::{CurveArguments, Curves, Group, of_kinds};
+use super::curves::{CurveArguments, Curves, Group};
 use crate::chart::Figure;
 use crate::cli::console::Console;
-use crate::cli::named_runs::{compared, has_changed};
+use crate::cli::named_runs::{compared, has_changed, of_kinds};
 use crate::cli::runs::{RESULTS, mean_returns, results, two_decimals};
 use crate::cli::several::one_by_one::{self, ARGUMENTS};
 use crate::files::write_whole;
