@@ -18,7 +18,7 @@ mod versus;
 
 pub use animation::{Animation, Format};
 #[cfg(feature = "plots")]
-pub use panel::Panel;
+pub use panel::{Panel, captioned};
 pub use picture::{Colours, Picture};
 pub use reel::{End, Frame, Reel, Shown};
 pub use rows::Lines;

@@ -74,6 +74,34 @@ impl Panel {
     }
 }
 
+/// Least width of a picture with a caption, in pixels.
+const LEAST_WIDTH: usize = 140;
+
+/// The picture above a bar with the number of steps and the return so far; the picture alone if it
+/// is too narrow for the text.
+///
+/// # Errors
+/// An error if text cannot be drawn.
+pub fn captioned(picture: &Picture, steps: u64, episode_return: f32) -> Result<Picture> {
+    let Picture { width, height, .. } = *picture;
+    if width < LEAST_WIDTH {
+        return Ok(picture.clone());
+    }
+    let Colour([red, green, blue]) = Colour::BLACK;
+    let Colour([r, g, b]) = Colour::WHITE;
+    let bar = ROW + 6;
+    let svg = format!(
+        "<svg width=\"{width}\" height=\"{bar}\" xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"{LETTERS}\">\
+         <rect width=\"{width}\" height=\"{bar}\" fill=\"rgb({red},{green},{blue})\"/>\
+         <g fill=\"rgb({r},{g},{b})\"><text x=\"{MARGIN}\" y=\"18\">step {steps}</text>\
+         <text x=\"{}\" y=\"18\" text-anchor=\"end\">return {episode_return}</text></g></svg>",
+        width - MARGIN
+    );
+    let mut all = picture.clone();
+    all.pixels.extend(pixels(&svg, &Font::default())?);
+    Ok(Picture { height: height + bar, ..all })
+}
+
 /// Pastes a picture over another, with its upper left corner at a row and column. Parts outside are
 /// cut off.
 fn paste(picture: &Picture, over: &mut Picture, (row, column): (usize, usize)) {

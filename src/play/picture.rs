@@ -123,23 +123,49 @@ impl Picture {
         Picture { height, width, pixels: pixels.collect(), text: None }
     }
 
-    /// Every `step`-th pixel of each row and column.
-    fn thinned(&self, step: usize) -> Picture {
-        let (height, width) = (self.height.div_ceil(step), self.width.div_ceil(step));
-        let pixels = (0..height)
-            .flat_map(|row| (0..width).map(move |column| (row * step, column * step)))
-            .map(|(row, column)| self.pixel(row, column));
-        Picture { height, width, pixels: pixels.collect(), text: None }
+    /// The picture in a smaller size: each pixel is the mean of the pixels that it covers.
+    fn averaged(&self, (width, height): (usize, usize)) -> Picture {
+        let covered = |place: usize, of: usize, to: usize| {
+            let begin = place * of / to;
+            begin..((place + 1) * of / to).max(begin + 1)
+        };
+        let mean = |row: usize, column: usize| {
+            let mut sums = [0_usize; 3];
+            let (rows, columns) =
+                (covered(row, self.height, height), covered(column, self.width, width));
+            let number = rows.len() * columns.len();
+            for row in rows {
+                for pixel in &self.pixels[row * self.width..][columns.clone()] {
+                    sums.iter_mut().zip(pixel).for_each(|(sum, part)| *sum += usize::from(*part));
+                }
+            }
+            sums.map(|sum| ((sum + number / 2) / number) as u8)
+        };
+        let pixels = (0..height).flat_map(|row| (0..width).map(move |column| (row, column)));
+        let pixels = pixels.map(|(row, column)| mean(row, column)).collect();
+        Picture { height, width, pixels, text: None }
     }
 
     /// The picture in a size that fits into a width and a height: scaled up by an integer factor of
-    /// at most `most`, or thinned.
+    /// at most `most`, or averaged.
     #[must_use]
     pub(super) fn fitting(&self, (width, height): (usize, usize), most: usize) -> Picture {
         match (width / self.width).min(height / self.height) {
-            0 => self.thinned(self.width.div_ceil(width).max(self.height.div_ceil(height))),
+            0 => {
+                let share =
+                    (width as f64 / self.width as f64).min(height as f64 / self.height as f64);
+                let side = |pixels: usize| ((pixels as f64 * share).round() as usize).max(1);
+                self.averaged((side(self.width), side(self.height)))
+            }
             scale => self.scaled(scale.min(most)),
         }
+    }
+
+    /// The picture with a longer side of at most `side` pixels: scaled up by an integer factor, or
+    /// averaged.
+    #[must_use]
+    pub fn sized(&self, side: usize) -> Picture {
+        self.fitting((side, side), side)
     }
 
     /// The picture as lines of text. With colours a character is two pixels, one above the other.

@@ -25,9 +25,9 @@ use crate::evaluation::{AgentView, Play};
 use crate::files::{Unfinished, cannot_write};
 use crate::format::plural;
 use crate::loading::Overrides;
-#[cfg(feature = "plots")]
-use crate::play::Panel;
 use crate::play::{Animation, Colours, End, Format, Frame, Lines, Pictures, Reel, Shown};
+#[cfg(feature = "plots")]
+use crate::play::{Panel, captioned};
 use crate::program_name::program_name;
 use crate::registry::Registry;
 use crate::run_directory::RunDirectory;
@@ -54,11 +54,11 @@ pub(crate) struct PlayArguments {
     /// Write the pictures to this file, with a name that ends in .gif or .y4m (for video encoders), and show none; in .txt, the last state as text, such as a routed board; `-` is standard output, as .y4m
     #[arg(short, long, visible_alias = "gif", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Pixels of the longer side that small pictures are scaled up to in a file
+    /// Pixels of the longer side of a picture in a file
     #[arg(long, default_value_t = 320, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) size: u16,
     /// Pictures per second, 0.1 to 100
-    #[arg(long, default_value_t = 15.0, value_parser = pictures_a_second)]
+    #[arg(long, default_value_t = 20.0, value_parser = pictures_a_second)]
     pub(crate) fps: f64,
     /// Show the agent's view of each state next to its picture: the state's value, and
     /// probabilities and values of actions
@@ -328,8 +328,8 @@ impl<'a, 'b> Screen<'a, 'b> {
                 let file = Unfinished::create(path).with_context(|| cannot_write(path))?;
                 (Box::new(file.0), Some(file.1))
             };
-            let look = (args.fps, usize::from(args.size));
-            Ok((path.as_path(), Animation::new(BufWriter::new(to), format, look), unfinished))
+            let animation = Animation::new(BufWriter::new(to), format, args.fps);
+            Ok((path.as_path(), animation, unfinished))
         };
         Ok(Screen {
             args,
@@ -387,11 +387,16 @@ impl<'a, 'b> Screen<'a, 'b> {
     ) -> Result<()> {
         let Some(Frame { picture, view }) = frame else { return Ok(()) };
         if let Some((path, animation, _)) = &mut self.animation {
+            let side = usize::from(self.args.size);
+            #[cfg(not(feature = "plots"))]
+            let picture = picture.sized(side);
             #[cfg(feature = "plots")]
             let picture = match &mut self.panel {
-                None => picture,
+                None => picture.sized(side),
                 Some(panel) => panel.beside(&picture, view.as_ref())?,
             };
+            #[cfg(feature = "plots")]
+            let picture = captioned(&picture, steps, episode_return)?;
             return animation.add(&picture).with_context(|| cannot_write(path));
         }
         let caption = format!("step {steps}, return {episode_return}");

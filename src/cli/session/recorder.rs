@@ -11,8 +11,10 @@ use crate::play::{Animation, Format, Frame, Picture, Pictures, Reel};
 use crate::run_directory::{FilmName, RunDirectory};
 use crate::training::{Evaluator, Run};
 
-/// Pictures per second, and pixels of a picture's longer side.
-const LOOK: (f64, usize) = (15.0, 320);
+/// Pictures per second.
+const PER_SECOND: f64 = 20.0;
+/// Pixels of a picture's longer side.
+const SIDE: usize = 320;
 
 /// A recorder of occasional episodes.
 pub(crate) struct Recorder {
@@ -46,7 +48,7 @@ impl Recorder {
     ) -> Result<()> {
         let failed = || format!("the episode after {iterations} iterations cannot be recorded");
         let (mut environment, mut agent) = (Vec::new(), Vec::new());
-        let film = |file| Animation::new(file, Format::Gif, LOOK);
+        let film = |file| Animation::new(file, Format::Gif, PER_SECOND);
         let (mut of_environment, mut of_agent) = (film(&mut environment), film(&mut agent));
         let mut reel = Reel::new(self.pictures.clone());
         let mut over = false;
@@ -55,9 +57,9 @@ impl Recorder {
             let Some(shown) = shown else { return Ok(()) };
             over = shown.end.is_some();
             let Some(Frame { picture, view }) = shown.frame else { return Ok(()) };
-            of_environment.add(&picture)?;
+            of_environment.add(&picture.sized(SIDE))?;
             view.and_then(|view| Picture::of_agent(&view))
-                .map_or(Ok(()), |picture| of_agent.add(&picture))
+                .map_or(Ok(()), |picture| of_agent.add(&picture.sized(SIDE)))
         };
         self.evaluator.play(&run.checkpoint()?, interrupt, watch).with_context(failed)?;
         if !over {

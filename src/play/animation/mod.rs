@@ -47,28 +47,18 @@ impl Format {
 
 /// A writer of an animation's format.
 trait Film {
-    /// Adds a picture in its own size.
+    /// Adds a picture.
     fn add(&mut self, picture: &Picture) -> Result<()>;
 
     /// Writes the rest.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// The size of an animation's pictures, and their duration.
+/// The size of an animation's pictures, and their number per second.
 struct Look {
     per_second: f64,
-    /// Width and height of a picture before it is scaled.
-    of: (usize, usize),
-    scale: usize,
-}
-
-impl Look {
-    /// Width and height of a picture of the animation.
-    fn size(&self) -> Result<(u16, u16)> {
-        let side =
-            |pixels: usize| u16::try_from(pixels * self.scale).context("the picture is too large");
-        Ok((side(self.of.0)?, side(self.of.1)?))
-    }
+    width: u16,
+    height: u16,
 }
 
 /// An animation, written picture by picture.
@@ -80,17 +70,14 @@ pub struct Animation<'a> {
     /// Width and height of each picture.
     size: (usize, usize),
     per_second: f64,
-    /// Greatest number of pixels of the longer side when small pictures are scaled up.
-    side: usize,
     pictures: usize,
 }
 
 impl<'a> Animation<'a> {
-    /// An animation with `per_second` pictures per second, empty so far. Pictures are scaled up by
-    /// integer factors, to at most `side` pixels of their longer side.
-    pub fn new(to: impl Write + 'a, format: Format, (per_second, side): (f64, usize)) -> Self {
+    /// An animation with `per_second` pictures per second, empty so far.
+    pub fn new(to: impl Write + 'a, format: Format, per_second: f64) -> Self {
         let to: Option<Box<dyn Write + 'a>> = Some(Box::new(to));
-        Animation { format, to, film: None, size: (0, 0), per_second, side, pictures: 0 }
+        Animation { format, to, film: None, size: (0, 0), per_second, pictures: 0 }
     }
 
     /// Adds a picture, which must have the size of the first picture.
@@ -101,8 +88,9 @@ impl<'a> Animation<'a> {
     pub fn add(&mut self, picture: &Picture) -> Result<()> {
         let size = (picture.width, picture.height);
         if let Some(to) = self.to.take() {
-            let scale = (self.side / size.0.max(size.1)).max(1);
-            let look = Look { per_second: self.per_second, of: size, scale };
+            let side = |pixels| u16::try_from(pixels).context("the picture is too large");
+            let (width, height) = (side(size.0)?, side(size.1)?);
+            let look = Look { per_second: self.per_second, width, height };
             self.size = size;
             self.film = Some(match self.format {
                 Format::Gif => Box::new(Gif::begin(to, &look)?),
@@ -137,7 +125,7 @@ mod tests {
 
     fn written(pictures: &[Picture], format: Format, per_second: f64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let mut animation = Animation::new(&mut bytes, format, (per_second, 320));
+        let mut animation = Animation::new(&mut bytes, format, per_second);
         pictures.iter().try_for_each(|picture| animation.add(picture))?;
         assert_eq!(animation.finish()?, pictures.len());
         Ok(bytes)
@@ -165,7 +153,7 @@ mod tests {
         let frames = read(&written(&two(), Format::Gif, 20.0).unwrap());
         assert_eq!(frames.len(), 2);
         for ((delay, pixels), colour) in frames.iter().zip([[250, 0, 0, 255], [0, 250, 10, 255]]) {
-            assert_eq!((*delay, pixels.len()), (5, 320 * 160 * 4));
+            assert_eq!((*delay, pixels.len()), (5, 4 * 2 * 4));
             assert!(pixels.as_chunks::<4>().0.iter().all(|pixel| *pixel == colour));
         }
     }
@@ -176,11 +164,25 @@ mod tests {
         let picture = Picture { height: 32, width: 32, pixels, text: None };
         let bytes = written(std::slice::from_ref(&picture), Format::Gif, 10.0).unwrap();
         let (_, shown) = &read(&bytes)[0];
-        let expected = picture.scaled(10);
-        for (shown, [r, g, b]) in shown.as_chunks::<4>().0.iter().zip(expected.pixels) {
+        for (shown, [r, g, b]) in shown.as_chunks::<4>().0.iter().zip(picture.pixels) {
             let far = |a: u8, b: u8| a.abs_diff(b) > 37;
-            assert!(!far(shown[0], r) && !far(shown[1], g) && shown[2] == b, "{shown:?}");
+            assert!(!far(shown[0], r) && !far(shown[1], g) && !far(shown[2], b), "{shown:?}");
         }
+    }
+
+    /// A picture that differs in one pixel is a frame of this pixel.
+    #[test]
+    fn frames_have_what_changes() {
+        let first = Picture { height: 9, width: 9, pixels: vec![[7; 3]; 81], text: None };
+        let mut second = first.clone();
+        second.pixels[9 * 4 + 5] = [200, 0, 0];
+        let bytes = written(&[first, second.clone(), second], Format::Gif, 10.0).unwrap();
+        let mut decoder = ::gif::DecodeOptions::new().read_info(&bytes[..]).unwrap();
+        let mut places = Vec::new();
+        while let Some(frame) = decoder.read_next_frame().unwrap() {
+            places.push((frame.left, frame.top, frame.width, frame.height));
+        }
+        assert_eq!(places, [(0, 0, 9, 9), (5, 4, 1, 1), (0, 0, 1, 1)]);
     }
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
             text: None,
         });
         let mut bytes = Vec::new();
-        let mut animation = Animation::new(&mut bytes, Format::Y4m, (29.97, 2));
+        let mut animation = Animation::new(&mut bytes, Format::Y4m, 29.97);
         pictures.iter().try_for_each(|picture| animation.add(picture)).unwrap();
         animation.finish().unwrap();
         let head = b"YUV4MPEG2 W2 H1 F29970:1000 Ip A1:1 C444\n";

@@ -14,21 +14,19 @@ const A_PICTURE: f64 = 1000.0;
 /// (BT.601).
 pub(super) struct Y4m<W: Write> {
     to: W,
-    scale: usize,
 }
 
 impl<W: Write> Y4m<W> {
     pub(super) fn begin(mut to: W, look: &Look) -> Result<Self> {
-        let (width, height) = look.size()?;
+        let Look { width, height, .. } = look;
         let rate = (look.per_second * A_PICTURE).round();
         writeln!(to, "YUV4MPEG2 W{width} H{height} F{rate}:{A_PICTURE} Ip A1:1 C444")?;
-        Ok(Y4m { to, scale: look.scale })
+        Ok(Y4m { to })
     }
 }
 
 impl<W: Write> Film for Y4m<W> {
     fn add(&mut self, picture: &Picture) -> Result<()> {
-        let scaled = picture.scaled(self.scale);
         self.to.write_all(b"FRAME\n")?;
         let planes: [fn([f64; 3]) -> f64; 3] = [
             |[r, g, b]| 16.0 + (65.481 * r + 128.553 * g + 24.966 * b) / 255.0,
@@ -36,7 +34,8 @@ impl<W: Write> Film for Y4m<W> {
             |[r, g, b]| 128.0 + (112.0 * r - 93.786 * g - 18.214 * b) / 255.0,
         ];
         for plane in planes {
-            let bytes = scaled.pixels.iter().map(|pixel| plane(pixel.map(f64::from)).round() as u8);
+            let bytes =
+                picture.pixels.iter().map(|pixel| plane(pixel.map(f64::from)).round() as u8);
             self.to.write_all(&bytes.collect::<Vec<_>>())?;
         }
         Ok(())

@@ -42,8 +42,8 @@ impl Default for Episodes {
 }
 
 impl Episodes {
-    /// The pictures of an episode of a run's last checkpoint: YUV4MPEG2, in the environment's own
-    /// size, or larger with the agent's values next to them. The process ends with the body.
+    /// The pictures of an episode of a run's last checkpoint: YUV4MPEG2, with the agent's
+    /// values next to them if requested. The process ends with the body.
     ///
     /// # Errors
     /// An error if two episodes are already being played, or the last line of the player's messages
@@ -56,7 +56,7 @@ impl Episodes {
         let mut said = tempfile::tempfile()?;
         let mut play = Command::new(std::env::current_exe()?);
         play.arg("play").arg(run).arg(format!("--seed={seed}")).args(["--output", "-"]);
-        play.args(if values { &["--values", "--size", "320"][..] } else { &["--size", "1"] });
+        play.args(values.then_some("--values"));
         play.env(ENDS_WITH, std::process::id().to_string()).kill_on_drop(true);
         play.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said.try_clone()?);
         let mut player = unblocked(|| play.spawn())?;
