@@ -6,7 +6,7 @@
 //! cost if the current stops it.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Colour, Pixels};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -130,7 +130,7 @@ impl Environment for DeepSea {
 
     fn render(&self, state: &State) -> Option<Tensor> {
         let (rows, last) = (self.size, self.size as i32 - 1);
-        let canvas = Canvas::new(rows, rows, Colour::SKY);
+        let canvas = Pixels::new(rows, rows, Colour::SKY);
         // No dive reaches the cells above the diagonal.
         let unreachable = canvas.columns().gt(canvas.rows());
         Some(

@@ -6,7 +6,7 @@
 //! publish the numbers that it draws; the numbers here are podracer's.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Colour, Pixels};
 use crate::space::Space;
 use crate::tasks::Tasks;
 use podracer_dsl::prelude::*;
@@ -187,7 +187,7 @@ impl Environment for Chain {
     /// A lane for each choice; the better lane ends in yellow. The walker is in the chosen lane, or
     /// in both lanes before the choice.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let canvas = Canvas::board(ACTIONS, self.chains.longest + 1);
+        let canvas = Pixels::board(ACTIONS, self.chains.longest + 1);
         let (row, column) = (canvas.rows().floor(), canvas.columns().floor());
         let row_is = |number: Tensor| row.eq(number.astype(F32));
         let end = column.eq(self.task.length.astype(F32));

@@ -4,7 +4,7 @@
 //! Values equal those in gymnax's `DiscountingChain-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Colour, Pixels};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -74,7 +74,7 @@ impl Environment for DiscountingChain {
     /// A lane for each choice, with its reward at its step (a pixel is two steps), and the walker
     /// in the chosen lane.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let canvas = Canvas::board(DELAYS.len(), LENGTH / 2 + 1);
+        let canvas = Pixels::board(DELAYS.len(), LENGTH / 2 + 1);
         let canvas = DELAYS.iter().enumerate().fold(canvas, |canvas, (row, &delay)| {
             let colour = if row == self.best { Colour::YELLOW } else { Colour::GREEN };
             let reached =

@@ -6,7 +6,7 @@
 //! observation is also seen twice: by the first action and by the second.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Colour, Pixels};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -97,7 +97,7 @@ impl Environment for MemoryChain {
     /// as they are shown, with the queried bit in red.
     fn render(&self, state: &State) -> Option<Tensor> {
         let (rows, columns) = (self.bits + 1, self.length + 2);
-        let canvas = Canvas::board(rows, columns);
+        let canvas = Pixels::board(rows, columns);
         let row = canvas.rows().floor();
         let shown = canvas.columns().lt(2.0) & row.lt(self.bits as f64);
         let bit = |value: i32| {

@@ -5,7 +5,7 @@
 //! values equal those in gymnax's `UmbrellaChain-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Colour, Pixels};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -98,7 +98,7 @@ impl Environment for UmbrellaChain {
 
     /// The path with the walker on it; above it rain or sun, below it the umbrella.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let canvas = Canvas::board(3, self.length + 1);
+        let canvas = Pixels::board(3, self.length + 1);
         let above = canvas.rows().lt(1.0);
         let below = canvas.rows().gt(2.0);
         let ground = !above & !below;

@@ -310,10 +310,18 @@ impl Notation {
 
     /// The board as text: X for the player who began, O for the other player.
     fn board(&self, board: &Picture) -> String {
-        let letter = |pixel: &[u8; 3]| match *pixel {
-            pixel if pixel == Colour::YELLOW.0 => 'X',
-            pixel if pixel == Colour::RED.0 => 'O',
-            _ => '.',
+        const FIRST: [Colour; 3] = [Colour::BLUE, Colour::YELLOW, Colour::BLACK];
+        const SECOND: [Colour; 2] = [Colour::RED, Colour::WHITE];
+        let side = (board.width / self.columns.max(1)).max(1);
+        let letter = |row: usize, column: usize| {
+            let mut inside = (0..side * side)
+                .map(|i| board.pixel(row * side + i / side, column * side + i % side))
+                .filter_map(|pixel| match () {
+                    () if FIRST.contains(&Colour(pixel)) => Some('X'),
+                    () if SECOND.contains(&Colour(pixel)) => Some('O'),
+                    () => None,
+                });
+            inside.next().unwrap_or('.')
         };
         let mut text = String::new();
         let by_cell = self.by_cell();
@@ -323,8 +331,9 @@ impl Notation {
         });
         let margin = if by_cell { "  " } else { "" };
         text += &format!("{margin}{}\n", head.collect::<Vec<_>>().join(" "));
-        for (row, pixels) in board.pixels.chunks(board.width).enumerate() {
-            let cells: Vec<String> = pixels.iter().map(|pixel| letter(pixel).to_string()).collect();
+        for row in 0..board.height / side {
+            let cells: Vec<String> =
+                (0..board.width / side).map(|column| letter(row, column).to_string()).collect();
             let margin = if by_cell { format!("{} ", row + 1) } else { String::new() };
             text += &format!("{margin}{}\n", cells.join(" "));
         }

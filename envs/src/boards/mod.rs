@@ -44,7 +44,6 @@ pub use othello::Othello;
 pub use snake::Snake;
 pub use tic_tac_toe::TicTacToe;
 
-use crate::render::{Colour, planes};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use tic_tac_toe::CELLS as CELLS_OF_TIC_TAC_TOE;
@@ -141,12 +140,11 @@ impl Stones {
         Stones::first(own, other)
     }
 
-    /// The picture of the board: the player who began in yellow, the other player in red.
+    /// The player with a stone in each cell: 1 for the player who began, 2 for the other player, 0 for none. `i32[rows, columns]`
     #[track_caller]
-    fn picture(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
-        let [first, second] = self.by_player().map(|stones| on(stones, bits));
-        let board = |cells: Tensor| cells.reshape([rows, columns]);
-        planes(rows, columns, &[(board(first), Colour::YELLOW), (board(second), Colour::RED)])
+    fn players(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
+        let [first, second] = self.by_player().map(|stones| on(stones, bits).astype(I32));
+        (first + 2 * second).reshape([rows, columns])
     }
 }
 

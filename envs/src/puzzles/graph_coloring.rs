@@ -2,11 +2,12 @@
 //! with few colours.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::Colour;
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
 
 /// GraphColoring: the nodes of a random graph are coloured one after another, each with a colour
 /// that none of its neighbours has. There are as many colours as nodes.
@@ -117,16 +118,55 @@ impl Environment for GraphColoring {
         Some(self.free(state))
     }
 
-    /// Pairs of neighbours in grey, and each node's colour on the diagonal.
+    /// The nodes on a circle with lines between neighbours. Uncoloured nodes are white, and a ring surrounds the node to be coloured.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let colours = Colour::SEVERAL.map(|Colour(colour)| colour).concat();
+        let place = |node: usize| {
+            let angle = node as f64 * 2.0 * PI / self.nodes as f64 - PI / 2.0;
+            (2.0 + 1.7 * angle.cos(), 2.0 + 1.7 * angle.sin())
+        };
+        // An edge is the part of a straight line inside the circle: the line's normal and its distance from the origin.
+        let pairs: Vec<(usize, usize)> =
+            (0..self.nodes).flat_map(|one| (0..one).map(move |other| (one, other))).collect();
+        let lines: Vec<f32> = pairs
+            .iter()
+            .flat_map(|&(one, other)| {
+                let ((x, y), (to_x, to_y)) = (place(one), place(other));
+                let (dx, dy) = (to_x - x, to_y - y);
+                let length = dx.hypot(dy);
+                let (across, down) = (dy / length, -dx / length);
+                [across, down, across * x + down * y].map(|number| number as f32)
+            })
+            .collect();
+        let mut canvas = Canvas::new(4.0, 4.0, Colour::BOARD);
+        if !pairs.is_empty() {
+            let chosen: Vec<i32> =
+                pairs.iter().map(|&(one, other)| (one * self.nodes + other) as i32).collect();
+            let there = state.edges.flatten().take(constant(chosen), 0);
+            let away = select(there, 0.0, 9.0).expand_dims(1);
+            let rows = concatenate(&[constant(lines).reshape([pairs.len(), 3]), away], 1);
+            let edges = Shape::any(rows, |row| {
+                let at = move |i: usize| row.index(i);
+                Shape::new(move |x, y| (x * at(0) + (y * at(1) - at(2))).abs() - 0.006 + at(3))
+            });
+            let inside = Shape::disc(2.0, 2.0, 1.7);
+            canvas = canvas.fill(&edges.intersection(inside), Colour::LINE);
+        }
         let all = Colour::SEVERAL.len();
-        let table = constant([&Colour::BLACK.0[..], &Colour::GREY.0, &colours].concat());
-        let table = table.reshape([all + 2, 3]);
-        let square = [self.nodes, self.nodes];
-        let diagonal = iota(I32, square, 0).eq(iota(I32, square, 1));
-        let own = select(state.colours.ge(0), state.colours.rem(all as i32) + 2, 0);
-        let own = own.expand_dims(0).broadcast_to(square);
-        Some(table.take(select(diagonal, own, state.edges.astype(I32)), 0))
+        let colours = Colour::SEVERAL.map(|Colour(rgb)| rgb.map(f32::from));
+        let table = concatenate(&[constant([[255.0, 255.0, 255.0]]), constant(colours)], 0);
+        // A colour that comes again is lighter.
+        let again = (state.colours / all as i32).maximum(0).astype(F32).expand_dims(1);
+        let own = select(state.colours.ge(0), state.colours.rem(all as i32) + 1, 0);
+        let own = 255.0 - (255.0 - table.take(own, 0)) * 0.5.into_tensor().pow(again);
+        let here = self.here(state);
+        let radius = (4.0 / self.nodes as f64).clamp(0.03, 0.2);
+        for node in 0..self.nodes {
+            let (x, y) = place(node);
+            let ring = Shape::disc(x, y, radius * 1.45).when(here.index(node));
+            canvas = canvas
+                .fill(&ring.union(Shape::disc(x, y, radius * 1.12)), Colour::TEXT)
+                .fill(&Shape::disc(x, y, radius), own.index(node));
+        }
+        Some(canvas.finish())
     }
 }

@@ -1,0 +1,267 @@
+//! The canvas that pictures are painted on.
+//!
+//! # Invariants
+//! - Coordinates are in units: x to the right and y down from the upper left corner.
+//! - Pixels are f32 from 0 to 255 until [`Canvas::finish`], so that transparent layers add no rounding errors.
+
+use podracer_dsl::prelude::*;
+
+use super::text::{self, Align};
+use super::{Colour, Paint, Shape};
+
+/// Pixels of the longer side of a picture, about.
+const SIDE: usize = 320;
+/// Least number of pixels of a cell's side.
+const LEAST: usize = 4;
+
+/// A picture in construction. Each shape is painted over the shapes before it.
+#[derive(Clone, Copy)]
+pub struct Canvas {
+    /// Height and width in pixels.
+    size: [usize; 2],
+    /// Rows and columns of a board, or one row and one column.
+    grid: [usize; 2],
+    /// Pixels per unit.
+    scale: f64,
+    /// The picture so far, f32 `[height, width, 3]`.
+    pixels: Tensor,
+}
+
+impl Canvas {
+    /// A canvas of one colour, with its height and width in units. The longer side has about 320 pixels.
+    ///
+    /// # Panics
+    /// Sides that are not positive and finite.
+    #[track_caller]
+    pub fn new(height: f64, width: f64, background: Colour) -> Canvas {
+        assert!(height > 0.0 && width > 0.0 && height.max(width).is_finite(), "sides are positive");
+        let scale = SIDE as f64 / height.max(width);
+        let size = [height, width].map(|side| ((side * scale).round() as usize).max(1));
+        Canvas::of_pixels(size, [1, 1], scale, background)
+    }
+
+    /// A canvas for a board, with one unit per cell. A cell has a whole number of pixels, at least 4, and if possible the longer side has
+    /// 256 to 400.
+    #[track_caller]
+    pub fn board(rows: usize, columns: usize, background: Colour) -> Canvas {
+        let longer = rows.max(columns);
+        let cell = ((SIDE + longer / 2) / longer).max(LEAST);
+        Canvas::of_pixels([rows * cell, columns * cell], [rows, columns], cell as f64, background)
+    }
+
+    #[track_caller]
+    fn of_pixels(size: [usize; 2], grid: [usize; 2], scale: f64, background: Colour) -> Canvas {
+        let pixels = background.tensor().broadcast_to([size[0], size[1], 3]);
+        Canvas { size, grid, scale, pixels }
+    }
+
+    /// A canvas for one cell of this board, as background of [`Canvas::tiles`]: one unit high and wide.
+    #[track_caller]
+    pub fn tile(&self, background: Colour) -> Canvas {
+        let cell = self.cell_side();
+        Canvas::of_pixels([cell, cell], [1, 1], self.scale, background)
+    }
+
+    /// Pixels of a cell's side.
+    fn cell_side(&self) -> usize {
+        self.size[0] / self.grid[0]
+    }
+
+    /// The coordinates of the centers of so many pixels, f32 `[pixels]`, in units.
+    #[track_caller]
+    fn centers(&self, pixels: usize) -> Tensor {
+        (iota(F32, [pixels], 0) + 0.5) * (1.0 / self.scale)
+    }
+
+    /// The share of each pixel that a shape covers, in a part of `height` by `width` pixels at the origin. f32 `[height, width]`
+    #[track_caller]
+    fn coverage(&self, shape: &Shape, [height, width]: [usize; 2]) -> Tensor {
+        let (x, y) = (self.centers(width).expand_dims(0), self.centers(height).expand_dims(1));
+        let distance = shape.distance(x, y);
+        (0.5 - distance * self.scale).clamp(0.0, 1.0).broadcast_to([height, width])
+    }
+
+    /// Blends a colour, f32 that broadcasts with `[height, width, 3]`, by coverage, f32 `[height, width]`.
+    #[track_caller]
+    fn blend(self, coverage: Tensor, colour: Tensor) -> Canvas {
+        let pixels = self.pixels + (colour - self.pixels) * coverage.expand_dims(2);
+        Canvas { pixels, ..self }
+    }
+
+    /// Fills a shape.
+    #[track_caller]
+    pub fn fill(self, shape: &Shape, colour: impl Into<Paint>) -> Canvas {
+        self.fill_alpha(shape, colour, 1.0)
+    }
+
+    /// Fills a shape with a transparent colour: `alpha`, f32 `[]`, is 0 for nothing and 1 for an opaque colour.
+    #[track_caller]
+    pub fn fill_alpha(
+        self,
+        shape: &Shape,
+        colour: impl Into<Paint>,
+        alpha: impl IntoTensor,
+    ) -> Canvas {
+        let coverage = self.coverage(shape, self.size) * alpha.into_tensor();
+        let colour = colour.into().tensor().reshape([1, 1, 3]);
+        self.blend(coverage, colour)
+    }
+
+    /// Fills a shape in each cell of the board where `mask`, bool or f32 `[rows, columns]`, is true; a number is an alpha. The
+    /// shape's coordinates are those of a cell, from 0 to 1, and what is outside is cut off. The colour may be one per cell.
+    #[track_caller]
+    pub fn fill_cells(self, mask: Tensor, shape: &Shape, colour: impl Into<Paint>) -> Canvas {
+        let ([rows, columns], cell) = (self.grid, self.cell_side());
+        let part = self.coverage(shape, [cell, cell]).reshape([1, cell, 1, cell]);
+        let mask = mask.astype(F32).reshape([rows, 1, columns, 1]);
+        let colour = colour.into().tensor();
+        let colour = match colour.rank() {
+            1 => colour.reshape([1, 1, 3]),
+            _ => colour
+                .reshape([rows, 1, columns, 1, 3])
+                .broadcast_to([rows, cell, columns, cell, 3])
+                .reshape([self.size[0], self.size[1], 3]),
+        };
+        self.blend((mask * part).reshape(self.size), colour)
+    }
+
+    /// Fills whole cells of the board where `mask`, bool `[rows, columns]`, is true.
+    #[track_caller]
+    pub fn paint(self, mask: Tensor, colour: impl Into<Paint>) -> Canvas {
+        self.fill_cells(mask, &Shape::rectangle(0.5, 0.5, 2.0, 2.0), colour)
+    }
+
+    /// Fills a shape in one cell of the board, if the cell is on the board; see [`Canvas::fill_cells`].
+    #[track_caller]
+    pub fn fill_cell(
+        self,
+        row: impl IntoTensor,
+        column: impl IntoTensor,
+        shape: &Shape,
+        colour: impl Into<Paint>,
+    ) -> Canvas {
+        let (row, column) = (row.into_tensor().astype(I32), column.into_tensor().astype(I32));
+        let mask = iota(I32, self.grid, 0).eq(row) & iota(I32, self.grid, 1).eq(column);
+        self.fill_cells(mask, shape, colour)
+    }
+
+    /// Fills one whole cell of the board, if it is on the board.
+    #[track_caller]
+    pub fn cell(
+        self,
+        row: impl IntoTensor,
+        column: impl IntoTensor,
+        colour: impl Into<Paint>,
+    ) -> Canvas {
+        self.fill_cell(row, column, &Shape::rectangle(0.5, 0.5, 2.0, 2.0), colour)
+    }
+
+    /// Covers each cell of the board with one of `tiles`, which are canvases of [`Canvas::tile`]: `which`, i32 `[rows, columns]`, has
+    /// their indices. The size of the program depends on the number of tiles, and not on the number of cells.
+    #[track_caller]
+    pub fn tiles(self, which: Tensor, tiles: &[Canvas]) -> Canvas {
+        let ([rows, columns], cell) = (self.grid, self.cell_side());
+        let tiles: Vec<Tensor> = tiles.iter().map(|tile| tile.pixels).collect();
+        let pixels = stack(&tiles, 0).take(which, 0).permute([0, 2, 1, 3, 4]);
+        debug_assert_eq!(pixels.elements(), rows * columns * cell * cell * 3);
+        Canvas { pixels: pixels.reshape([self.size[0], self.size[1], 3]), ..self }
+    }
+
+    /// Writes a whole number into the middle of each cell of the board: `values`, i32 `[rows, columns]`. Cells with a negative number stay
+    /// empty, and numbers of more than `digits` digits show nines. `size` is the height of a digit in cells; longer numbers are
+    /// smaller if they would not fit.
+    #[track_caller]
+    pub fn numbers(
+        self,
+        values: Tensor,
+        digits: u32,
+        size: f64,
+        colour: impl Into<Paint>,
+    ) -> Canvas {
+        let ([rows, columns], cell) = (self.grid, self.cell_side());
+        let parts = (1..=digits).map(|count| {
+            let size = size.min(Canvas::fitting(count as usize));
+            let (part, middle) = text::numbers(values.flatten(), count, digits, size * self.scale);
+            let [height, width] = [part.dim(1) as i64, part.dim(2) as i64];
+            let top = (cell as f64 / 2.0 - middle).round() as i64;
+            let left = (cell as i64 - width) / 2;
+            let after = (cell as i64 - top - height, cell as i64 - left - width);
+            part.pad(&[(0, 0), (top, after.0), (left, after.1)], 0.0)
+        });
+        let all = parts.reduce(|all, part| all + part).unwrap_or_else(|| scalar(0.0));
+        let all = all.reshape([rows, columns, cell, cell]).swap_axes(1, 2).reshape(self.size);
+        self.blend(all, colour.into().tensor().reshape([1, 1, 3]))
+    }
+
+    /// The greatest height of text with this number of digits that fits into a cell, in cells.
+    pub(crate) fn fitting(digits: usize) -> f64 {
+        0.9 / digits.max(1) as f64
+    }
+
+    /// Lines of this thickness, in units, between the cells of the board and around it.
+    #[track_caller]
+    pub fn grid(self, thickness: f64, colour: impl Into<Paint>) -> Canvas {
+        let edge = Shape::new(move |x, y| {
+            let from_edge = |at: Tensor| (at - (at + 0.5).floor()).abs();
+            from_edge(x).minimum(from_edge(y)) - thickness / 2.0
+        });
+        self.fill(&edge, colour)
+    }
+
+    /// Writes text with the height of its capital letters in units. (x, y) is the middle of the capital letters' height, at the side
+    /// that `align` names.
+    #[track_caller]
+    pub fn text(
+        self,
+        text: &str,
+        (x, y): (f64, f64),
+        size: f64,
+        align: Align,
+        colour: impl Into<Paint>,
+    ) -> Canvas {
+        let drawn = text::raster(text, size * self.scale);
+        let left = (x * self.scale).round() as i64 - drawn.offset(align);
+        let top = (y * self.scale - drawn.middle()).round() as i64;
+        let coverage = drawn.coverage();
+        self.stamp(coverage, (top, left), colour.into())
+    }
+
+    /// Writes a whole number of the program, i32 `[]` from 0, with at most `digits` digits; greater numbers show nines. (x, y) is
+    /// the middle of the left side.
+    #[track_caller]
+    pub fn number(
+        self,
+        value: Tensor,
+        digits: u32,
+        (x, y): (f64, f64),
+        size: f64,
+        colour: impl Into<Paint>,
+    ) -> Canvas {
+        let (coverage, middle) = text::number(value, digits, size * self.scale);
+        let left = (x * self.scale).round() as i64;
+        let top = (y * self.scale - middle).round() as i64;
+        self.stamp(coverage, (top, left), colour.into())
+    }
+
+    /// Blends a colour by coverage, f32 `[height, width]`, with its upper left corner at a pixel. What is outside is cut off.
+    #[track_caller]
+    fn stamp(self, coverage: Tensor, (top, left): (i64, i64), colour: Paint) -> Canvas {
+        let [height, width] = [0, 1].map(|axis| coverage.dim(axis) as i64);
+        let around = |before: i64, extent: i64, all: usize| (before, all as i64 - before - extent);
+        let padding = [around(top, height, self.size[0]), around(left, width, self.size[1])];
+        let visible = padding.iter().zip([height, width]);
+        if visible
+            .into_iter()
+            .any(|(&(before, after), extent)| before + extent <= 0 || after + extent <= 0)
+        {
+            return self;
+        }
+        self.blend(coverage.pad(&padding, 0.0), colour.tensor().reshape([1, 1, 3]))
+    }
+
+    /// The picture, u8 `[height, width, 3]`.
+    #[track_caller]
+    pub fn finish(self) -> Tensor {
+        (self.pixels.clamp(0.0, 255.0) + 0.5).astype(U8)
+    }
+}
