@@ -198,6 +198,35 @@ impl Canvas {
         0.9 / digits.max(1) as f64
     }
 
+    /// Covers each cell of the board with the tile of the last mask that is true there, or with the tile `floor`. Masks are bool
+    /// `[rows, columns]`; see [`Canvas::tiles`].
+    #[track_caller]
+    pub fn layers(self, floor: Canvas, things: &[(Tensor, Canvas)]) -> Canvas {
+        let none = full(self.grid, 0);
+        let which = things
+            .iter()
+            .enumerate()
+            .fold(none, |which, (index, (mask, _))| select(*mask, index as i32 + 1, which));
+        let tiles: Vec<Canvas> =
+            [floor].into_iter().chain(things.iter().map(|thing| thing.1)).collect();
+        self.tiles(which, &tiles)
+    }
+
+    /// Fills the squares of a small picture where its rows have the character `ink`. The picture covers the whole canvas, usually a
+    /// [tile](Canvas::tile).
+    #[track_caller]
+    pub fn sprite(self, rows: &[&str], ink: char, colour: impl Into<Paint>) -> Canvas {
+        let [height, width] = self.size;
+        let inked = |i: usize| {
+            let row = rows.get(i / width * rows.len() / height);
+            let columns = row.map_or(0, |row| row.chars().count());
+            row.and_then(|row| row.chars().nth(i % width * columns / width)) == Some(ink)
+        };
+        let inked: Vec<bool> = (0..height * width).map(inked).collect();
+        let colour = colour.into().tensor().reshape([1, 1, 3]);
+        self.blend(constant(inked).reshape(self.size).astype(F32), colour)
+    }
+
     /// Lines of this thickness, in units, between the cells of the board and around it.
     #[track_caller]
     pub fn grid(self, thickness: f64, colour: impl Into<Paint>) -> Canvas {

@@ -25,7 +25,6 @@
 mod canvas;
 mod colour;
 mod glyphs;
-mod pixels;
 pub(crate) mod scenery;
 mod shape;
 mod text;
@@ -33,6 +32,5 @@ mod text;
 pub use canvas::Canvas;
 pub use colour::{Colour, Paint};
 pub use glyphs::CHARACTERS;
-pub use pixels::{Pixels, Point, planes};
 pub use shape::Shape;
 pub use text::Align;
