@@ -118,55 +118,56 @@ impl Environment for GraphColoring {
         Some(self.free(state))
     }
 
-    /// The nodes on a circle with lines between neighbours. Uncoloured nodes are white, and a ring surrounds the node to be coloured.
+    /// The nodes on a circle; uncoloured nodes are white. A ring surrounds the node to be coloured, and lines join it to its neighbours.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let place = |node: usize| {
-            let angle = node as f64 * 2.0 * PI / self.nodes as f64 - PI / 2.0;
-            (2.0 + 1.7 * angle.cos(), 2.0 + 1.7 * angle.sin())
+        let (center, around, step) = (2.0, 1.7, 2.0 * PI / self.nodes as f64);
+        let here = self.here(state);
+        let own = state.node.astype(F32) * step;
+        let neighbours = (state.edges & here.expand_dims(1)).any_axis(0).astype(F32);
+        let place = (center + around * own.sin(), center - around * own.cos());
+        // The chords from a node to the others of a regular polygon are at equal angles.
+        let nodes = self.nodes as i32;
+        let node = state.node;
+        let chords = Shape::new(move |x, y| {
+            let (x, y) = (x - place.0, y - place.1);
+            // From the tangent at the node.
+            let angle = atan2(y * own.cos() - x * own.sin(), x * own.cos() + y * own.sin());
+            let chord = (angle * (2.0 / step) + 0.5).floor();
+            let other = (node + chord.astype(I32)).modulo(nodes);
+            let away = select(neighbours.take(other, 0).gt(0.0), 0.0, 9.0);
+            let far = (x.square() + y.square()).sqrt();
+            far * (angle - chord * (0.5 * step)).sin().abs() - 0.012 + away
+        });
+        let radius = (3.6 / self.nodes as f64).clamp(0.03, 0.2);
+        // The distance from the nearest node, which is in the direction of the pixel.
+        let nearest = move |x: Tensor, y: Tensor| {
+            let angle = atan2(x - center, center - y) * (1.0 / step);
+            (angle + 0.5).floor()
         };
-        // An edge is the part of a straight line inside the circle: the line's normal and its distance from the origin.
-        let pairs: Vec<(usize, usize)> =
-            (0..self.nodes).flat_map(|one| (0..one).map(move |other| (one, other))).collect();
-        let lines: Vec<f32> = pairs
-            .iter()
-            .flat_map(|&(one, other)| {
-                let ((x, y), (to_x, to_y)) = (place(one), place(other));
-                let (dx, dy) = (to_x - x, to_y - y);
-                let length = dx.hypot(dy);
-                let (across, down) = (dy / length, -dx / length);
-                [across, down, across * x + down * y].map(|number| number as f32)
+        let circle = |radius: f64| {
+            Shape::new(move |x, y| {
+                let angle = nearest(x, y) * step;
+                let (x, y) = (x - center - angle.sin() * around, y - center + angle.cos() * around);
+                (x.square() + y.square()).sqrt() - radius
             })
-            .collect();
-        let mut canvas = Canvas::new(4.0, 4.0, Colour::BOARD);
-        if !pairs.is_empty() {
-            let chosen: Vec<i32> =
-                pairs.iter().map(|&(one, other)| (one * self.nodes + other) as i32).collect();
-            let there = state.edges.flatten().take(constant(chosen), 0);
-            let away = select(there, 0.0, 9.0).expand_dims(1);
-            let rows = concatenate(&[constant(lines).reshape([pairs.len(), 3]), away], 1);
-            let edges = Shape::any(rows, |row| {
-                let at = move |i: usize| row.index(i);
-                Shape::new(move |x, y| (x * at(0) + (y * at(1) - at(2))).abs() - 0.006 + at(3))
-            });
-            let inside = Shape::disc(2.0, 2.0, 1.7);
-            canvas = canvas.fill(&edges.intersection(inside), Colour::LINE);
-        }
+        };
         let all = Colour::SEVERAL.len();
         let colours = Colour::SEVERAL.map(|Colour(rgb)| rgb.map(f32::from));
         let table = concatenate(&[constant([[255.0, 255.0, 255.0]]), constant(colours)], 0);
         // A colour that comes again is lighter.
         let again = (state.colours / all as i32).maximum(0).astype(F32).expand_dims(1);
-        let own = select(state.colours.ge(0), state.colours.rem(all as i32) + 1, 0);
-        let own = 255.0 - (255.0 - table.take(own, 0)) * 0.5.into_tensor().pow(again);
-        let here = self.here(state);
-        let radius = (4.0 / self.nodes as f64).clamp(0.03, 0.2);
-        for node in 0..self.nodes {
-            let (x, y) = place(node);
-            let ring = Shape::disc(x, y, radius * 1.45).when(here.index(node));
-            canvas = canvas
-                .fill(&ring.union(Shape::disc(x, y, radius * 1.12)), Colour::TEXT)
-                .fill(&Shape::disc(x, y, radius), own.index(node));
-        }
-        Some(canvas.finish())
+        let which = select(state.colours.ge(0), state.colours.rem(all as i32) + 1, 0);
+        let colours = 255.0 - (255.0 - table.take(which, 0)) * pow(0.6, again);
+        let ring = Shape::disc(place.0, place.1, radius * 1.5).when(here.any());
+        let chords = chords.intersection(Shape::disc(center, center, around)).when(here.any());
+        Some(
+            Canvas::new(4.0, 4.0, Colour::BOARD)
+                .fill(&chords, Colour::GREY)
+                .fill(&ring.union(circle(radius * 1.1)), Colour::TEXT)
+                .fill_with(&circle(radius), |x, y| {
+                    colours.take(nearest(x, y).astype(I32).modulo(nodes), 0)
+                })
+                .finish(),
+        )
     }
 }

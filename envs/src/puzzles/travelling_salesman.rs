@@ -115,16 +115,21 @@ impl Environment for TravellingSalesman {
         let before = order.expand_dims(0).eq(follows) & order.ge(0).expand_dims(1);
         let from = before.astype(F32).matmul(places);
         let from = select(before.any_axis(1).expand_dims(1), from, places);
-        let ways = Shape::any(concatenate(&[from, places], 1), |row| {
-            let at = |i: usize| row.index(i);
-            Shape::line((at(0), at(1)), (at(2), at(3)), 0.012)
-        });
-        let cities = |these: Tensor, radius: f64| {
-            // A city that is not drawn is far outside the picture.
-            Shape::any(select(these.expand_dims(1), places, -9.0), move |row| {
-                Shape::disc(row.index(0), row.index(1), radius)
+        // Of each way its middle, its direction and half its length.
+        let (middle, way) = (0.5 * (from + places), places - from);
+        let length = way.square().sum_axis(keepdims(1)).sqrt();
+        // A way without length has a direction, too: it covers no more than its city.
+        let direction = select(length.gt(1e-6), way / length.maximum(1e-6), 0.7);
+        let rows = concatenate(&[middle, direction, 0.5 * length], 1);
+        let ways = Shape::any(rows, |row| {
+            let [x0, y0, right, down, half] = [0, 1, 2, 3, 4].map(|i| row.index(i));
+            Shape::new(move |x, y| {
+                let (x, y) = (x - x0, y - y0);
+                let (along, across) = (x * right + y * down, y * right - x * down);
+                (along.abs() - half).maximum(across.abs() - 0.007)
             })
-        };
+        });
+        let cities = Shape::any(places, |row| Shape::disc(row.index(0), row.index(1), 0.016));
         let one = |these: Tensor| {
             let place = select(these.expand_dims(1), places, 0.0).sum_axis(0);
             let place = select(these.any(), place, -9.0);
@@ -133,12 +138,10 @@ impl Environment for TravellingSalesman {
         let last = order.eq(state.visited - 1) & order.gt(0);
         let canvas = Canvas::new(1.22, 1.12, Colour::BOARD)
             .fill(&ways, Colour::BLUE)
-            .fill(&cities(order.lt(0), 0.017), Colour::GREY)
-            .fill(&cities(order.ge(0), 0.017), Colour::BLUE)
+            .fill(&cities, Colour::TEXT)
             .fill(&one(order.eq(0)), Colour::GREEN)
             .fill(&one(last), Colour::ORANGE);
-        let names =
-            [("first", Colour::GREEN), ("last", Colour::ORANGE), ("unvisited", Colour::GREY)];
+        let names = [("first", Colour::GREEN), ("last", Colour::ORANGE)];
         Some(scenery::legend(canvas, &names, (0.06, 1.16), 0.035, 0.3).finish())
     }
 }
