@@ -5,7 +5,7 @@
 //! equations of Sutton and Barto's book, with one Runge-Kutta step of fourth order per 0.2 s.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -146,19 +146,31 @@ impl Environment for Acrobot {
         Space::discrete(3).named(["-1 N m", "0 N m", "1 N m"])
     }
 
+    /// The two links, and the height that the tip must reach.
     fn render(&self, state: &State) -> Option<Tensor> {
+        // Metres; the links are 1 m long, and the height is 1 m above the fixed joint.
         let (angle, sum) = (state.angle_1, state.angle_1 + state.angle_2);
-        let joint = (scalar(24.0), scalar(24.0));
-        let elbow = (joint.0 + 10.0 * angle.sin(), joint.1 + 10.0 * angle.cos());
-        let tip = (elbow.0 + 10.0 * sum.sin(), elbow.1 + 10.0 * sum.cos());
-        let goal = (scalar(0.0), scalar(14.0));
+        let (x, y) = (2.3, 2.3);
+        let elbow = (x + angle.sin(), y + angle.cos());
+        let tip = (elbow.0 + sum.sin(), elbow.1 + sum.cos());
+        let dash = Shape::new(move |across, down| {
+            let gap = (across * 5.0 - (across * 5.0).floor() - 0.5).abs() * 0.2 - 0.06;
+            gap.maximum((down - (y - 1.0)).abs() - 0.015)
+        });
         Some(
-            Canvas::new(48, 48, Colour::BLACK)
-                .segment(goal, (scalar(48.0), goal.1), 0.5, Colour::GROUND)
-                .segment(joint, elbow, 1.2, Colour::BLUE)
-                .segment(elbow, tip, 1.2, Colour::CYAN)
-                .disc(joint, 1.8, Colour::YELLOW)
-                .disc(elbow, 1.8, Colour::YELLOW)
+            Canvas::new(4.6, 4.6, Colour::BOARD)
+                .fill(&dash, Colour::GREEN)
+                .fill(&Shape::line((x, y), elbow, 0.2), Colour::BLUE)
+                .fill(&Shape::line(elbow, tip, 0.17), Colour::CYAN)
+                .fill(
+                    &Shape::disc(x, y, 0.13).union(Shape::disc(elbow.0, elbow.1, 0.1)),
+                    Colour::TEXT,
+                )
+                .fill(
+                    &Shape::disc(x, y, 0.05).union(Shape::disc(elbow.0, elbow.1, 0.04)),
+                    Colour::BOARD,
+                )
+                .fill(&Shape::disc(tip.0, tip.1, 0.1), Colour::ORANGE)
                 .finish(),
         )
     }

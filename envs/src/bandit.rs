@@ -5,7 +5,7 @@
 //! anew for each episode; here all episodes share them, as in bsuite.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Align, Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -79,13 +79,22 @@ impl Environment for SimpleBandit {
         false
     }
 
-    /// A bar for each arm with its reward as height; the bar of the pulled arm is red.
+    /// A bar for each arm with its reward as height; the bar of the pulled arm is orange.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let height = 12;
-        let canvas = Canvas::board(height, self.arms);
-        let bars = ((1.0 - self.rewards()) * (height - 1) as f64).expand_dims(0);
-        let bar = canvas.rows().gt(bars.broadcast_to([height, self.arms]));
-        let pulled = iota(I32, [height, self.arms], 1).eq(state.pulled);
-        Some(canvas.paint(bar, Colour::BLUE).paint(bar & pulled, Colour::RED).finish())
+        let pulled = arange(self.arms).eq(state.pulled);
+        let widths = full([self.arms], 0.8f32);
+        let bars =
+            |shown: Tensor| scenery::bars([self.rewards(), widths, shown], (0.1, 2.3), (3.8, 2.1));
+        let canvas = Canvas::new(2.7, 4.0, Colour::BOARD)
+            .fill(&bars(!pulled), Colour::BLUE)
+            .fill(&bars(pulled), Colour::ORANGE)
+            .fill(&Shape::rectangle(2.0, 2.32, 3.8, 0.04), Colour::TEXT);
+        // Numbers that fit below the bars.
+        let numbers = if self.arms <= 20 { 0..self.arms } else { 0..0 };
+        let written = numbers.fold(canvas, |canvas, arm| {
+            let x = 0.1 + (arm as f64 + 0.5) * 3.8 / self.arms as f64;
+            canvas.text(&arm.to_string(), (x, 2.52), 0.13, Align::Center, Colour::TEXT)
+        });
+        Some(written.finish())
     }
 }

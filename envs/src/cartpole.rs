@@ -6,7 +6,7 @@
 //! old acceleration).
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -149,17 +149,33 @@ impl Environment for CartPole {
         Space::discrete(2).named(["left", "right"])
     }
 
+    /// The cart on its track between the limits, and the pole, which stays between the thin lines while the episode goes on.
     fn render(&self, state: &State) -> Option<Tensor> {
-        // A pixel is 0.08 m wide; the pole is drawn 1.5 times its length, as far as it fits.
-        let (x, y) = (30.0 + state.x * (1.0 / 0.08), scalar(24.0));
-        let corner = |dx: f64, dy: f64| (x + dx, y + dy);
-        let tip = (x + 18.0 * state.theta.sin(), y - 18.0 * state.theta.cos());
-        let track = |end: f64| (scalar(end), scalar(29.0));
+        // Metres; the cart's joint is at (x, y).
+        let (middle, y) = (2.8, 1.45);
+        let x = state.x + middle;
+        let pole = Shape::line((0.0, 0.0), (0.0, -2.0 * LENGTH), 0.1).rotate(state.theta);
+        let limit = |side: f64| {
+            let post = Shape::rectangle(middle + side * (X_LIMIT + 0.3), y + 0.12, 0.06, 0.5);
+            let angle = Shape::rectangle(0.0, -1.2 * LENGTH, 0.015, 1.4 * LENGTH);
+            (post, angle.rotate(side * THETA_LIMIT).translate(x, y))
+        };
+        let [(left, lean_left), (right, lean_right)] = [-1.0, 1.0].map(limit);
+        let wheel = |side: f64| Shape::disc(x + side * 0.17, y + 0.24, 0.1);
+        let wheels = || wheel(-1.0).union(wheel(1.0));
+        let axles =
+            Shape::disc(x - 0.17, y + 0.24, 0.035).union(Shape::disc(x + 0.17, y + 0.24, 0.035));
+        let track = Shape::rectangle(middle, y + 0.37, 2.0 * middle, 0.06);
         Some(
-            Canvas::new(32, 60, Colour::BLACK)
-                .segment(track(0.0), track(60.0), 0.5, Colour::GREY)
-                .rectangle(corner(-5.0, 0.0), corner(5.0, 4.0), Colour::BLUE)
-                .segment((x, y), tip, 0.8, Colour::ORANGE)
+            Canvas::new(2.1, 2.0 * middle, Colour::BOARD)
+                .fill(&track, Colour::WOOD)
+                .fill(&left.union(right), Colour::RED)
+                .fill(&lean_left.union(lean_right), Colour::LINE)
+                .fill(&Shape::rounded(x, y + 0.08, 0.62, 0.26, 0.05), Colour::BLUE)
+                .fill(&wheels(), Colour::TEXT)
+                .fill(&axles, Colour::LINE)
+                .fill(&pole.translate(x, y), Colour::ORANGE)
+                .fill(&Shape::disc(x, y, 0.045), Colour::TEXT)
                 .finish(),
         )
     }

@@ -4,7 +4,7 @@
 //! "Recurrent Models of Visual Attention", 2014. Values equal those in gymnax's `Catch-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -81,11 +81,25 @@ impl Environment for Catch {
         false
     }
 
+    /// The falling ball in red, and the paddle in blue.
     fn render(&self, state: &State) -> Option<Tensor> {
+        let ball = Shape::disc(0.5, 0.5, 0.36);
         Some(
-            Canvas::board(self.rows, self.columns)
-                .cell(self.rows - 1, state.paddle, Colour::BLUE)
-                .cell(state.ball_row, state.ball_column, Colour::YELLOW)
+            Canvas::board(self.rows, self.columns, Colour::BOARD)
+                .grid(0.04, Colour::CELL)
+                .fill_cell(
+                    self.rows - 1,
+                    state.paddle,
+                    &Shape::rounded(0.5, 0.72, 0.96, 0.4, 0.14),
+                    Colour::BLUE,
+                )
+                .fill_cell(state.ball_row, state.ball_column, &ball, Colour::RED)
+                .fill_cell(
+                    state.ball_row,
+                    state.ball_column,
+                    &Shape::disc(0.4, 0.4, 0.09),
+                    Colour::RED.light(0.5),
+                )
                 .finish(),
         )
     }

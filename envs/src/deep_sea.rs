@@ -6,7 +6,7 @@
 //! cost if the current stops it.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -128,16 +128,24 @@ impl Environment for DeepSea {
         false
     }
 
+    /// The diver in orange, the chest in the last cell, and water that is darker in deeper rows. No dive reaches the grey cells.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let (rows, last) = (self.size, self.size as i32 - 1);
-        let canvas = Canvas::new(rows, rows, Colour::SKY);
-        // No dive reaches the cells above the diagonal.
-        let unreachable = canvas.columns().gt(canvas.rows());
+        let last = self.size as i32 - 1;
+        let shape = [self.size, self.size];
+        let deep = (iota(F32, shape, 0) / self.size as f64).expand_dims(2);
+        let surface = Colour::CYAN.light(0.2).tensor();
+        let water = surface + (Colour::BLUE.dark(0.5).tensor() - surface) * deep;
+        let unreachable = iota(I32, shape, 1).gt(iota(I32, shape, 0));
+        let chest = Shape::rounded(0.5, 0.56, 0.84, 0.64, 0.14);
+        let band = Shape::rectangle(0.5, 0.5, 0.84, 0.1).union(Shape::disc(0.5, 0.56, 0.13));
+        let row = state.row.minimum(last);
         Some(
-            canvas
-                .paint(unreachable, Colour::BLACK)
-                .cell(last, last, Colour::YELLOW)
-                .cell(state.row.minimum(last), state.column, Colour::RED)
+            Canvas::board(self.size, self.size, Colour::BOARD)
+                .paint(!unreachable, water)
+                .paint(unreachable, Colour::CELL)
+                .fill_cell(last, last, &chest, Colour::WOOD)
+                .fill_cell(last, last, &band, Colour::YELLOW)
+                .fill_cell(row, state.column, &scenery::walker(), Colour::ORANGE)
                 .finish(),
         )
     }

@@ -6,7 +6,7 @@
 //! publish the numbers that it draws; the numbers here are podracer's.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Align, Canvas, Colour, Shape};
 use crate::space::Space;
 use crate::tasks::Tasks;
 use podracer_dsl::prelude::*;
@@ -184,19 +184,29 @@ impl Environment for Chain {
         false
     }
 
-    /// A lane for each choice; the better lane ends in yellow. The walker is in the chosen lane, or
-    /// in both lanes before the choice.
+    /// A lane for each choice with a flag at its end, green in the better lane and red in the other. The walker is in the chosen lane, or in
+    /// both lanes before the choice.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let canvas = Canvas::board(ACTIONS, self.chains.longest + 1);
-        let (row, column) = (canvas.rows().floor(), canvas.columns().floor());
-        let row_is = |number: Tensor| row.eq(number.astype(F32));
-        let end = column.eq(self.task.length.astype(F32));
-        let canvas = canvas
-            .paint(column.gt(self.task.length.astype(F32)), Colour::GREY)
-            .paint(end & row_is(self.task.better), Colour::YELLOW)
-            .paint(end & !row_is(self.task.better), Colour::RED);
-        let chosen = row_is(state.choice) | state.choice.eq(ACTIONS as i32);
-        let here = column.eq(state.position.astype(F32)) & chosen;
-        Some(canvas.paint(here, Colour::BLACK).finish())
+        let step = 8.6 / self.chains.longest as f64;
+        let at = |position: Tensor| 0.7 + position.astype(F32) * step;
+        let (x, end) = (at(state.position), at(self.task.length));
+        let mut canvas = Canvas::new(3.2, 10.0, Colour::BOARD);
+        for lane in 0..ACTIONS {
+            let y = 1.0 + 1.4 * lane as f64;
+            let colour = select(
+                self.task.better.eq(lane as i32),
+                Colour::GREEN.tensor(),
+                Colour::RED.tensor(),
+            );
+            let cloth = Shape::polygon(&[(0.0, -0.8), (0.45, -0.62), (0.0, -0.44)]);
+            let chosen = state.choice.eq(lane as i32) | state.choice.eq(ACTIONS as i32);
+            canvas = canvas
+                .fill(&Shape::line((0.7, y), (end, y), 0.08), Colour::LINE)
+                .fill(&Shape::line((end, y), (end, y - 0.8), 0.06), Colour::TEXT)
+                .fill(&cloth.translate(end, y), colour)
+                .fill(&Shape::disc(x, y, 0.22).when(chosen), Colour::BLUE)
+                .text(&lane.to_string(), (0.3, y), 0.32, Align::Center, Colour::TEXT);
+        }
+        Some(canvas.finish())
     }
 }

@@ -4,7 +4,7 @@
 //! Values equal those in gymnax's `DiscountingChain-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Align, Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -71,16 +71,25 @@ impl Environment for DiscountingChain {
         false
     }
 
-    /// A lane for each choice, with its reward at its step (a pixel is two steps), and the walker
-    /// in the chosen lane.
+    /// A lane for each choice with its reward at its step, and the walker in the chosen lane. The greatest reward is larger.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let canvas = Canvas::board(DELAYS.len(), LENGTH / 2 + 1);
-        let canvas = DELAYS.iter().enumerate().fold(canvas, |canvas, (row, &delay)| {
-            let colour = if row == self.best { Colour::YELLOW } else { Colour::GREEN };
-            let reached =
-                canvas.rows().floor().eq(row as f64) & canvas.columns().lt(delay as f64 / 2.0);
-            canvas.paint(reached, Colour::SKY).cell(row, delay / 2, colour)
-        });
-        Some(canvas.cell(state.choice.maximum(0), state.time / 2, Colour::RED).finish())
+        // One unit is a step.
+        let (left, lane) = (9.0, 12.0);
+        let y = |row: usize| (row as f64 + 0.8) * lane;
+        let mut canvas = Canvas::new(lane * (DELAYS.len() as f64 + 0.3), 112.0, Colour::BOARD);
+        for (row, &delay) in DELAYS.iter().enumerate() {
+            let (end, best) = (left + delay as f64, row == self.best);
+            let (radius, colour) =
+                if best { (3.6, Colour::GREEN) } else { (2.6, Colour::GREEN.light(0.45)) };
+            canvas = canvas
+                .fill(&Shape::line((left, y(row)), (end, y(row)), 0.9), Colour::LINE)
+                .fill(&Shape::disc(end, y(row), radius), colour)
+                .text(&row.to_string(), (3.5, y(row)), 4.0, Align::Center, Colour::TEXT);
+            let above = (end.min(106.0), y(row) - 5.8);
+            canvas = canvas.text(&delay.to_string(), above, 2.8, Align::Center, Colour::TEXT);
+        }
+        let place = (left + state.time.astype(F32), (state.choice.astype(F32) + 0.8) * lane);
+        let walker = Shape::disc(place.0, place.1, 2.2).when(state.choice.ge(0));
+        Some(canvas.fill(&walker, Colour::ORANGE).finish())
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::environment::{Environment, TimeStep};
 use crate::grid_map::{GridMap, MapError};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -165,17 +165,22 @@ impl Environment for GridWorld {
         Space::discrete(4).named(["up", "right", "down", "left"])
     }
 
+    /// Walls, flags at the goals, and the walker in blue.
     fn render(&self, state: &State) -> Option<Tensor> {
         let (rows, columns) = (self.layout.rows(), self.layout.columns());
-        let cells = |set: &dyn Fn(usize) -> bool| {
-            let cells: Vec<bool> = (0..self.layout.cells()).map(set).collect();
-            constant(cells).reshape([rows, columns])
+        let number = |cell: usize| match () {
+            () if self.layout.is_wall(cell) => 1,
+            () if self.layout.is_goal(cell) => 2,
+            () => 0,
         };
+        let cells: Vec<i32> = (0..self.layout.cells()).map(number).collect();
+        let canvas = Canvas::board(rows, columns, Colour::BOARD);
+        let floor = scenery::floor(&canvas);
+        let tiles = [floor, scenery::wall(&canvas), scenery::flag(floor, Colour::GREEN)];
         Some(
-            Canvas::board(rows, columns)
-                .paint(cells(&|cell| self.layout.is_wall(cell)), Colour::GREY)
-                .paint(cells(&|cell| self.layout.is_goal(cell)), Colour::GREEN)
-                .cell(state.row, state.column, Colour::RED)
+            canvas
+                .tiles(constant(cells).reshape([rows, columns]), &tiles)
+                .fill_cell(state.row, state.column, &scenery::walker(), Colour::BLUE)
                 .finish(),
         )
     }

@@ -6,7 +6,7 @@
 //! observation is also seen twice: by the first action and by the second.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Align, Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -93,25 +93,34 @@ impl Environment for MemoryChain {
         false
     }
 
-    /// The path with the walker on it. Above it are the context's bits, one below the other, as far
-    /// as they are shown, with the queried bit in red.
+    /// The path with the walker on it. Above its start are cards with the context's bits, one below the other, and above its end a question
+    /// mark next to the queried bit, as soon as it is queried.
     fn render(&self, state: &State) -> Option<Tensor> {
         let (rows, columns) = (self.bits + 1, self.length + 2);
-        let canvas = Canvas::board(rows, columns);
-        let row = canvas.rows().floor();
-        let shown = canvas.columns().lt(2.0) & row.lt(self.bits as f64);
+        let shape = [rows, columns];
+        let (row, column) = (iota(I32, shape, 0), iota(I32, shape, 1));
+        let canvas = Canvas::board(rows, columns, Colour::BOARD);
+        let air = canvas.tile(Colour::BOARD);
+        let place = Shape::rounded(0.5, 0.5, 0.88, 0.88, 0.14);
+        let card = |text: &str, colour: Colour| {
+            air.fill(&place, colour).text(text, (0.5, 0.5), 0.5, Align::Center, Colour::WHITE)
+        };
         let bit = |value: i32| {
             let bits = concatenate(&[state.context, constant([-1])], 0).eq(value);
-            shown & bits.expand_dims(-1).broadcast_to([rows, columns])
+            bits.expand_dims(-1) & column.eq(0)
         };
-        let asked = state.time.ge(self.length as i32) & row.eq(state.query.astype(F32));
+        let asked = state.time.ge(self.length as i32) & row.eq(state.query);
+        let things = [
+            (bit(0), card("0", Colour::BLUE)),
+            (bit(1), card("1", Colour::ORANGE)),
+            (asked & column.eq(self.length as i32 + 1), card("?", Colour::TEXT)),
+            (row.eq(self.bits as i32), air.fill(&place, Colour::CELL.dark(0.08))),
+        ];
+        let walker = scenery::walker();
         Some(
             canvas
-                .paint(bit(0), Colour::BLUE)
-                .paint(bit(1), Colour::YELLOW)
-                .paint(asked & canvas.columns().gt(self.length as f64), Colour::RED)
-                .paint(row.ge(self.bits as f64), Colour::GROUND)
-                .cell(self.bits, state.time, Colour::WHITE)
+                .layers(air, &things)
+                .fill_cell(self.bits, state.time, &walker, Colour::BLUE)
                 .finish(),
         )
     }

@@ -6,7 +6,7 @@
 //! the left wall. gymnax's continuous car does not stop at it; otherwise it agrees.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -95,19 +95,34 @@ impl State {
     /// The hills, the flag at `goal` and the car.
     #[track_caller]
     fn drawn(self, goal: f64) -> Tensor {
-        let canvas = Canvas::new(46, 60, Colour::SKY);
-        let height = |x: Tensor| 0.45 * (3.0 * x).sin() + 0.55;
-        // A pixel is 0.03 wide and high, and the ground begins 0.06 above the lower edge.
-        let x = |position: Tensor| (position - LEFT) * (1.0 / 0.03);
-        let y = |height: Tensor| 43.0 - height * (1.0 / 0.03);
-        let ground = canvas.rows().ge(y(height(canvas.columns() * 0.03 + LEFT)));
-        let flag = (x(scalar(goal)), y(height(scalar(goal))));
-        let car = (x(self.position), y(height(self.position)) - 1.5);
-        canvas
-            .paint(ground, Colour::GROUND)
-            .segment(flag, (flag.0, flag.1 - 8.0), 0.5, Colour::WHITE)
-            .segment((flag.0, flag.1 - 7.0), (flag.0 + 3.0, flag.1 - 7.0), 1.0, Colour::YELLOW)
-            .disc(car, 2.0, Colour::RED)
+        // One unit is one of position, and the hills are as steep as in the package's picture.
+        let (left, floor) = (LEFT - 0.1, 1.35);
+        let height = |position: Tensor| 0.45 * (3.0 * position).sin() + 0.55;
+        let ground = |deeper: f64| {
+            Shape::new(move |x, y| {
+                let position = x + left;
+                let slope = 1.35 * (3.0 * position).cos();
+                // The distance along the normal of the curve.
+                (floor + deeper - height(position) - y) / (1.0 + slope.square()).sqrt()
+            })
+        };
+        let top = floor - (0.45 * (3.0 * goal).sin() + 0.55);
+        let at = goal - left;
+        let cloth = Shape::polygon(&[(at, top - 0.3), (at + 0.14, top - 0.25), (at, top - 0.2)]);
+        // The car points along the slope.
+        let slope = (1.35 * (3.0 * self.position).cos()).atan();
+        let (x, y) = (self.position - left, floor - height(self.position));
+        let placed = |shape: Shape| shape.rotate(-slope).translate(x, y);
+        let body = Shape::rounded(0.0, -0.065, 0.2, 0.06, 0.02)
+            .union(Shape::rounded(-0.005, -0.1, 0.11, 0.06, 0.02));
+        let wheels = Shape::disc(-0.055, -0.03, 0.03).union(Shape::disc(0.055, -0.03, 0.03));
+        Canvas::new(1.5, RIGHT - left + 0.1, Colour::SKY)
+            .fill(&Shape::line((at, top), (at, top - 0.3), 0.014), Colour::TEXT)
+            .fill(&cloth, Colour::ORANGE)
+            .fill(&ground(0.0), Colour::GROUND)
+            .fill(&ground(0.025), Colour::GROUND.light(0.2))
+            .fill(&placed(body), Colour::RED)
+            .fill(&placed(wheels), Colour::TEXT)
             .finish()
     }
 }
@@ -146,6 +161,7 @@ impl Environment for MountainCar {
         Space::discrete(3).named(["left", "roll", "right"])
     }
 
+    /// The car on the hills, and a flag at the goal.
     fn render(&self, state: &State) -> Option<Tensor> {
         Some(state.drawn(0.5))
     }
@@ -183,6 +199,7 @@ impl Environment for MountainCarContinuous {
         Space::bounded([1], -1.0, 1.0).described("force")
     }
 
+    /// The car on the hills, and a flag at the goal.
     fn render(&self, state: &State) -> Option<Tensor> {
         Some(state.drawn(0.45))
     }

@@ -4,7 +4,7 @@
 //! steps of 0.05 s (angle from the new velocity).
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -92,13 +92,22 @@ impl Environment for Pendulum {
         Space::bounded([1], -MAX_TORQUE, MAX_TORQUE).described("torque (N m)")
     }
 
+    /// The rod with its pivot. The arc is the speed: longer if the rod turns faster.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let center = (scalar(20.0), scalar(20.0));
-        let tip = (20.0 - 15.0 * state.theta.sin(), 20.0 - 15.0 * state.theta.cos());
+        // Metres. The angle is 0 upwards, and grows counterclockwise.
+        let (x, y) = (1.3, 1.3);
+        let up = -PI / 2.0 - state.theta;
+        let turn = -state.theta_dot * (0.5 * PI / MAX_SPEED);
+        let arc = Shape::arc((x, y), 1.13, up + turn.minimum(0.0), up + turn.maximum(0.0), 0.05);
+        let rod = Shape::line((0.0, 0.0), (0.0, -LENGTH), 0.2).rotate(-state.theta);
         Some(
-            Canvas::new(40, 40, Colour::BLACK)
-                .segment(center, tip, 1.8, Colour::RED)
-                .disc(center, 1.5, Colour::GREY)
+            Canvas::new(2.6, 2.6, Colour::BOARD)
+                .fill(&Shape::ring(x, y, 1.13, 0.015), Colour::LINE)
+                .fill(&Shape::line((x, 0.1), (x, 0.24), 0.04), Colour::GREEN)
+                .fill(&arc, Colour::ORANGE)
+                .fill(&rod.translate(x, y), Colour::RED)
+                .fill(&Shape::disc(x, y, 0.07), Colour::TEXT)
+                .fill(&Shape::disc(x, y, 0.025), Colour::BOARD)
                 .finish(),
         )
     }

@@ -5,11 +5,12 @@
 //! values equal those in gymnax's `UmbrellaChain-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
 
 /// A chain with a first action that takes an umbrella or not; later actions change nothing. The
 /// step after which `length` steps are taken pays 1 if the umbrella is taken exactly when it is
@@ -96,19 +97,42 @@ impl Environment for UmbrellaChain {
         false
     }
 
-    /// The path with the walker on it; above it rain or sun, below it the umbrella.
+    /// The path with the walker on it, the weather at its end, and the umbrella above the walker who has it.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let canvas = Canvas::board(3, self.length + 1);
-        let above = canvas.rows().lt(1.0);
-        let below = canvas.rows().gt(2.0);
-        let ground = !above & !below;
+        let shape = [3, self.length + 1];
+        let (row, column) = (iota(I32, shape, 0), iota(I32, shape, 1));
+        let canvas = Canvas::board(3, self.length + 1, Colour::SKY);
+        let sky = canvas.tile(Colour::SKY);
+        let cloud = Shape::disc(0.3, 0.42, 0.18)
+            .union(Shape::disc(0.55, 0.32, 0.22))
+            .union(Shape::disc(0.75, 0.45, 0.16))
+            .union(Shape::rounded(0.52, 0.5, 0.66, 0.2, 0.1));
+        let drops = [0.3, 0.5, 0.7].map(|x| Shape::line((x, 0.72), (x - 0.06, 0.9), 0.06));
+        let drops = drops.into_iter().reduce(Shape::union).expect("three drops");
+        let rays = (0..8).map(|i| {
+            let (sin, cos) = (f64::from(i) * PI / 4.0).sin_cos();
+            let at = |far: f64| (0.5 + far * cos, 0.5 + far * sin);
+            Shape::line(at(0.32), at(0.43), 0.06)
+        });
+        let rays = rays.reduce(Shape::union).expect("eight rays");
+        let rain = sky.fill(&cloud, Colour::GREY).fill(&drops, Colour::BLUE);
+        let sun = sky.fill(&Shape::disc(0.5, 0.5, 0.24).union(rays), Colour::ORANGE);
+        let end = row.eq(0) & column.eq(self.length as i32);
+        let things = [
+            (row.eq(2), canvas.tile(Colour::GROUND)),
+            (end & state.need.eq(1), rain),
+            (end & state.need.eq(0), sun),
+        ];
+        let umbrella = row.eq(0) & column.eq(state.time) & state.has.eq(1);
+        let handle = row.eq(1) & column.eq(state.time) & state.has.eq(1);
+        let dome = Shape::disc(0.5, 1.05, 0.48).intersection(Shape::rectangle(0.5, 0.5, 2.0, 1.0));
+        let stick = Shape::rectangle(0.84, 0.4, 0.05, 0.84);
         Some(
             canvas
-                .paint(above & state.need.eq(1), Colour::BLUE)
-                .paint(above & state.need.eq(0), Colour::YELLOW)
-                .paint(ground, Colour::GROUND)
-                .paint(below & state.has.eq(1), Colour::MAGENTA)
-                .cell(1, state.time, Colour::WHITE)
+                .layers(sky, &things)
+                .fill_cells(umbrella, &dome, Colour::MAGENTA)
+                .fill_cells(handle, &stick, Colour::TEXT)
+                .fill_cell(1, state.time, &scenery::walker(), Colour::BLUE)
                 .finish(),
         )
     }

@@ -2,6 +2,7 @@
 
 use super::{Moved, Stones, on, two_planes};
 use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -134,7 +135,17 @@ impl Environment for ConnectFour {
         Some(state.text(ROWS, COLUMNS, &CELLS))
     }
 
+    /// A blue board with round holes: yellow discs for the player who began, and red discs for the other player.
     fn render(&self, state: &Stones) -> Option<Tensor> {
-        Some(state.picture(ROWS, COLUMNS, &CELLS))
+        let frame = Colour::BLUE.dark(0.15);
+        let canvas = Canvas::board(ROWS, COLUMNS, frame);
+        let board = canvas.tile(frame).fill(&Shape::disc(0.5, 0.5, 0.43), frame.dark(0.3));
+        let hole = Shape::disc(0.5, 0.5, 0.39);
+        let disc = |colour: Colour| {
+            let rim = Shape::ring(0.5, 0.5, 0.27, 0.05);
+            board.fill(&hole, colour).fill(&rim, colour.dark(0.18))
+        };
+        let tiles = [board.fill(&hole, Colour::BOARD), disc(Colour::YELLOW), disc(Colour::RED)];
+        Some(canvas.tiles(state.players(ROWS, COLUMNS, &CELLS), &tiles).finish())
     }
 }

@@ -6,7 +6,7 @@
 
 use super::computed_if;
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Align, Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -346,27 +346,39 @@ impl Environment for Game2048 {
         false
     }
 
+    /// Rounded tiles with their numbers, each number with its colour.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let tiles = state.board.tiles();
-        let canvas = Canvas::board(SIZE, SIZE);
-        let painted = COLOURS.into_iter().enumerate().fold(canvas, |canvas, (index, colour)| {
-            canvas.paint(tiles.eq(index as i32 + 1), colour)
+        let frame = Colour::LINE;
+        let canvas = Canvas::board(SIZE, SIZE, frame);
+        let place = Shape::rounded(0.5, 0.5, 0.9, 0.9, 0.08);
+        let empty = canvas.tile(frame).fill(&place, Colour::CELL.dark(0.06));
+        let numbered = (1..=MOST).map(|exponent| {
+            let colour = COLOURS[(exponent - 1).min(COLOURS.len() - 1)];
+            let ink = if exponent <= 2 { Colour::TEXT } else { Colour::WHITE };
+            let number = (1u64 << exponent).to_string();
+            let size = Canvas::fitting(number.len()).min(0.32);
+            empty.fill(&place, colour).text(&number, (0.5, 0.5), size, Align::Center, ink)
         });
-        Some(painted.paint(tiles.gt(COLOURS.len() as i32), Colour::WHITE).finish())
+        let tiles: Vec<Canvas> = [empty].into_iter().chain(numbered).collect();
+        Some(canvas.tiles(state.board.tiles().minimum(MOST as i32), &tiles).finish())
     }
 }
 
-/// Colours of the tiles 2, 4, 8 and so on; greater tiles are white.
-const COLOURS: [Colour; 11] = [
-    Colour::GREY,
-    Colour::SKY,
-    Colour::BLUE,
-    Colour::CYAN,
-    Colour::GROUND,
-    Colour::GREEN,
-    Colour::YELLOW,
-    Colour::ORANGE,
-    Colour::RED,
-    Colour::MAGENTA,
-    Colour([250, 230, 140]),
+/// The exponent of the greatest number that a board can have.
+const MOST: usize = 17;
+
+/// Colours of the tiles 2, 4, 8 and so on; greater tiles have the last colour.
+const COLOURS: [Colour; 12] = [
+    Colour([240, 230, 216]),
+    Colour([240, 220, 180]),
+    Colour([235, 165, 90]),
+    Colour([226, 130, 60]),
+    Colour([213, 95, 50]),
+    Colour([190, 60, 50]),
+    Colour([95, 160, 215]),
+    Colour([60, 130, 200]),
+    Colour([40, 100, 170]),
+    Colour([20, 158, 115]),
+    Colour([150, 90, 160]),
+    Colour([60, 56, 66]),
 ];

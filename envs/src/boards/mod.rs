@@ -44,7 +44,6 @@ pub use othello::Othello;
 pub use snake::Snake;
 pub use tic_tac_toe::TicTacToe;
 
-use crate::render::{Colour, planes};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use tic_tac_toe::CELLS as CELLS_OF_TIC_TAC_TOE;
@@ -144,16 +143,16 @@ impl Stones {
     /// The board as text: X for the player who began, O for the other player. u8 `[rows, columns]`
     #[track_caller]
     fn text(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
-        let [first, second] = self.by_player().map(|stones| on(stones, bits));
-        select(first, b'X', select(second, b'O', full([bits.len()], b'.'))).reshape([rows, columns])
+        let players = self.players(rows, columns, bits);
+        let dots = full([rows, columns], b'.');
+        select(players.eq(1), b'X', select(players.eq(2), b'O', dots))
     }
 
-    /// The picture of the board: the player who began in yellow, the other player in red.
+    /// The player with a stone in each cell: 1 for the player who began, 2 for the other player, 0 for none. `i32[rows, columns]`
     #[track_caller]
-    fn picture(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
-        let [first, second] = self.by_player().map(|stones| on(stones, bits));
-        let board = |cells: Tensor| cells.reshape([rows, columns]);
-        planes(rows, columns, &[(board(first), Colour::YELLOW), (board(second), Colour::RED)])
+    fn players(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
+        let [first, second] = self.by_player().map(|stones| on(stones, bits).astype(I32));
+        (first + 2 * second).reshape([rows, columns])
     }
 }
 

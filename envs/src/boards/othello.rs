@@ -3,6 +3,7 @@
 
 use super::{Moved, Stones, cell_names, computed_if, on, two_planes};
 use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -177,7 +178,32 @@ impl Environment for Othello {
         Some(state.stones.text(SIZE, SIZE, &CELLS))
     }
 
+    /// A green board: black stones for the player who began, white stones for the other player, and a dot in each cell where the
+    /// player to move may put a stone.
     fn render(&self, state: &State) -> Option<Tensor> {
-        Some(state.stones.picture(SIZE, SIZE, &CELLS))
+        let felt = Colour::GREEN.dark(0.25);
+        let canvas = Canvas::board(SIZE, SIZE, felt);
+        let empty = canvas.tile(felt).fill(
+            &Shape::rectangle(0.5, 0.5, 2.0, 2.0).minus(Shape::rectangle(0.5, 0.5, 0.95, 0.95)),
+            felt.dark(0.3),
+        );
+        let stone = |colour: Colour, edge: Colour| {
+            empty
+                .fill_alpha(&Shape::disc(0.53, 0.54, 0.4), Colour::BLACK, 0.35)
+                .fill(&Shape::disc(0.5, 0.5, 0.4), edge)
+                .fill(&Shape::disc(0.49, 0.49, 0.36), colour)
+        };
+        let (black, white) = (Colour::BLACK, Colour::WHITE);
+        let dot = |colour: Colour| empty.fill_alpha(&Shape::disc(0.5, 0.5, 0.09), colour, 0.6);
+        let tiles = [
+            empty,
+            stone(black, black.light(0.25)),
+            stone(white, white.dark(0.2)),
+            dot(black),
+            dot(white),
+        ];
+        let players = state.stones.players(SIZE, SIZE, &CELLS);
+        let moves = on(state.moves, &CELLS).reshape([SIZE, SIZE]) & !state.stones.over;
+        Some(canvas.tiles(select(moves, 3 + state.stones.player, players), &tiles).finish())
     }
 }

@@ -3,7 +3,7 @@
 use crate::cells::{WAYS, along, draw_cell};
 use crate::environment::{Environment, TimeStep};
 use crate::minatar::drawn_if;
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -183,17 +183,54 @@ impl Environment for Snake {
         Some(free | !free.any())
     }
 
+    /// The snake in green with eyes on its head, and a red fruit.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let board = |cells: Tensor| cells.reshape([self.rows, self.columns]);
-        let fruit = arange(self.cells()).eq(state.fruit);
-        Some(planes(
-            self.rows,
-            self.columns,
-            &[
-                (board(state.body.gt(0)), Colour::GREEN),
-                (board(fruit), Colour::RED),
-                (board(self.head(state.row, state.column)), Colour::YELLOW),
-            ],
-        ))
+        let shape = [self.rows, self.columns];
+        let board = |cells: Tensor| cells.reshape(shape);
+        let body = board(state.body);
+        let canvas = Canvas::board(self.rows, self.columns, Colour::BOARD);
+        let empty = scenery::floor(&canvas);
+        // Each part of the body touches the parts before and after it: a bit for each of `WAYS`.
+        let around = body.pad(&[(1, 1), (1, 1)], 0);
+        let touches = (0..4).fold(full(shape, 0), |sum, way| {
+            let (down, right) = WAYS[way];
+            let (top, left) = ((1 + down) as usize, (1 + right) as usize);
+            let next =
+                around.slice_axis(0, top..top + self.rows).slice_axis(1, left..left + self.columns);
+            let touch = next.gt(0) & (next - body).abs().eq(1);
+            sum + select(touch, 1 << way, 0)
+        });
+        let part = |touches: usize| {
+            let touching = (0..4).filter(|way| touches & (1 << way) != 0);
+            let part = touching.fold(Shape::disc(0.5, 0.5, 0.4), |part, way| {
+                let (down, right) = WAYS[way];
+                let end = (0.5 + f64::from(right), 0.5 + f64::from(down));
+                part.union(Shape::line((0.5, 0.5), end, 0.8))
+            });
+            empty.fill(&part, Colour::GREEN)
+        };
+        let fruit = empty
+            .fill(&Shape::line((0.5, 0.3), (0.58, 0.12), 0.08), Colour::WOOD)
+            .fill(&Shape::disc(0.5, 0.54, 0.32), Colour::RED)
+            .fill(&Shape::disc(0.4, 0.44, 0.07), Colour::RED.light(0.6));
+        let tiles: Vec<Canvas> = [empty, fruit].into_iter().chain((0..16).map(part)).collect();
+        let is_fruit = board(arange(self.cells()).eq(state.fruit)).astype(I32);
+        let canvas = canvas.tiles(select(body.gt(0), touches + 2, is_fruit), &tiles);
+        // The head looks away from the neck, and to the right if there is none.
+        let head = board(self.head(state.row, state.column));
+        let neck = select(head, touches, 0).sum();
+        let way = |bit: usize| select(neck.eq(1 << bit), 1.0, 0.0);
+        let right = select(neck.eq(0), 1.0, way(3) - way(1));
+        let (down, mut canvas) = (way(0) - way(2), canvas);
+        for side in [-0.2, 0.2] {
+            let (x, y) = (0.5 + right * 0.12 - down * side, 0.5 + down * 0.12 + right * side);
+            let pupil = Shape::disc(x + right * 0.04, y + down * 0.04, 0.06);
+            canvas = canvas.fill_cells(head, &Shape::disc(x, y, 0.11), Colour::WHITE).fill_cells(
+                head,
+                &pupil,
+                Colour::BLACK,
+            );
+        }
+        Some(canvas.finish())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Moved, Stones, cell_names, on, two_planes};
 use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -77,7 +78,28 @@ impl Environment for TicTacToe {
         Some(state.text(SIZE, SIZE, &CELLS))
     }
 
+    /// The board with blue crosses for the player who began, and red circles for the other player.
     fn render(&self, state: &Stones) -> Option<Tensor> {
-        Some(state.picture(SIZE, SIZE, &CELLS))
+        let canvas = Canvas::board(SIZE, SIZE, Colour::BOARD);
+        let empty = canvas.tile(Colour::BOARD);
+        let cross = Shape::line((0.26, 0.26), (0.74, 0.74), 0.14).union(Shape::line(
+            (0.26, 0.74),
+            (0.74, 0.26),
+            0.14,
+        ));
+        let tiles = [
+            empty,
+            empty.fill(&cross, Colour::BLUE),
+            empty.fill(&Shape::ring(0.5, 0.5, 0.25, 0.14), Colour::RED),
+        ];
+        let lines = [1.0, 2.0].map(|at| {
+            Shape::line((at, 0.12), (at, 2.88), 0.05).union(Shape::line(
+                (0.12, at),
+                (2.88, at),
+                0.05,
+            ))
+        });
+        let canvas = canvas.tiles(state.players(SIZE, SIZE, &CELLS), &tiles);
+        Some(lines.iter().fold(canvas, |canvas, line| canvas.fill(line, Colour::LINE)).finish())
     }
 }

@@ -9,7 +9,7 @@ pub use view::View;
 
 use crate::cells::{WAYS, along, draw_cell, draw_way};
 use crate::environment::{Environment, TimeStep};
-use crate::render::Colour;
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -447,29 +447,39 @@ impl Environment for Connector {
         Some(text.slice_axis(0, ..board.rows()).slice_axis(1, ..board.columns()))
     }
 
-    /// A colour for each wire: dark for its path, bright for its head, with a frame around its
-    /// target. Obstacles are grey.
+    /// A colour for each wire: a line for its path, a large dot for its head, and a ring around its target. Obstacles are grey.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let black = [Colour::BLACK.0];
-        let wires = (0..self.wires).flat_map(|wire| {
-            let Colour(bright) = Colour::SEVERAL[wire % Colour::SEVERAL.len()];
-            [bright.map(|part| (u16::from(part) * 3 / 5) as u8), bright, bright]
-        });
-        let grey = [Colour::GREY.0];
-        let table: Vec<u8> = black.into_iter().chain(wires).chain(grey).flatten().collect();
-        let table = constant(table).reshape([3 * self.wires + 2, 3]);
         let size = self.size;
-        // A cell is three by three pixels.
-        let pixels = |board: Tensor| {
-            board
-                .reshape([size, 1, size, 1])
-                .broadcast_to([size, 3, size, 3])
-                .reshape([3 * size, 3 * size])
-        };
-        let shape = [3 * size, 3 * size];
-        let middle = iota(I32, shape, 0).rem(3).eq(1) & iota(I32, shape, 1).rem(3).eq(1);
-        let is_target = state.board.gt(0) & state.board.rem(3).eq(0);
-        let shown = select(pixels(is_target) & middle, 0, pixels(state.board));
-        Some(table.take(shown, 0))
+        let board = state.board.reshape([size, size]);
+        let wire = (board - 1).floor_div(3);
+        let is_wire = board.gt(0) & board.lt(self.obstacle());
+        let part = (board - 1).modulo(3) + 1;
+        let (is_head, is_target) = (is_wire & part.eq(HEAD), is_wire & part.eq(TARGET));
+        let is_path = is_wire & !is_target;
+        let colours = (0..self.wires).map(|wire| Colour::SEVERAL[wire % Colour::SEVERAL.len()]);
+        let table: Vec<f32> = colours.flat_map(|Colour(rgb)| rgb.map(f32::from)).collect();
+        let table = constant(table).reshape([self.wires, 3]);
+        let colour = table.take(wire.clamp(0, self.wires as i32 - 1), 0);
+        let light = colour * 0.6 + 255.0 * 0.4;
+        let canvas = Canvas::board(size, size, Colour::BOARD);
+        let obstacle = canvas.tile(Colour::GREY);
+        let canvas = canvas
+            .tiles(board.eq(self.obstacle()).astype(I32), &[scenery::floor(&canvas), obstacle]);
+        // Neighbours of one wire are joined.
+        let around = select(is_path, wire, -1).pad(&[(1, 1), (1, 1)], -1);
+        let joined = WAYS.iter().fold(canvas, |canvas, &(down, right)| {
+            let (top, left) = ((1 + down) as usize, (1 + right) as usize);
+            let next = around.slice_axis(0, top..top + size).slice_axis(1, left..left + size);
+            let end = (0.5 + f64::from(right), 0.5 + f64::from(down));
+            let half = Shape::line((0.5, 0.5), end, 0.3);
+            canvas.fill_cells(is_path & next.eq(wire), &half, light)
+        });
+        Some(
+            joined
+                .fill_cells(is_head, &Shape::disc(0.5, 0.5, 0.34), colour)
+                .fill_cells(is_target, &Shape::ring(0.5, 0.5, 0.3, 0.12), colour)
+                .fill_cells(is_target, &Shape::disc(0.5, 0.5, 0.1), colour)
+                .finish(),
+        )
     }
 }

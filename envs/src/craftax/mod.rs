@@ -4,6 +4,7 @@ mod acts;
 mod body;
 mod creatures;
 mod map;
+mod picture;
 mod turn;
 mod view;
 mod world;
@@ -436,7 +437,9 @@ impl Environment for CraftaxClassic {
         Some(state.achievements.astype(F32).mean())
     }
 
+    /// The cells in the player's view with blocks and creatures, the player in blue, and below them the player's needs and items with their
+    /// numbers.
     fn render(&self, state: &State) -> Option<Tensor> {
-        Some(view::picture(state))
+        Some(picture::picture(state))
     }
 }

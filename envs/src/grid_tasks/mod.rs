@@ -11,7 +11,7 @@ mod recipe;
 pub use distributions::Distribution;
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use crate::tasks::Tasks;
 use podracer_dsl::prelude::*;
@@ -311,15 +311,43 @@ impl Environment for TaskWorld {
         action_space(self.diagonal)
     }
 
+    /// Walls, the walker in blue, and the objects with a colour and a form for each kind; a sign shows whether the reward is positive
+    /// or negative.
     fn render(&self, state: &State) -> Option<Tensor> {
         let size = self.shape.size;
         let grid = |cells: Tensor| cells.reshape([size, size]);
-        let outside = !inside(size, self.task.size) | self.task.walls;
+        let outside = !inside(size, self.task.size);
         let objects = self.objects(state);
-        let colours = [Colour::GREEN, Colour::RED, Colour::YELLOW, Colour::BLUE, Colour::MAGENTA];
-        let canvas = Canvas::board(size, size).paint(grid(outside), Colour::GREY);
-        let painted = (0..self.shape.kinds)
-            .fold(canvas, |canvas, kind| canvas.paint(grid(objects.index(kind)), colours[kind]));
-        Some(painted.cell(state.row, state.column, Colour::BLACK).finish())
+        let canvas = Canvas::board(size, size, Colour::BOARD);
+        let floor = scenery::floor(&canvas);
+        let turned = |shape: Shape| shape.rotate(std::f64::consts::FRAC_PI_4).translate(0.5, 0.5);
+        let forms = [
+            (Shape::disc(0.5, 0.5, 0.36), Colour::GREEN),
+            (Shape::rounded(0.5, 0.5, 0.66, 0.66, 0.1), Colour::RED),
+            (turned(Shape::rounded(0.0, 0.0, 0.56, 0.56, 0.06)), Colour::ORANGE),
+            (Shape::polygon(&[(0.5, 0.1), (0.94, 0.84), (0.06, 0.84)]), Colour::MAGENTA),
+            (Shape::rounded(0.5, 0.5, 0.5, 0.84, 0.25), Colour::TEXT),
+        ];
+        let mut tiles = vec![floor, scenery::wall(&canvas), canvas.tile(Colour::CELL.dark(0.2))];
+        let mut which = select(outside, 2, self.task.walls.astype(I32));
+        for (kind, (form, colour)) in forms.iter().enumerate().take(self.shape.kinds) {
+            which = select(objects.index(kind), tiles.len() as i32, which);
+            tiles.push(floor.fill(form, *colour));
+        }
+        let at = state.cell.expand_dims(-1).eq(arange(size * size)) & state.there.expand_dims(-1);
+        let signed = |sign: f64| {
+            let these = (self.task.reward * sign).gt(0.0).expand_dims(-1);
+            grid((at & these).any_axis(0))
+        };
+        let minus = Shape::line((0.38, 0.52), (0.62, 0.52), 0.09);
+        let plus = minus.clone().union(Shape::line((0.5, 0.4), (0.5, 0.64), 0.09));
+        Some(
+            canvas
+                .tiles(grid(which), &tiles)
+                .fill_cells(signed(1.0), &plus, Colour::WHITE)
+                .fill_cells(signed(-1.0), &minus, Colour::WHITE)
+                .fill_cell(state.row, state.column, &scenery::walker(), Colour::BLUE)
+                .finish(),
+        )
     }
 }

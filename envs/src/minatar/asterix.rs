@@ -2,7 +2,7 @@
 
 use super::{DOWN, LEFT, NOTHING, RIGHT, SIZE, UP, bit, cell, moved, observation, one_of, plane};
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -222,18 +222,32 @@ impl Environment for Asterix {
         Space::discrete(5).named(["nothing", "left", "up", "right", "down"])
     }
 
+    /// The player in green, gold, and enemies as red blades. Dots trail behind what moves.
     fn render(&self, state: &State) -> Option<Tensor> {
         let State { filled, gold, columns, .. } = *state;
         let trail = state.cells_in(filled, columns - select(state.right, 1, -1));
-        Some(planes(
-            SIZE,
-            SIZE,
-            &[
-                (plane(trail), Colour::SKY),
-                (plane(state.cells_in(filled & !gold, columns)), Colour::RED),
-                (plane(state.cells_in(filled & gold, columns)), Colour::YELLOW),
-                (plane(cell(state.row, state.column)), Colour::GREEN),
-            ],
-        ))
+        let canvas = Canvas::board(SIZE, SIZE, Colour::BOARD);
+        let floor = scenery::floor(&canvas);
+        let dots = Shape::disc(0.3, 0.5, 0.05).union(Shape::disc(0.7, 0.5, 0.05));
+        let blade = |angle: f64| {
+            let corners = [(-0.42, 0.0), (0.0, -0.1), (0.42, 0.0), (0.0, 0.1)];
+            Shape::polygon(&corners).rotate(angle).translate(0.5, 0.5)
+        };
+        let enemy = (1..4).fold(blade(0.0), |all, i| all.union(blade(f64::from(i) * 0.785)));
+        let enemy = floor
+            .fill(&enemy, Colour::RED)
+            .fill(&Shape::disc(0.5, 0.5, 0.2), Colour::RED)
+            .fill(&Shape::disc(0.5, 0.5, 0.08), Colour::WHITE);
+        let coin = floor
+            .fill(&Shape::disc(0.5, 0.5, 0.34), Colour::YELLOW.dark(0.25))
+            .fill(&Shape::disc(0.5, 0.5, 0.28), Colour::YELLOW)
+            .fill(&Shape::rounded(0.5, 0.5, 0.09, 0.3, 0.04), Colour::YELLOW.dark(0.25));
+        let things = [
+            (plane(trail), floor.fill(&dots, Colour::LINE)),
+            (plane(state.cells_in(filled & !gold, columns)), enemy),
+            (plane(state.cells_in(filled & gold, columns)), coin),
+            (plane(cell(state.row, state.column)), floor.fill(&scenery::walker(), Colour::GREEN)),
+        ];
+        Some(canvas.layers(floor, &things).finish())
     }
 }

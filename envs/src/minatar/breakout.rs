@@ -2,7 +2,7 @@
 
 use super::{LEFT, NOTHING, RIGHT, SIZE, cell, moved, observation, one_of, plane};
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -154,17 +154,37 @@ impl Environment for Breakout {
         Space::discrete(3).named(["nothing", "left", "right"])
     }
 
+    /// The bricks, the paddle in blue, and the ball with its place in the step before.
     fn render(&self, state: &State) -> Option<Tensor> {
         let one = |row: Tensor, column: Tensor| plane(cell(row, column));
-        Some(planes(
-            SIZE,
-            SIZE,
-            &[
-                (plane(brick_rows(state.bricks)), Colour::ORANGE),
-                (one(state.last_row, state.last_column), Colour::GREY),
-                (one(state.ball_row, state.ball_column), Colour::WHITE),
-                (one(scalar(9), state.paddle), Colour::BLUE),
-            ],
-        ))
+        let canvas = Canvas::board(SIZE, SIZE, Colour::BOARD);
+        let space = canvas.tile(Colour::BOARD);
+        let row = iota(I32, [SIZE, SIZE], 0);
+        let bricks = plane(brick_rows(state.bricks));
+        let brick = |colour: Colour| {
+            space
+                .fill(&Shape::rounded(0.5, 0.53, 0.94, 0.8, 0.08), colour.dark(0.3))
+                .fill(&Shape::rounded(0.5, 0.49, 0.94, 0.74, 0.08), colour)
+        };
+        let ball = Shape::disc(0.5, 0.5, 0.3);
+        let things = [
+            (bricks & row.eq(1), brick(Colour::RED)),
+            (bricks & row.eq(2), brick(Colour::ORANGE)),
+            (bricks & row.eq(3), brick(Colour::GREEN)),
+            (one(scalar(9), state.paddle), {
+                space.fill(&Shape::rounded(0.5, 0.5, 0.98, 0.4, 0.16), Colour::BLUE)
+            }),
+        ];
+        Some(
+            canvas
+                .layers(space, &things)
+                .fill_cells(
+                    one(state.last_row, state.last_column),
+                    &Shape::disc(0.5, 0.5, 0.16),
+                    Colour::LINE,
+                )
+                .fill_cells(one(state.ball_row, state.ball_column), &ball, Colour::TEXT)
+                .finish(),
+        )
     }
 }

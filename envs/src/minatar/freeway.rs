@@ -2,7 +2,7 @@
 
 use super::{DOWN, NOTHING, SIZE, UP, bit, cell, drawn_if, observation, one_of, plane};
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -166,6 +166,7 @@ impl Environment for Freeway {
         Space::discrete(3).named(["nothing", "up", "down"])
     }
 
+    /// The chicken on its way up between the cars: blue cars go to the right, and red cars to the left.
     fn render(&self, state: &State) -> Option<Tensor> {
         let state = state.drawn();
         let cars = |to_the_right: bool| {
@@ -174,15 +175,44 @@ impl Environment for Freeway {
         };
         let row = iota(I32, [SIZE, SIZE], 0);
         let grass = row.eq(0) | row.eq(9);
-        Some(planes(
-            SIZE,
-            SIZE,
-            &[
-                (grass, Colour::GROUND),
-                (cars(true), Colour::BLUE),
-                (cars(false), Colour::RED),
-                (plane(cell(state.row, scalar(COLUMN))), Colour::YELLOW),
-            ],
-        ))
+        let asphalt = Colour::GREY.dark(0.45);
+        let canvas = Canvas::board(SIZE, SIZE, asphalt);
+        let marks =
+            Shape::rectangle(0.5, 0.0, 0.5, 0.06).union(Shape::rectangle(0.5, 1.0, 0.5, 0.06));
+        let road = canvas.tile(asphalt).fill(&marks, Colour::BOARD.dark(0.2));
+        let car = |colour: Colour, side: f64| {
+            let part = |x: f64, width: f64, height: f64| {
+                Shape::rounded(0.5 + side * x, 0.5, width, height, 0.07)
+            };
+            let lights = Shape::disc(0.5 + side * 0.4, 0.35, 0.05).union(Shape::disc(
+                0.5 + side * 0.4,
+                0.65,
+                0.05,
+            ));
+            road.fill(&part(0.0, 0.86, 0.5), colour)
+                .fill(&part(0.13, 0.14, 0.38), Colour::TEXT)
+                .fill(&part(-0.25, 0.1, 0.38), Colour::TEXT)
+                .fill(&part(-0.07, 0.2, 0.4), colour.light(0.25))
+                .fill(&lights, Colour::YELLOW)
+        };
+        let meadow = canvas.tile(Colour::GROUND);
+        let things = [
+            (grass, meadow),
+            (cars(true), car(Colour::BLUE, 1.0)),
+            (cars(false), car(Colour::RED, -1.0)),
+        ];
+        let chicken = plane(cell(state.row, scalar(COLUMN)));
+        let comb = Shape::disc(0.44, 0.17, 0.06).union(Shape::disc(0.53, 0.16, 0.07));
+        let body = Shape::disc(0.5, 0.6, 0.27).union(Shape::disc(0.5, 0.34, 0.17));
+        let beak = Shape::polygon(&[(0.64, 0.28), (0.84, 0.36), (0.64, 0.43)]);
+        Some(
+            canvas
+                .layers(road, &things)
+                .fill_cells(chicken, &comb, Colour::RED)
+                .fill_cells(chicken, &beak, Colour::ORANGE)
+                .fill_cells(chicken, &body, Colour::WHITE)
+                .fill_cells(chicken, &Shape::disc(0.56, 0.3, 0.045), Colour::BLACK)
+                .finish(),
+        )
     }
 }

@@ -7,7 +7,7 @@ use super::{
     plane,
 };
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use crowd::{Bullets, Divers, Enemies, hit};
 use podracer_dsl::prelude::*;
@@ -314,27 +314,78 @@ impl Environment for Seaquest {
         Space::discrete(6).named(["nothing", "left", "up", "right", "down", "fire"])
     }
 
+    /// The submarine in yellow, fish in green, enemy submarines in red, and divers in magenta. The lowest row shows the oxygen in light blue,
+    /// and the divers on board.
     fn render(&self, state: &State) -> Option<Tensor> {
         let State { enemies, divers, bullets, .. } = *state;
         let (row, column) = (iota(I32, [SIZE, SIZE], 0), iota(I32, [SIZE, SIZE], 1));
         let oxygen = row.eq(9) & column.lt(state.oxygen.maximum(0) * 10 / OXYGEN);
         let rescued = row.eq(9) & column.ge(9 - state.rescued) & column.lt(9);
         let these = |kind: Tensor| plane(cells(enemies.row, enemies.column, kind));
-        Some(planes(
-            SIZE,
-            SIZE,
-            &[
-                (row.ge(1) & row.le(8), Colour::SKY),
-                (oxygen, Colour::CYAN),
-                (rescued, Colour::MAGENTA),
-                (plane(cells(divers.row, divers.column, divers.present)), Colour::MAGENTA),
-                (these(enemies.of_kind(false)), Colour::GREEN),
-                (these(enemies.of_kind(true)), Colour::RED),
-                (plane(state.right_shots | state.left_shots), Colour::ORANGE),
-                (plane(cells(bullets.row, bullets.column, bullets.present)), Colour::WHITE),
-                (plane(state.rear_cell()), Colour::GREY),
-                (plane(cell(state.row, state.column)), Colour::YELLOW),
-            ],
-        ))
+        let (right, left) = (state.right, !state.right);
+        let water = Colour::CYAN.mixed(Colour::BLUE, 0.55);
+        let canvas = Canvas::board(SIZE, SIZE, water);
+        let sea = canvas.tile(water);
+        let gauge = canvas.tile(Colour::TEXT);
+        let waves = Shape::disc(0.25, 0.78, 0.27).union(Shape::disc(0.75, 0.78, 0.27));
+        let surface = canvas
+            .tile(Colour::SKY)
+            .fill(&waves.union(Shape::rectangle(0.5, 0.9, 1.2, 0.3)), water);
+        let person = |tile: Canvas| tile.fill(&scenery::walker(), Colour::MAGENTA);
+        let fish = |side: f64| {
+            let body = Shape::disc(0.5, 0.28, 0.36).intersection(Shape::disc(0.5, 0.72, 0.36));
+            let at = |x: f64| 0.5 + side * x;
+            let tail = Shape::polygon(&[(at(-0.2), 0.5), (at(-0.42), 0.3), (at(-0.42), 0.7)]);
+            sea.fill(&tail.union(body), Colour::GREEN.light(0.3))
+                .fill(&Shape::disc(at(0.12), 0.46, 0.04), Colour::BLACK)
+        };
+        let enemy = Shape::rounded(0.5, 0.58, 0.84, 0.4, 0.2)
+            .union(Shape::rounded(0.5, 0.32, 0.26, 0.3, 0.06));
+        let shot = |colour: Colour| sea.fill(&Shape::line((0.3, 0.5), (0.7, 0.5), 0.13), colour);
+        let (front, rear) = (plane(cell(state.row, state.column)), plane(state.rear_cell()));
+        let hull = |side: f64| {
+            let hull = Shape::rounded(0.5 - side * 0.3, 0.58, 1.2, 0.6, 0.3);
+            let window = Shape::disc(0.5 + side * 0.1, 0.56, 0.13);
+            (hull, window)
+        };
+        let [(nose, window), (nose_left, window_left)] = [1.0, -1.0].map(hull);
+        let tower = |side: f64| {
+            Shape::rounded(0.5 + side * 0.12, 0.24, 0.4, 0.36, 0.08).union(Shape::rounded(
+                0.5 + side * 0.25,
+                0.58,
+                1.3,
+                0.6,
+                0.2,
+            ))
+        };
+        let things = [
+            (row.eq(0), surface),
+            (row.eq(9), gauge),
+            (oxygen, gauge.fill(&Shape::rectangle(0.5, 0.5, 1.0, 0.6), Colour::CYAN)),
+            (rescued, person(gauge)),
+            (rescued & oxygen, {
+                person(gauge.fill(&Shape::rectangle(0.5, 0.5, 1.0, 0.6), Colour::CYAN))
+            }),
+            (plane(cells(divers.row, divers.column, divers.present)), person(sea)),
+            (these(enemies.of_kind(false) & enemies.right), fish(1.0)),
+            (these(enemies.of_kind(false) & !enemies.right), fish(-1.0)),
+            (these(enemies.of_kind(true)), {
+                sea.fill(&enemy, Colour::RED).fill(&Shape::disc(0.5, 0.58, 0.1), Colour::WHITE)
+            }),
+            (plane(state.right_shots | state.left_shots), shot(Colour::RED)),
+            (plane(cells(bullets.row, bullets.column, bullets.present)), shot(Colour::WHITE)),
+        ];
+        let (yellow, glass) = (Colour::YELLOW, Colour::TEXT);
+        Some(
+            canvas
+                .layers(sea, &things)
+                .fill_cells(rear & right, &tower(1.0), yellow)
+                .fill_cells(rear & left, &tower(-1.0), yellow)
+                .fill_cells(front & right, &nose, yellow)
+                .fill_cells(front & left, &nose_left, yellow)
+                .fill_cells(front & right, &window, glass)
+                .fill_cells(front & left, &window_left, glass)
+                .finish(),
+        )
     }
 }

@@ -8,7 +8,7 @@ use super::{
     plane, up,
 };
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -216,16 +216,48 @@ impl Environment for SpaceInvaders {
         Space::discrete(4).named(["nothing", "left", "right", "fire"])
     }
 
+    /// The aliens in green, the cannon in blue, and their bullets: dark from the cannon, red from the aliens.
     fn render(&self, state: &State) -> Option<Tensor> {
-        Some(planes(
-            SIZE,
-            SIZE,
-            &[
-                (plane(state.aliens), Colour::GREEN),
-                (plane(state.bullets), Colour::WHITE),
-                (plane(state.alien_bullets), Colour::RED),
-                (plane(cell(scalar(9), state.cannon)), Colour::CYAN),
-            ],
-        ))
+        let canvas = Canvas::board(SIZE, SIZE, Colour::BOARD);
+        let space = canvas.tile(Colour::BOARD);
+        let bullet =
+            |colour: Colour| space.fill(&Shape::line((0.5, 0.3), (0.5, 0.7), 0.14), colour);
+        let things = [
+            (plane(state.aliens), space.sprite(&ALIEN, '#', Colour::GREEN.dark(0.1))),
+            (plane(state.bullets), bullet(Colour::TEXT)),
+            (plane(state.alien_bullets), bullet(Colour::RED)),
+            (plane(cell(scalar(9), state.cannon)), space.sprite(&CANNON, '#', Colour::BLUE)),
+        ];
+        Some(canvas.layers(space, &things).finish())
     }
 }
+
+/// Small pictures of an alien and of the cannon.
+const ALIEN: [&str; 12] = [
+    "............",
+    "...#....#...",
+    "....#..#....",
+    "...######...",
+    "..##.##.##..",
+    ".##########.",
+    ".#.######.#.",
+    ".#.#....#.#.",
+    "....#..#....",
+    "...#....#...",
+    "............",
+    "............",
+];
+const CANNON: [&str; 12] = [
+    "............",
+    "............",
+    "............",
+    ".....##.....",
+    ".....##.....",
+    "....####....",
+    "..########..",
+    ".##########.",
+    ".##########.",
+    ".##########.",
+    ".##########.",
+    "............",
+];

@@ -23,6 +23,7 @@ mod key_corridor;
 mod lava_gap;
 mod memory;
 mod multi_room;
+mod picture;
 mod rooms;
 mod tiles;
 mod unlock;
@@ -173,6 +174,13 @@ impl<T: Tree> State<T> {
         // The view is kept: many cells are needed to compute it, and several observations show it.
         let seen = view::seen(level.frame().extents, &world, L::SEES_THROUGH_WALLS).astype(U8);
         State { world, seen, task, time: scalar(0) }
+    }
+
+    /// The package's picture of the whole grid, with tiles of eight pixels, in which the agent's view is lighter. `level` has the grid's
+    /// extents. `u8[8 * rows, 8 * columns, 3]`
+    #[track_caller]
+    pub fn package_picture<L: Level<Task = T>>(&self, level: &L) -> Tensor {
+        view::package_picture(level.frame().extents, &self.world, self.seen.astype(I32))
     }
 }
 
@@ -351,9 +359,8 @@ impl<L: Level> Environment for L {
         Space::discrete(L::ACTIONS).named(&names[..L::ACTIONS])
     }
 
-    /// The package's picture of the whole grid, with tiles of eight pixels. The agent's view is
-    /// lighter.
+    /// The whole grid with the agent as a red arrow. The cells in the agent's view are lighter.
     fn render(&self, state: &Self::State) -> Option<Tensor> {
-        Some(view::picture(self.frame().extents, &state.world, state.seen.astype(I32)))
+        Some(picture::picture(self.frame().extents, &state.world, state.seen.astype(I32)))
     }
 }

@@ -7,6 +7,7 @@
 
 use super::cell::{self, kind};
 use super::{World, forward, tiles};
+use crate::cells::only;
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -156,9 +157,9 @@ fn spread(from: Tensor, clear: Tensor, shift: fn(Tensor, u32) -> Tensor) -> Tens
     seen
 }
 
-/// The picture of the whole grid. `u8[8 * rows, 8 * columns, 3]`
+/// True for each cell of the grid that the agent sees. `bool[rows, columns]`
 #[track_caller]
-pub(super) fn picture((rows, columns): (usize, usize), world: &World, codes: Tensor) -> Tensor {
+pub(super) fn lit((rows, columns): (usize, usize), world: &World, codes: Tensor) -> Tensor {
     let grid = [rows, columns];
     let (across, ahead) = places();
     let (row, column) = in_grid(world, across, ahead);
@@ -172,7 +173,15 @@ pub(super) fn picture((rows, columns): (usize, usize), world: &World, codes: Ten
             lit = lit | (grid_row.eq(at(row)) & grid_column.eq(at(column)) & at(shown));
         }
     }
-    let agent = grid_row.eq(world.row) & grid_column.eq(world.column);
+    lit
+}
+
+/// The package's picture of the whole grid. `u8[8 * rows, 8 * columns, 3]`
+#[track_caller]
+pub(super) fn package_picture(extents: (usize, usize), world: &World, codes: Tensor) -> Tensor {
+    let lit = lit(extents, world, codes);
+    let grid = [extents.0, extents.1];
+    let agent = only(grid, (world.row, world.column));
     let codes = world.cells.astype(I32).reshape(grid);
     tiles::Look { lit, agent, direction: world.direction }.draw(codes)
 }

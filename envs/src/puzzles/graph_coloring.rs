@@ -2,11 +2,12 @@
 //! with few colours.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::Colour;
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
 
 /// GraphColoring: the nodes of a random graph are coloured one after another, each with a colour
 /// that none of its neighbours has. There are as many colours as nodes.
@@ -117,16 +118,56 @@ impl Environment for GraphColoring {
         Some(self.free(state))
     }
 
-    /// Pairs of neighbours in grey, and each node's colour on the diagonal.
+    /// The nodes on a circle; uncoloured nodes are white. A ring surrounds the node to be coloured, and lines join it to its neighbours.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let colours = Colour::SEVERAL.map(|Colour(colour)| colour).concat();
+        let (center, around, step) = (2.0, 1.7, 2.0 * PI / self.nodes as f64);
+        let here = self.here(state);
+        let own = state.node.astype(F32) * step;
+        let neighbours = (state.edges & here.expand_dims(1)).any_axis(0).astype(F32);
+        let place = (center + around * own.sin(), center - around * own.cos());
+        // The chords from a node to the others of a regular polygon are at equal angles.
+        let nodes = self.nodes as i32;
+        let node = state.node;
+        let chords = Shape::new(move |x, y| {
+            let (x, y) = (x - place.0, y - place.1);
+            // From the tangent at the node.
+            let angle = atan2(y * own.cos() - x * own.sin(), x * own.cos() + y * own.sin());
+            let chord = (angle * (2.0 / step) + 0.5).floor();
+            let other = (node + chord.astype(I32)).modulo(nodes);
+            let away = select(neighbours.take(other, 0).gt(0.0), 0.0, 9.0);
+            let far = (x.square() + y.square()).sqrt();
+            far * (angle - chord * (0.5 * step)).sin().abs() - 0.012 + away
+        });
+        let radius = (3.6 / self.nodes as f64).clamp(0.03, 0.2);
+        // The distance from the nearest node, which is in the direction of the pixel.
+        let nearest = move |x: Tensor, y: Tensor| {
+            let angle = atan2(x - center, center - y) * (1.0 / step);
+            (angle + 0.5).floor()
+        };
+        let circle = |radius: f64| {
+            Shape::new(move |x, y| {
+                let angle = nearest(x, y) * step;
+                let (x, y) = (x - center - angle.sin() * around, y - center + angle.cos() * around);
+                (x.square() + y.square()).sqrt() - radius
+            })
+        };
         let all = Colour::SEVERAL.len();
-        let table = constant([&Colour::BLACK.0[..], &Colour::GREY.0, &colours].concat());
-        let table = table.reshape([all + 2, 3]);
-        let square = [self.nodes, self.nodes];
-        let diagonal = iota(I32, square, 0).eq(iota(I32, square, 1));
-        let own = select(state.colours.ge(0), state.colours.rem(all as i32) + 2, 0);
-        let own = own.expand_dims(0).broadcast_to(square);
-        Some(table.take(select(diagonal, own, state.edges.astype(I32)), 0))
+        let colours = Colour::SEVERAL.map(|Colour(rgb)| rgb.map(f32::from));
+        let table = concatenate(&[constant([[255.0, 255.0, 255.0]]), constant(colours)], 0);
+        // A colour that comes again is lighter.
+        let again = (state.colours / all as i32).maximum(0).astype(F32).expand_dims(1);
+        let which = select(state.colours.ge(0), state.colours.rem(all as i32) + 1, 0);
+        let colours = 255.0 - (255.0 - table.take(which, 0)) * pow(0.6, again);
+        let ring = Shape::disc(place.0, place.1, radius * 1.5).when(here.any());
+        let chords = chords.intersection(Shape::disc(center, center, around)).when(here.any());
+        Some(
+            Canvas::new(4.0, 4.0, Colour::BOARD)
+                .fill(&chords, Colour::GREY)
+                .fill(&ring.union(circle(radius * 1.1)), Colour::TEXT)
+                .fill_with(&circle(radius), |x, y| {
+                    colours.take(nearest(x, y).astype(I32).modulo(nodes), 0)
+                })
+                .finish(),
+        )
     }
 }

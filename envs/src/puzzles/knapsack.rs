@@ -1,7 +1,7 @@
 //! Knapsack: pack the most valuable items into a bag with limited capacity.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -101,16 +101,32 @@ impl Environment for Knapsack {
         Some(fitting | !fitting.any())
     }
 
-    /// A column for each item with its value as height: green in the bag, blue if it fits, grey if
-    /// it does not.
+    /// A bar for each item, with its value as height and its weight as width, and below the bars the weight in the bag as a share of
+    /// the budget.
     fn render(&self, state: &State) -> Option<Tensor> {
-        const HEIGHT: usize = 16;
-        let canvas = Canvas::board(HEIGHT, self.items);
-        let shape = [HEIGHT, self.items];
-        let high = (HEIGHT as f64 - canvas.rows()).lt(state.values * HEIGHT as f64);
-        let wide = |of_each: Tensor| of_each.expand_dims(0).broadcast_to(shape) & high;
+        let bars = |shown: Tensor| {
+            let widths = state.weights * 0.8 + 0.2;
+            scenery::bars([state.values, widths, shown], (0.1, 2.2), (3.8, 2.0))
+        };
         let (packed, fitting) = (state.packed, self.fitting(state));
-        let picture = canvas.paint(high, Colour::GREY).paint(wide(fitting), Colour::BLUE);
-        Some(picture.paint(wide(packed), Colour::GREEN).finish())
+        let share = 1.0 - state.room * (1.0 / self.budget);
+        let canvas = Canvas::new(3.0, 4.0, Colour::BOARD)
+            .fill(&Shape::rectangle(2.0, 2.22, 3.8, 0.03), Colour::TEXT)
+            .fill(&bars(!packed & !fitting), Colour::LINE)
+            .fill(&bars(fitting), Colour::BLUE)
+            .fill(&bars(packed), Colour::GREEN)
+            .fill(&Shape::rounded(2.0, 2.48, 3.8, 0.2, 0.1), Colour::CELL.dark(0.1))
+            .fill(
+                &Shape::rounded(2.0, 2.48, 3.8, 0.2, 0.1).intersection(Shape::rectangle(
+                    0.0,
+                    2.48,
+                    share * 7.6 + 0.2,
+                    1.0,
+                )),
+                Colour::GREEN,
+            );
+        let names =
+            [("in the bag", Colour::GREEN), ("fits", Colour::BLUE), ("too heavy", Colour::LINE)];
+        Some(scenery::legend(canvas, &names, (0.2, 2.8), 0.12, 1.3).finish())
     }
 }

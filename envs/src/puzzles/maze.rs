@@ -2,7 +2,7 @@
 
 use crate::cells::{WAYS, along, draw_cell};
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -223,13 +223,17 @@ impl Environment for Maze {
         Some(reached.astype(F32))
     }
 
-    /// Grey walls, the agent in blue, the goal in green.
+    /// Walls, a flag at the goal, and the agent in blue.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let cells = [
-            (state.walls, Colour::GREY),
-            (self.cell(state.goal_row, state.goal_column), Colour::GREEN),
-            (self.cell(state.row, state.column), Colour::BLUE),
-        ];
-        Some(planes(self.rows, self.columns, &cells))
+        let canvas = Canvas::board(self.rows, self.columns, Colour::BOARD);
+        let floor = scenery::floor(&canvas);
+        let tiles = [floor, scenery::wall(&canvas), scenery::flag(floor, Colour::GREEN)];
+        let goal = self.cell(state.goal_row, state.goal_column);
+        Some(
+            canvas
+                .tiles(select(goal, 2, state.walls.astype(I32)), &tiles)
+                .fill_cell(state.row, state.column, &scenery::walker(), Colour::BLUE)
+                .finish(),
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! Minesweeper: open all cells without a mine.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Align, Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -145,25 +145,45 @@ impl Environment for Minesweeper {
         Some((self.solved(state) & !(state.open & state.mines).any()).astype(F32))
     }
 
-    /// Closed cells in grey, open cells in a colour for each number of mines around them, and
-    /// opened mines in red.
+    /// Raised closed cells, open cells with the number of mines around them, and opened mines on red.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let mut cells = vec![(!state.open, Colour::GREY)];
-        let colours = [
-            Colour::BLACK,
-            Colour::BLUE,
-            Colour::GREEN,
-            Colour::YELLOW,
-            Colour::ORANGE,
-            Colour::MAGENTA,
-            Colour::CYAN,
-            Colour::SKY,
-            Colour::WHITE,
-        ];
-        for (number, colour) in colours.into_iter().enumerate() {
-            cells.push((state.open & state.counts.eq(number as i32), colour));
-        }
-        cells.push((state.open & state.mines, Colour::RED));
-        Some(planes(self.rows, self.columns, &cells))
+        let canvas = Canvas::board(self.rows, self.columns, Colour::LINE);
+        let cell = Shape::rectangle(0.5, 0.5, 0.94, 0.94);
+        let open = canvas.tile(Colour::LINE).fill(&cell, Colour::BOARD);
+        let numbered = COLOURS.iter().enumerate().map(|(number, &colour)| match number {
+            0 => open,
+            _ => open.text(&number.to_string(), (0.5, 0.5), 0.5, Align::Center, colour),
+        });
+        let mine = Shape::disc(0.5, 0.5, 0.22)
+            .union(Shape::line((0.2, 0.5), (0.8, 0.5), 0.07))
+            .union(Shape::line((0.5, 0.2), (0.5, 0.8), 0.07))
+            .union(Shape::line((0.3, 0.3), (0.7, 0.7), 0.07))
+            .union(Shape::line((0.3, 0.7), (0.7, 0.3), 0.07));
+        let mine = open
+            .fill(&cell, Colour::RED)
+            .fill(&mine, Colour::BLACK)
+            .fill(&Shape::disc(0.43, 0.43, 0.06), Colour::WHITE);
+        let grey = Colour::GREY.light(0.3);
+        let closed = open
+            .fill(&cell, grey.dark(0.35))
+            .fill(&Shape::polygon(&[(0.03, 0.03), (0.97, 0.03), (0.03, 0.97)]), grey.light(0.6))
+            .fill(&Shape::rectangle(0.5, 0.5, 0.76, 0.76), grey);
+        let tiles: Vec<Canvas> = numbered.chain([mine, closed]).collect();
+        let (mine, closed) = (COLOURS.len() as i32, COLOURS.len() as i32 + 1);
+        let which = select(state.open, select(state.mines, mine, state.counts), closed);
+        Some(canvas.tiles(which, &tiles).finish())
     }
 }
+
+/// Colours of the numbers of mines around a cell.
+const COLOURS: [Colour; 9] = [
+    Colour::BOARD,
+    Colour::BLUE,
+    Colour([14, 110, 80]),
+    Colour::RED,
+    Colour([30, 50, 120]),
+    Colour([130, 50, 30]),
+    Colour([30, 120, 130]),
+    Colour::TEXT,
+    Colour::GREY,
+];

@@ -1,7 +1,7 @@
 //! Rubik's cube: turn the layers until each face has one colour.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -231,18 +231,17 @@ impl Environment for RubiksCube {
         let rows = rows.map(|row| concatenate(&row, 1));
         let colours = [
             Colour::WHITE,
-            Colour::GREEN,
-            Colour::RED,
+            Colour([20, 150, 80]),
+            Colour([200, 40, 40]),
             Colour::BLUE,
-            Colour::ORANGE,
+            Colour([245, 150, 30]),
             Colour::YELLOW,
         ];
-        let all = concatenate(&rows, 0);
-        let canvas = Canvas::board(3 * size, 4 * size);
-        let painted = colours
-            .into_iter()
-            .enumerate()
-            .fold(canvas, |canvas, (i, colour)| canvas.paint(all.eq(i as i32 + 1), colour));
-        Some(painted.finish())
+        let canvas = Canvas::board(3 * size, 4 * size, Colour::BOARD);
+        let plastic = canvas.tile(Colour::BLACK);
+        let sticker = Shape::rounded(0.5, 0.5, 0.88, 0.88, 0.14);
+        let stickers = colours.map(|colour| plastic.fill(&sticker, colour));
+        let tiles: Vec<Canvas> = [canvas.tile(Colour::BOARD)].into_iter().chain(stickers).collect();
+        Some(canvas.tiles(concatenate(&rows, 0), &tiles).finish())
     }
 }

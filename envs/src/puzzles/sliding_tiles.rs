@@ -2,7 +2,7 @@
 
 use crate::cells::{WAYS, along, draw_way};
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -162,11 +162,20 @@ impl Environment for SlidingTiles {
         Some(self.right(state).astype(F32).mean())
     }
 
-    /// Green for the right tile, blue for a wrong tile, and the gap.
+    /// Numbered tiles in a frame: green in the right place, and wooden elsewhere.
     fn render(&self, state: &State) -> Option<Tensor> {
+        let frame = Colour::TEXT;
         let board = |cells: Tensor| cells.reshape([self.size, self.size]);
-        let (right, tile) = (self.right(state), state.tiles.gt(0));
-        let cells = [(board(tile & right), Colour::GREEN), (board(tile & !right), Colour::BLUE)];
-        Some(planes(self.size, self.size, &cells))
+        let (tiles, right) = (board(state.tiles), board(self.right(state)));
+        let which = select(tiles.eq(0), 0, select(right, 2, 1));
+        let canvas = Canvas::board(self.size, self.size, frame);
+        let gap = canvas.tile(frame);
+        let tile = |colour: Colour| {
+            gap.fill(&Shape::rounded(0.5, 0.51, 0.94, 0.94, 0.1), colour.dark(0.3))
+                .fill(&Shape::rounded(0.5, 0.49, 0.94, 0.92, 0.1), colour)
+        };
+        let digits = (self.size * self.size - 1).ilog10() + 1;
+        let canvas = canvas.tiles(which, &[gap, tile(Colour::WOOD), tile(Colour::GREEN)]);
+        Some(canvas.numbers(select(tiles.gt(0), tiles, -1), digits, 0.36, Colour::WHITE).finish())
     }
 }

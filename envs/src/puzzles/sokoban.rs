@@ -3,7 +3,7 @@
 use super::levels::Levels;
 use crate::cells::{along, draw_cell, only};
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Colour, planes};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -317,15 +317,33 @@ impl Environment for Sokoban {
         Some(self.stored(state).astype(F32) / self.boxes as f64)
     }
 
-    /// Walls in grey, targets in red, boxes in orange and on targets in green, the player in blue.
+    /// Walls, red marks at the targets, wooden boxes, which are green on targets, and the player in blue.
     fn render(&self, state: &State) -> Option<Tensor> {
-        let cells = [
-            (state.walls, Colour::GREY),
-            (state.targets, Colour::RED),
-            (state.boxes, Colour::ORANGE),
-            (state.boxes & state.targets, Colour::GREEN),
-            (self.only((state.row, state.column)), Colour::BLUE),
-        ];
-        Some(planes(self.size, self.size, &cells))
+        let canvas = Canvas::board(self.size, self.size, Colour::BOARD);
+        let floor = scenery::floor(&canvas);
+        let target = floor
+            .fill(&Shape::ring(0.5, 0.5, 0.28, 0.09), Colour::RED)
+            .fill(&Shape::disc(0.5, 0.5, 0.1), Colour::RED);
+        let box_of = |colour: Colour| {
+            let planks = Shape::line((0.26, 0.26), (0.74, 0.74), 0.1)
+                .union(Shape::line((0.26, 0.74), (0.74, 0.26), 0.1))
+                .union(
+                    Shape::rounded(0.5, 0.5, 0.82, 0.82, 0.06)
+                        .minus(Shape::rectangle(0.5, 0.5, 0.6, 0.6)),
+                );
+            floor
+                .fill(&Shape::rounded(0.5, 0.5, 0.86, 0.86, 0.07), colour.dark(0.35))
+                .fill(&planks, colour)
+        };
+        let tiles =
+            [floor, scenery::wall(&canvas), target, box_of(Colour::WOOD), box_of(Colour::GREEN)];
+        let boxes = select(state.targets, 4, 3);
+        let free = select(state.walls, 1, select(state.targets, 2, 0));
+        Some(
+            canvas
+                .tiles(select(state.boxes, boxes, free), &tiles)
+                .fill_cell(state.row, state.column, &scenery::walker(), Colour::BLUE)
+                .finish(),
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! Travelling salesman: visit all cities on a short route.
 
 use crate::environment::{Environment, TimeStep};
-use crate::render::{Canvas, Colour};
+use crate::render::{Canvas, Colour, Shape, scenery};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -104,37 +104,44 @@ impl Environment for TravellingSalesman {
         Some(state.order.lt(0))
     }
 
-    /// The cities: visited cities in blue with the route between them, the first in green and the
-    /// last in yellow.
+    /// The cities, the route in blue, and its first and last city.
     fn render(&self, state: &State) -> Option<Tensor> {
-        const SIZE: usize = 96;
-        let places = state.cities * (SIZE as f64 - 8.0) + 4.0;
-        let point = |city: usize| (places.index(city).index(0), places.index(city).index(1));
-        let mut canvas = Canvas::new(SIZE, SIZE, Colour::BLACK);
-        // The city before each on the route, or the city itself.
         let order = state.order;
-        let before = order.expand_dims(0).eq(order.expand_dims(1) - 1) & order.ge(1).expand_dims(1);
-        for city in 0..self.cities {
-            let weights = before.index(city).astype(F32).expand_dims(1);
-            let from = (weights * places).sum_axis(0);
-            let is = before.index(city).any();
-            let own = places.index(city);
-            let from = select(is, from, own);
-            let from = (from.index(0), from.index(1));
-            canvas = canvas.segment(from, point(city), 0.5, Colour::BLUE);
-        }
-        for city in 0..self.cities {
-            let order = state.order.index(city);
-            let dot = |canvas: Canvas, is: Tensor, colour: Colour| {
-                let (x, y) = point(city);
-                // A point that is not drawn is outside the picture.
-                canvas.disc((select(is, x, -9.0), y), 1.5, colour)
-            };
-            canvas = dot(canvas, order.lt(0), Colour::GREY);
-            canvas = dot(canvas, order.ge(0), Colour::BLUE);
-            canvas = dot(canvas, order.eq(0), Colour::GREEN);
-            canvas = dot(canvas, order.eq(state.visited - 1) & order.gt(0), Colour::YELLOW);
-        }
-        Some(canvas.finish())
+        let places = state.cities + 0.06;
+        // The city before each on the route, or the city itself; the first city follows the last of a whole route.
+        let whole = state.visited.eq(self.cities as i32);
+        let before_first = select(whole, self.cities as i32 - 1, -2);
+        let follows = select(order.eq(0), before_first, order - 1).expand_dims(1);
+        let before = order.expand_dims(0).eq(follows) & order.ge(0).expand_dims(1);
+        let from = before.astype(F32).matmul(places);
+        let from = select(before.any_axis(1).expand_dims(1), from, places);
+        // Of each way its middle, its direction and half its length.
+        let (middle, way) = (0.5 * (from + places), places - from);
+        let length = way.square().sum_axis(keepdims(1)).sqrt();
+        // A way without length has a direction, too: it covers no more than its city.
+        let direction = select(length.gt(1e-6), way / length.maximum(1e-6), 0.7);
+        let rows = concatenate(&[middle, direction, 0.5 * length], 1);
+        let ways = Shape::any(rows, |row| {
+            let [x0, y0, right, down, half] = [0, 1, 2, 3, 4].map(|i| row.index(i));
+            Shape::new(move |x, y| {
+                let (x, y) = (x - x0, y - y0);
+                let (along, across) = (x * right + y * down, y * right - x * down);
+                (along.abs() - half).maximum(across.abs() - 0.007)
+            })
+        });
+        let cities = Shape::any(places, |row| Shape::disc(row.index(0), row.index(1), 0.016));
+        let one = |these: Tensor| {
+            let place = select(these.expand_dims(1), places, 0.0).sum_axis(0);
+            let place = select(these.any(), place, -9.0);
+            Shape::disc(place.index(0), place.index(1), 0.026)
+        };
+        let last = order.eq(state.visited - 1) & order.gt(0);
+        let canvas = Canvas::new(1.22, 1.12, Colour::BOARD)
+            .fill(&ways, Colour::BLUE)
+            .fill(&cities, Colour::TEXT)
+            .fill(&one(order.eq(0)), Colour::GREEN)
+            .fill(&one(last), Colour::ORANGE);
+        let names = [("first", Colour::GREEN), ("last", Colour::ORANGE)];
+        Some(scenery::legend(canvas, &names, (0.06, 1.16), 0.035, 0.3).finish())
     }
 }

@@ -18,7 +18,7 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 
 /// Steps of random actions before the picture.
 const STEPS: usize = 8;
-/// Least width of a picture.
+/// Least width of a picture, in pixels.
 const WIDTH: usize = 160;
 
 const HEAD: &str = "\
@@ -183,7 +183,7 @@ fn picture<E: Environment<Observation = Tensor>>(env: &E) -> Option<(usize, usiz
     draws.then(|| enlarged((shape[0], shape[1], pixels)))
 }
 
-/// The picture with squares in place of its pixels, as wide as it is to be.
+/// The picture; if it is narrow, with squares in place of its pixels.
 fn enlarged((height, width, pixels): (usize, usize, Vec<u8>)) -> (usize, usize, Vec<u8>) {
     let times = WIDTH.div_ceil(width);
     let rows = (0..height * times).map(|row| row / times);

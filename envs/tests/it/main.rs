@@ -12,6 +12,7 @@ macro_rules! every_environment {
 
 mod any;
 mod boards;
+mod canvas;
 mod check;
 mod connector;
 mod delayed_chains;

@@ -71,7 +71,7 @@ fn episodes<L: Level>(
         let (state, step) = level.step(state, action, Key::new(0u32));
         let TimeStep { observation, reward, terminated, truncated } = step;
         let place = stack(&[state.world.row, state.world.column, state.world.direction], 0);
-        let picture = level.render(&state).expect("a picture");
+        let picture = state.package_picture(&level);
         let end = terminated.astype(I32) + truncated.astype(I32) * 2;
         let kept = |x: Tensor| select(goes_on, x, x.zeros_like());
         let seen =
