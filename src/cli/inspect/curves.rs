@@ -391,20 +391,45 @@ pub(crate) fn line(curves: &[Curve], summary: Summary) -> Line {
     if others.is_empty() {
         return Line { points: thinned(first), ..Line::default() };
     }
-    let begin = curves.iter().map(|curve| curve[0].0).fold(0.0, f64::max);
-    let end = curves.iter().map(|curve| curve[curve.len() - 1].0).fold(f64::INFINITY, f64::min);
-    let thinned: Vec<Curve> = curves.iter().map(thinned).collect();
-    let longest = thinned.iter().map(Vec::len).max().unwrap_or(1);
     let bootstrap = Bootstrap::of(curves.len());
     let mut line = Line::default();
-    for step in 0..longest {
-        let at = begin + (end - begin).max(0.0) * step as f64 / (longest - 1).max(1) as f64;
-        let values: Vec<f64> = thinned.iter().map(|curve| interpolated(curve, at)).collect();
+    for (at, values) in values_along(curves, POINTS) {
         let Some(estimate) = bootstrap.estimate(&values, summary.statistic()) else { continue };
         line.points.push((at, estimate.value));
         line.band.extend(estimate.low.zip(estimate.high));
     }
     line
+}
+
+/// The points of [`line`], without the interval.
+pub(crate) fn middle(curves: &[Curve], summary: Summary) -> Curve {
+    if let [curve] = curves {
+        return thinned(curve);
+    }
+    let point = |(at, values): (f64, Vec<f64>)| Some((at, summary.statistic()(&values)?));
+    values_along(curves, POINTS).filter_map(point).collect()
+}
+
+/// The interval of [`line`] at up to `most` positions, each with its low and its high end.
+pub(crate) fn interval(curves: &[Curve], summary: Summary, most: usize) -> Vec<(f64, f64, f64)> {
+    let bootstrap = Bootstrap::of(curves.len());
+    let part = |(at, values): (f64, Vec<f64>)| {
+        let estimate = bootstrap.estimate(&values, summary.statistic())?;
+        Some((at, estimate.low?, estimate.high?))
+    };
+    values_along(curves, most).filter_map(part).collect()
+}
+
+/// Up to `most` positions in the common range of some curves, each with the curves' values.
+fn values_along(curves: &[Curve], most: usize) -> impl Iterator<Item = (f64, Vec<f64>)> {
+    let begin = curves.iter().map(|curve| curve[0].0).fold(0.0, f64::max);
+    let end = curves.iter().map(|curve| curve[curve.len() - 1].0).fold(f64::INFINITY, f64::min);
+    let thinned: Vec<Curve> = curves.iter().map(thinned).collect();
+    let longest = thinned.iter().map(Vec::len).max().unwrap_or(0).min(most);
+    (0..longest).map(move |step| {
+        let at = begin + (end - begin).max(0.0) * step as f64 / (longest - 1).max(1) as f64;
+        (at, thinned.iter().map(|curve| interpolated(curve, at)).collect())
+    })
 }
 
 /// At most [`POINTS`] points, each the mean of neighbours.

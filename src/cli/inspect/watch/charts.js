@@ -28,7 +28,8 @@ async function load() {
       again = false;
       const parameters = asked();
       if (!parameters.metric.length) break;
-      curves = await (await ask("api/charts", { ...parameters, run: lone() })).json();
+      const open = groups.filter(({ name, shown }) => shown && view.open.has(name)).map(({ name }) => name);
+      curves = await (await ask("api/charts", { ...parameters, open, ...(view.run ? { run: view.run } : {}) })).json();
       redraw();
       if (!again) await loadBands(parameters);
     }
@@ -39,7 +40,7 @@ async function load() {
 
 let known = { key: "", time: 0 };
 async function loadBands(parameters) {
-  const names = groups.filter(({ name, runs }) => runs.length > 1 && bandShown(name)).map(({ name }) => name);
+  const names = groups.filter(({ name, runs }) => runs.length > 1 && bandShown(name)).map(({ name }) => name).slice(0, 40);
   const key = JSON.stringify([parameters, names]);
   // The bands of running trainings may be some seconds old.
   if (!names.length || (known.key === key && performance.now() - known.time < 10000)) return;
@@ -181,7 +182,7 @@ function panel(metric, facet) {
   const tip = make("div", { class: "tip", hidden: "" });
   const one = { metric, facet, svg, tip, lines: [], scale: null };
   const head = make("figcaption", {}, make("span", {}, metric));
-  head.append(button("SVG", `Save ${title} as SVG`, () => download(`${name}.svg`, "image/svg+xml", asSvg(svg, title, one.lines))));
+  head.append(button("SVG", `Save ${title} as SVG`, () => download(`${name}.svg`, "image/svg+xml", asSvg(svg, `${title}, along ${at("along").selectedOptions[0].textContent}`, one.lines))));
   head.append(button("CSV", `Save ${title} as CSV`, () => download(`${name}.csv`, "text/csv", asCsv(one.lines, view.along))));
   head.append(button("×", `Remove the charts of ${metric}`, () => chart(metric, false)));
   one.figure = make("figure", { "data-metric": metric }, head, svg, tip);

@@ -60,6 +60,9 @@ for (const key of ["log", "facets"]) {
 at("whole").addEventListener("click", () => zoom(null));
 addEventListener("resize", redraw);
 
+// On a phone, the charts come first.
+at("groups").open = matchMedia("(min-width: 56rem)").matches;
+
 let wait = 0;
 let drawnAt = -Infinity; // the time of the last request for curves
 let drawnOf = ""; // the data that these curves are of
