@@ -52,8 +52,8 @@ function paint(svg, lines, options) {
   const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("");
   const inside = make("g", { "clip-path": `url(#${clip})` });
   for (const { key, band, ink } of lines) {
-    if (!band?.length) continue;
-    const shown = band.filter(seen);
+    const shown = band?.filter(seen) ?? [];
+    if (!shown.length) continue;
     const outline = shown.map(([a, , high]) => [a, high]).concat(shown.map(([a, low]) => [a, low]).reverse());
     inside.append(make("path", { class: "band", d: `${path(outline)}Z`, style: `fill: ${ink}`, "data-key": key }));
   }
@@ -96,13 +96,21 @@ function asSvg(svg, title, lines) {
   return new XMLSerializer().serializeToString(whole);
 }
 
+// A side of a band at a position between its points.
+function between(band, x, side) {
+  const i = Math.min(Math.max(band.findIndex(([end]) => end >= x), 1), band.length - 1);
+  const [one, other] = [band[i - 1] ?? band[i], band[i]];
+  const share = other[0] > one[0] ? Math.min(Math.max((x - one[0]) / (other[0] - one[0]), 0), 1) : 0;
+  return one[side] + share * (other[side] - one[side]);
+}
+
 // The points of a chart as a table.
 function asCsv(lines, along) {
   const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
   const rows = lines.flatMap(({ label, points, raw, band }) => {
     return points.map(([x, y], i) => {
-      const near = band?.length ? band[nearest(band, x)] : null;
-      return [quoted(label), x, (raw ?? points)[i][1] ?? "", raw ? y : "", near?.[1] ?? "", near?.[2] ?? ""].join(",");
+      const [low, high] = [1, 2].map((side) => (band?.length ? between(band, x, side) : ""));
+      return [quoted(label), x, (raw ?? points)[i][1] ?? "", raw ? y : "", low, high].join(",");
     });
   });
   return [`line,${along},value,smoothed,low,high`, ...rows].join("\n") + "\n";

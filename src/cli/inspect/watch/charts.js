@@ -123,7 +123,7 @@ function light(key) {
   lit = key;
   const marked = new Set([key, view.run].filter(Boolean));
   for (const { svg } of panels) {
-    svg.classList.toggle("marked", marked.size > 0);
+    svg.classList.toggle("marked", key !== null);
     for (const line of svg.querySelectorAll("path")) line.classList.toggle("lit", marked.has(line.dataset.key));
   }
   for (const item of at("legend").querySelectorAll("li")) item.classList.toggle("lit", marked.has(item.dataset.key));
@@ -197,6 +197,7 @@ function listen(one) {
   const place = (event) => event.clientX - svg.getBoundingClientRect().left;
   const leave = () => {
     cursor = null;
+    at("reading").textContent = "";
     light(null);
     showCursor();
   };
@@ -270,7 +271,7 @@ function zoom(part) {
   view.zoom = part;
   remember();
   redraw();
-  load();
+  load().catch(failed);
 }
 
 // Adds or removes the charts of a metric.

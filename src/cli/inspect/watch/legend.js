@@ -10,7 +10,7 @@ function changed({ asks = true } = {}) {
   controls();
   redraw();
   table();
-  if (asks) load();
+  if (asks) load().catch(failed);
 }
 
 const lastOf = (points) => points?.at(-1)?.[1] ?? null;

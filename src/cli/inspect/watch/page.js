@@ -7,9 +7,8 @@ function controls() {
   at("weight").textContent = view.smooth;
   for (const key of ["log", "facets"]) at(key).checked = view[key];
   const names = JSON.stringify(state.metrics);
-  if (at("names").dataset.of !== names) {
-    at("names").dataset.of = names;
-    at("names").replaceChildren(...state.metrics.map((name) => make("option", { value: name })));
+  if (at("metrics").dataset.of !== names) {
+    at("metrics").dataset.of = names;
     at("metrics").replaceChildren(
       ...state.metrics.map((name) => {
         const box = make("input", { type: "checkbox", value: name });
@@ -22,23 +21,32 @@ function controls() {
   for (const box of at("metrics").querySelectorAll("input")) box.checked = there.has(box.value);
 }
 
-// A name adds its chart, and an expression adds those of all metrics that match.
-at("metric").addEventListener("change", () => {
-  const text = at("metric").value.trim();
+// The name of a metric adds its charts. The list has the metrics that match what is written; the enter key adds them all.
+function add(names) {
   at("metric").value = "";
   narrow();
-  const matching = state.metrics.includes(text) ? [text] : state.metrics.filter((name) => expression(text).test(name));
-  if (!text || !matching.length) return;
-  view.metrics = [...new Set([...charted(), ...matching.slice(0, 12)])];
+  if (!names.length) return;
+  view.metrics = [...new Set([...charted(), ...names])];
   changed();
-});
-// While it is written, the list of metrics has those that match.
+}
+function matching() {
+  const text = at("metric").value.trim();
+  return text ? state.metrics.filter((name) => expression(text).test(name)) : [];
+}
 function narrow() {
-  const text = expression(at("metric").value.trim());
-  for (const label of at("metrics").children) label.hidden = !text.test(label.textContent.trim());
+  const [text, found] = [at("metric").value, new Set(matching())];
+  for (const box of at("metrics").querySelectorAll("input")) box.parentElement.hidden = text !== "" && !found.has(box.value);
+  at("chosen").open = text !== "";
 }
 at("metric").addEventListener("input", narrow);
-at("controls").addEventListener("submit", (event) => event.preventDefault());
+at("metric").addEventListener("change", () => {
+  const name = at("metric").value.trim();
+  if (state.metrics.includes(name)) add([name]);
+});
+at("controls").addEventListener("submit", (event) => {
+  event.preventDefault();
+  add(matching().slice(0, 12));
+});
 at("along").addEventListener("change", () => {
   [view.along, view.zoom] = [at("along").value, null];
   changed();
@@ -67,6 +75,10 @@ let wait = 0;
 let drawnAt = -Infinity; // the time of the last request for curves
 let drawnOf = ""; // the data that these curves are of
 
+function failed(error) {
+  at("status").textContent = error instanceof TypeError ? "the server does not answer; trying again" : error.message;
+}
+
 async function look() {
   wait = 2000;
   try {
@@ -81,8 +93,9 @@ async function look() {
     // Long files are read over many answers: the curves follow once a second.
     const now = JSON.stringify([state.read, state.groups]);
     if (now !== drawnOf && (read === length || performance.now() - drawnAt > 1000)) {
-      [drawnOf, drawnAt] = [now, performance.now()];
+      drawnAt = performance.now();
       await load();
+      drawnOf = now;
       await follow();
     }
     table();
@@ -98,7 +111,7 @@ async function look() {
     if (read < length) wait = 50;
     else if (!going) wait = 5000;
   } catch (error) {
-    at("status").textContent = error instanceof TypeError ? "the server does not answer; trying again" : error.message;
+    failed(error);
   }
   // A page that is not visible asks for nothing.
   if (document.hidden) await new Promise((shown) => document.addEventListener("visibilitychange", shown, { once: true }));

@@ -86,7 +86,7 @@ async function differences() {
   const keys = [...new Set([...here.keys(), ...there.keys()])].filter((key) => here.get(key) !== there.get(key));
   const row = (kind, ...cells) => make("tr", {}, ...cells.map((cell) => make(kind, {}, cell)));
   const rows = keys.map((key) => row("td", key, here.get(key) ?? "-", there.get(key) ?? "-"));
-  const made = make("table", {}, make("thead", {}, row("th", "setting", mine, other)), make("tbody", {}, ...rows));
+  const made = make("table", {}, make("thead", {}, row("th", "setting", runLabel({ path: mine }), runLabel({ path: other }))), make("tbody", {}, ...rows));
   at("differences").querySelector("div").replaceChildren(keys.length ? made : "The settings are equal.");
 }
 at("other").addEventListener("change", differences);

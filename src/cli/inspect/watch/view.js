@@ -86,7 +86,7 @@ function arrange() {
     group.dash = dashes[(first.get(experiment) + Math.floor(place / colours)) % dashes.length];
     // Without the experiment in its facet, and without the tables of settings.
     const rest = (alone || view.facets) && name.startsWith(`${experiment}, `) ? name.slice(experiment.length + 2) : name;
-    group.label = rest.replace(/[\w.]+\.(\w+ = )/g, "$1");
+    group.label = rest.replace(/[\w.]+\.(\w+ = )/g, "$1").replaceAll(" = ", "=");
     group.matches = filter.test(name) || group.runs.some(({ path }) => filter.test(path));
     group.matching = filter.test(name) ? group.runs : group.runs.filter(({ path }) => filter.test(path));
     group.shown = group.matches && !view.hide.has(name);
