@@ -265,7 +265,8 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.wait("#status", "2 runs, 1 going on");
 
     // The curve of the training grows.
-    let points = "curves.loss?.groups.find(({ name }) => name.includes('sebulba'))?.points.at(-1)?.[0] ?? 0";
+    let points =
+        "curves.loss?.groups.find(({ name }) => name.includes('sebulba'))?.points.at(-1)?.[0] ?? 0";
     let mut seen = Vec::new();
     wait_for("a curve that grows", || {
         seen.extend(browser.value(points).as_f64());
