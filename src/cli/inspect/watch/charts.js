@@ -38,18 +38,21 @@ async function load() {
   }
 }
 
+// What the bands were asked for, and when.
 let known = { key: "", time: 0 };
-async function loadBands(parameters) {
-  const names = groups.filter(({ name, runs }) => runs.length > 1 && bandShown(name)).map(({ name }) => name).slice(0, 40);
-  const key = JSON.stringify([parameters, names]);
-  // The bands of running trainings may be some seconds old.
-  if (!names.length || (known.key === key && performance.now() - known.time < 10000)) return;
-  const [all, part] = [JSON.stringify(parameters), known.key.includes(JSON.stringify(parameters))];
-  const found = await (await ask("api/bands", { ...parameters, group: names })).json();
-  if (all !== JSON.stringify(asked())) return;
-  for (const metric of Object.keys(found)) found[metric] = { ...(part ? bands[metric] : {}), ...found[metric] };
+
+// Asks for the bands that are missing; also for those that are some seconds old, if the data have grown.
+async function loadBands(parameters, grown = true) {
+  const key = JSON.stringify(parameters);
+  const same = known.key === key && !(grown && performance.now() - known.time > 10000);
+  const has = (name) => same && bands[parameters.metric[0]]?.[name];
+  const wanted = groups.filter(({ name, runs }) => runs.length > 1 && bandShown(name) && !has(name)).slice(0, 40);
+  if (!wanted.length) return;
+  const found = await (await ask("api/bands", { ...parameters, group: wanted.map(({ name }) => name) })).json();
+  if (key !== JSON.stringify(asked())) return;
+  for (const metric of parameters.metric) found[metric] = { ...(same ? bands[metric] : {}), ...found[metric] };
   bands = found;
-  known = { key, time: performance.now() };
+  known = { key, time: same ? known.time : performance.now() };
   redraw();
 }
 
@@ -129,7 +132,7 @@ function light(key) {
   for (const item of at("legend").querySelectorAll("li")) item.classList.toggle("lit", marked.has(item.dataset.key));
   // The band of a group among many comes when the pointer stays.
   clearTimeout(light.timer);
-  if (key && key !== before && groups.filter(({ shown }) => shown).length > most) light.timer = setTimeout(() => loadBands(asked()).catch(() => {}), 300);
+  if (key && key !== before && groups.filter(({ shown }) => shown).length > most) light.timer = setTimeout(() => loadBands(asked(), false).catch(failed), 300);
 }
 
 // The values of a chart's lines at a position, the largest first.
@@ -195,7 +198,9 @@ function listen(one) {
   const { svg } = one;
   let from = null;
   const place = (event) => event.clientX - svg.getBoundingClientRect().left;
-  const leave = () => {
+  const leave = (event) => {
+    // The values at a finger stay when it is lifted.
+    if (event.pointerType === "touch") return;
     cursor = null;
     at("reading").textContent = "";
     light(null);
