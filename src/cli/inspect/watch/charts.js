@@ -84,7 +84,9 @@ function linesOf(metric, facet) {
     if (!group || (facet && group.experiment !== facet) || !runs[path]?.length) continue;
     line(path, runLabel({ path }), runs[path], { ink: view.colour.get(path) ?? group.ink, dash: "", thin: path !== view.run, raw: null });
   }
-  return lines;
+  // The means are above their runs, and the chosen run is above all.
+  const layer = ({ key, thin }) => (thin ? 0 : key === view.run ? 2 : 1);
+  return lines.sort((a, b) => layer(a) - layer(b));
 }
 
 function smoothedBand(band) {

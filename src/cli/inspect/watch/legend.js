@@ -65,7 +65,7 @@ function groupItem(group, value) {
   const runs = [...matching].sort((a, b) => (values.get(b.path) ?? -Infinity) - (values.get(a.path) ?? -Infinity));
   const items = runs.map((run) => {
     const known = { ink: view.colour.get(run.path) ?? ink, dash: "", value: values.get(run.path), shown: !view.hide.has(run.path), full: run.path };
-    const name = act(runLabel(run), `Look at ${run.path}`, `run ${run.path}`, { class: "name" }, () => visit(run.path));
+    const name = act(run.path.split("/").at(-1), `Look at ${run.path}`, `run ${run.path}`, { class: "name" }, () => visit(run.path));
     return item(run.path, run.path, known, name);
   });
   one.append(make("ul", {}, ...items));
