@@ -164,6 +164,7 @@ function showCursor(over = null) {
     if (values.length > items.length) items.push(make("li", {}, `and ${values.length - items.length} more`));
     tip.replaceChildren(make("p", {}, `${view.along} ${count(cursor)}`), make("ul", {}, ...items));
     const { width } = svg.getBoundingClientRect();
+    tip.style.maxWidth = `${Math.min(320, Math.max(x, width - x) - 16)}px`;
     tip.style.left = x > width / 2 ? "auto" : `${x + 14}px`;
     tip.style.right = x > width / 2 ? `${width - x + 14}px` : "auto";
   }
@@ -211,8 +212,10 @@ function listen(one) {
   svg.addEventListener("pointerdown", (event) => {
     from = place(event);
     svg.setPointerCapture(event.pointerId);
+    point(event);
   });
-  svg.addEventListener("pointermove", (event) => {
+  svg.addEventListener("pointermove", point);
+  function point(event) {
     if (!one.scale) return;
     const here = place(event);
     cursor = one.scale.back(here);
@@ -227,7 +230,7 @@ function listen(one) {
       const [left, right] = [Math.min(from, here), Math.max(from, here)];
       svg.append(make("rect", { class: "drag", x: left, y: frame.top, width: right - left, height: one.scale.h }));
     }
-  });
+  }
   svg.addEventListener("pointerup", (event) => {
     const to = place(event);
     const zooms = from !== null && one.scale && Math.abs(to - from) > 8;
