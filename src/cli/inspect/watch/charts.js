@@ -163,10 +163,12 @@ function showCursor(over = null) {
     });
     if (values.length > items.length) items.push(make("li", {}, `and ${values.length - items.length} more`));
     tip.replaceChildren(make("p", {}, `${view.along} ${count(cursor)}`), make("ul", {}, ...items));
-    const { width } = svg.getBoundingClientRect();
-    tip.style.maxWidth = `${Math.min(320, Math.max(x, width - x) - 16)}px`;
-    tip.style.left = x > width / 2 ? "auto" : `${x + 14}px`;
-    tip.style.right = x > width / 2 ? `${width - x + 14}px` : "auto";
+    // On the side with more room in the window.
+    const { left, width } = svg.getBoundingClientRect();
+    const [before, after] = [left + x, document.documentElement.clientWidth - left - x];
+    tip.style.maxWidth = `${Math.min(400, Math.max(before, after) - 24)}px`;
+    tip.style.left = before > after ? "auto" : `${x + 14}px`;
+    tip.style.right = before > after ? `${width - x + 14}px` : "auto";
   }
 }
 

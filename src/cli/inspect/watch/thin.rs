@@ -253,7 +253,7 @@ impl Metrics {
     /// Environment steps per second between neighbouring points.
     pub(super) fn speeds(&self) -> Vec<Point> {
         let longest = self.metrics.iter().max_by_key(|thin| thin.points.len());
-        let points = longest.map_or(&[][..], |thin| &thin.points);
+        let points: &[Point] = longest.map_or(&[], |thin| &thin.points);
         let between = |pair: &[Point]| {
             let seconds = f64::from(pair[1].seconds - pair[0].seconds);
             let value = ((pair[1].steps - pair[0].steps) / seconds) as f32;
