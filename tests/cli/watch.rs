@@ -106,8 +106,10 @@ fn a_page_has_the_runs_of_its_folders() {
     assert_eq!(page.query, "", "no token on this machine");
     let (code, html) = page.get("/");
     assert!(code == 200 && text(&html).contains("<script src=\"page.js\""));
-    for file in ["/page.js", "/page.css"] {
-        assert_eq!(page.get(file).0, 200, "{file}");
+    let named = text(&html);
+    let files = named.split('"').filter(|name| name.ends_with(".js") || name.ends_with(".css"));
+    for file in files {
+        assert_eq!(page.get(&format!("/{file}")).0, 200, "{file}");
     }
 
     let state = page.json("/api/state");
@@ -138,6 +140,24 @@ fn a_page_has_the_runs_of_its_folders() {
         assert_eq!(point[0], steps);
         assert!((point[1].as_f64().expect("a value") - loss).abs() < 1e-5 * loss.abs(), "{point}");
     }
+
+    // Several metrics in one answer, with a single run, and without the other seed of its group.
+    let asked = "metric=loss&metric=entropy&along=steps&summary=mean";
+    let charts = page.json(&format!("/api/charts?{asked}&run=runs%2Fa&without=runs%2Fb"));
+    let loss = &charts["loss"];
+    assert_eq!(loss["groups"][0]["points"], loss["runs"]["runs/a"]);
+    assert_eq!(loss["groups"][1]["points"], lines[1]["points"]);
+    assert_eq!(charts["entropy"]["groups"].as_array().map(Vec::len), Some(2));
+    let group = state["groups"][0].as_str().expect("a name");
+    let opened = page.json(&format!("/api/charts?{asked}&open={}", group.replace(' ', "+")));
+    assert_eq!(opened["loss"]["runs"].as_object().map(serde_json::Map::len), Some(2), "{opened}");
+    let bands = page.json(&format!("/api/bands?{asked}&group={}", group.replace(' ', "+")));
+    let band = &bands["loss"][group];
+    assert_eq!(band.as_array().map(Vec::len), Some(4), "{bands}");
+    assert_eq!(band[3][0], lines[0]["points"][3][0]);
+    assert_eq!([&band[3][1], &band[3][2]], [&lines[0]["band"][3][0], &lines[0]["band"][3][1]]);
+    let speed = page.json("/api/charts?metric=steps_per_second&along=seconds&summary=mean");
+    assert!(speed["steps_per_second"]["groups"][0]["points"][0][1].as_f64() > Some(0.0), "{speed}");
 
     let details = page.json("/api/run?run=runs%2Fa");
     assert!(details["config"].as_str().is_some_and(|text| text.contains("[agent]")), "{details}");
@@ -245,7 +265,8 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.wait("#status", "2 runs, 1 going on");
 
     // The curve of the training grows.
-    let points = "curves.find(({ name }) => name.includes('sebulba'))?.points.at(-1)?.[0] ?? 0";
+    let points =
+        "curves.loss?.groups.find(({ name }) => name.includes('sebulba'))?.points.at(-1)?.[0] ?? 0";
     let mut seen = Vec::new();
     wait_for("a curve that grows", || {
         seen.extend(browser.value(points).as_f64());
@@ -253,7 +274,7 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
         seen.len() >= 4
     });
     assert!(seen.is_sorted(), "{seen:?}");
-    assert!(browser.value("document.querySelectorAll('#chart path').length").as_u64() >= Some(2));
+    assert!(browser.value("document.querySelectorAll('#charts path').length").as_u64() >= Some(2));
 
     // Another metric, chosen as a user does.
     browser

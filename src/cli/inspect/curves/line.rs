@@ -60,32 +60,68 @@ pub(crate) fn line(curves: &[Curve], summary: Summary, individual: bool) -> Line
     if others.is_empty() {
         return Line { points: thinned(first), ..Line::default() };
     }
-    let begin = curves.iter().map(|curve| curve[0].0).fold(0.0, f64::max);
-    let end = curves.iter().map(|curve| curve[curve.len() - 1].0).fold(f64::INFINITY, f64::min);
-    let thinned: Vec<Curve> = curves.iter().map(thinned).collect();
-    let longest = thinned.iter().map(Vec::len).max().unwrap_or(1);
     let bootstrap = Bootstrap::of(curves.len());
     let mut line = Line::default();
-    for step in 0..longest {
-        let at = begin + (end - begin).max(0.0) * step as f64 / (longest - 1).max(1) as f64;
-        let values: Vec<f64> = thinned.iter().map(|curve| interpolated(curve, at)).collect();
+    for (at, values) in values_along(curves, POINTS) {
         let Some(estimate) = bootstrap.estimate(&values, summary.statistic()) else { continue };
         line.points.push((at, estimate.value));
         let band = estimate.low.zip(estimate.high).filter(|_| curves.len() >= SEEDS_OF_BAND);
         line.band.extend(band);
     }
+    let end = common_range(curves).1;
     let whole = individual || curves.len() < SEEDS_OF_BAND;
     let ends = |curve: &Curve| curve.last().map_or(0.0, |point| point.0);
     let tail = |curve: Curve| -> Curve {
         let behind = curve.iter().filter(|point| point.0 > end);
         [(end, interpolated(&curve, end))].iter().chain(behind).copied().collect()
     };
-    let runs = thinned.into_iter();
+    let runs = curves.iter().map(thinned);
     line.runs = match whole {
         true => runs.collect(),
         false => runs.filter(|curve| ends(curve) > 1.01 * end).map(tail).collect(),
     };
     line
+}
+
+/// The points of [`line`], without the interval.
+pub(crate) fn middle(curves: &[Curve], summary: Summary) -> Curve {
+    if let [curve] = curves {
+        return thinned(curve);
+    }
+    let point = |(at, values): (f64, Vec<f64>)| Some((at, summary.statistic()(&values)?));
+    values_along(curves, POINTS).filter_map(point).collect()
+}
+
+/// The interval of [`line`] at up to `most` positions, each with its low and its high end; none for
+/// fewer curves than a band needs.
+pub(crate) fn interval(curves: &[Curve], summary: Summary, most: usize) -> Vec<(f64, f64, f64)> {
+    if curves.len() < SEEDS_OF_BAND {
+        return Vec::new();
+    }
+    let bootstrap = Bootstrap::of(curves.len());
+    let part = |(at, values): (f64, Vec<f64>)| {
+        let estimate = bootstrap.estimate(&values, summary.statistic())?;
+        Some((at, estimate.low?, estimate.high?))
+    };
+    values_along(curves, most).filter_map(part).collect()
+}
+
+/// The first and the last position that all curves reach.
+fn common_range(curves: &[Curve]) -> (f64, f64) {
+    let begin = curves.iter().map(|curve| curve[0].0).fold(0.0, f64::max);
+    let end = curves.iter().map(|curve| curve[curve.len() - 1].0).fold(f64::INFINITY, f64::min);
+    (begin, end)
+}
+
+/// Up to `most` positions in the common range of some curves, each with the curves' values.
+fn values_along(curves: &[Curve], most: usize) -> impl Iterator<Item = (f64, Vec<f64>)> {
+    let (begin, end) = common_range(curves);
+    let thinned: Vec<Curve> = curves.iter().map(thinned).collect();
+    let longest = thinned.iter().map(Vec::len).max().unwrap_or(0).min(most);
+    (0..longest).map(move |step| {
+        let at = begin + (end - begin).max(0.0) * step as f64 / (longest - 1).max(1) as f64;
+        (at, thinned.iter().map(|curve| interpolated(curve, at)).collect())
+    })
 }
 
 /// At most [`POINTS`] points, each the mean of neighbours; the last point ends where the curve

@@ -20,7 +20,9 @@ use crate::run_directory::{RunOverview, Sample, Series};
 use crate::settings::{UsageError, suggestion};
 
 pub(crate) use groups::{Group, Label, groups};
-pub(crate) use line::{Curve, SEEDS_OF_BAND, Summary, early_end, interpolated, line, smoothed};
+pub(crate) use line::{
+    Curve, SEEDS_OF_BAND, Summary, early_end, interpolated, interval, line, middle, smoothed,
+};
 
 /// The horizontal axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

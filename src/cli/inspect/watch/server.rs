@@ -7,10 +7,10 @@
 //! - A request that starts a process is a POST from the page itself. The process ends when the
 //!   client leaves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use tokio::runtime;
 use tokio::time::{sleep, timeout};
 
 use super::episode::{Content, Episodes};
-use super::store::Store;
+use super::store::{Store, Wanted, bands};
 use crate::cli::inspect::curves::{Along, Summary};
 use crate::run_directory::{FilmName, RunOverview};
 
@@ -53,9 +53,26 @@ const END: Duration = Duration::from_secs(1);
 
 /// Number of messages of a run that are shown.
 const MESSAGES_SHOWN: usize = 200;
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// Greatest number of metrics in one answer.
+const METRICS: usize = 32;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+/// The files of the page: path, type and content.
+const FILES: [(&str, &str, &str); 11] = [
+    ("/", HTML, include_str!("page.html")),
+    ("/page.css", CSS, include_str!("page.css")),
+    ("/base.js", JAVASCRIPT, include_str!("base.js")),
+    ("/view.js", JAVASCRIPT, include_str!("view.js")),
+    ("/chart.js", JAVASCRIPT, include_str!("chart.js")),
+    ("/charts.js", JAVASCRIPT, include_str!("charts.js")),
+    ("/legend.js", JAVASCRIPT, include_str!("legend.js")),
+    ("/table.js", JAVASCRIPT, include_str!("table.js")),
+    ("/run.js", JAVASCRIPT, include_str!("run.js")),
+    ("/film.js", JAVASCRIPT, include_str!("film.js")),
+    ("/page.js", JAVASCRIPT, include_str!("page.js")),
+];
 
 /// An answer: its code, its type and its bytes.
 pub(super) struct Answer {
@@ -216,17 +233,28 @@ impl Site {
 
     /// The answer to a request that only reads.
     fn look(&self, asked: &Asked) -> Result<Answer> {
+        if let Some(&(_, kind, text)) = FILES.iter().find(|(path, ..)| *path == asked.path) {
+            return Ok(Answer::new(kind, text));
+        }
         let mut store = self.store();
         let json = |text: serde_json::Value| Answer::new("application/json", text.to_string());
         Ok(match asked.path.as_str() {
-            "/" => Answer::new("text/html; charset=utf-8", PAGE),
-            "/page.css" => Answer::new("text/css; charset=utf-8", STYLE),
-            "/page.js" => Answer::new("text/javascript; charset=utf-8", SCRIPT),
             "/api/state" => {
                 store.refresh();
                 json(store.state())
             }
-            "/api/curves" => json(curves(&store, asked)?),
+            "/api/curves" => json(store.curves(&wanted(asked)?, asked.get("metric"))),
+            "/api/charts" => {
+                let open = asked.all("open").collect();
+                json(store.charts(&wanted(asked)?, &open, Path::new(asked.get("run"))))
+            }
+            "/api/bands" => {
+                let wanted = wanted(asked)?;
+                let members = store.members(&wanted, &asked.all("group").collect());
+                // The intervals take a while, in which other requests are answered.
+                drop(store);
+                json(bands(&members, wanted.summary))
+            }
             "/api/run" => {
                 let run = run(&store, asked)?;
                 json(json!({ "config": run.config()?, "result": run.result()? }))
@@ -292,7 +320,7 @@ impl Site {
 /// Path and parameters of a request.
 struct Asked {
     path: String,
-    parameters: BTreeMap<String, String>,
+    parameters: Vec<(String, String)>,
 }
 
 impl Asked {
@@ -307,9 +335,15 @@ impl Asked {
         self.path == "/api/play"
     }
 
-    /// A parameter; empty if it is missing.
+    /// A parameter, the last of its name; empty if it is missing.
     fn get(&self, name: &str) -> &str {
-        self.parameters.get(name).map_or("", String::as_str)
+        self.all(name).last().unwrap_or("")
+    }
+
+    /// The values of a parameter that may be repeated.
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self.parameters.iter().filter(move |(one, _)| one == name);
+        named.map(|(_, value)| value.as_str())
     }
 }
 
@@ -317,14 +351,18 @@ fn run<'a>(store: &'a Store, asked: &Asked) -> Result<&'a RunOverview> {
     store.run(Path::new(asked.get("run"))).context("there is no such run")
 }
 
-fn curves(store: &Store, asked: &Asked) -> Result<serde_json::Value> {
+/// The metrics and the axis of a request for curves.
+fn wanted(asked: &Asked) -> Result<Wanted> {
     fn choice<T: ValueEnum>(asked: &Asked, name: &str) -> Result<T> {
         T::from_str(asked.get(name), true).map_err(|error| anyhow::anyhow!("{name}: {error}"))
     }
     let (along, summary): (Along, Summary) = (choice(asked, "along")?, choice(asked, "summary")?);
     let end = |name: &str| asked.get(name).parse().ok().filter(|end: &f64| end.is_finite());
     let part = end("from").zip(end("to")).map(|(from, to)| [from, to]);
-    Ok(store.curves(asked.get("metric"), (along, part), summary))
+    let metrics: BTreeSet<&str> = asked.all("metric").take(METRICS).collect();
+    let metrics = metrics.into_iter().map(str::to_owned).collect();
+    let without = asked.all("without").map(PathBuf::from).collect();
+    Ok(Wanted { metrics, along, part, summary, without })
 }
 
 /// The parts of a run that grow: its last messages, the activities of its threads, and the files of

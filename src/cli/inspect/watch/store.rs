@@ -8,7 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 
 use super::thin::{Metrics, Point};
-use crate::cli::inspect::curves::{Along, Curve, Group, Summary, early_end, groups, line};
+use crate::cli::inspect::curves::{
+    Along, Curve, Group, Summary, early_end, groups, interval, line, middle,
+};
 use crate::cli::named_runs::{self, DEPTH, compared, find};
 use crate::experiments::is_activity;
 use crate::machine::memory_of_holder;
@@ -18,6 +20,10 @@ use crate::run_directory::{CONFIG, METRICS, RESULT, RunOverview, RunState};
 const AT_ONCE: Duration = Duration::from_millis(250);
 /// Least time between two scans of the folders.
 const BETWEEN: Duration = Duration::from_millis(500);
+/// A metric that is computed from the times of the others: environment steps per second.
+const SPEED: &str = "steps_per_second";
+/// Greatest number of positions of a band.
+const BAND: usize = 60;
 
 /// The runs in some folders.
 pub(super) struct Store {
@@ -40,6 +46,24 @@ struct WatchedRun {
     files: Vec<Option<(SystemTime, u64)>>,
     /// Memory in bytes of the process that trains it, if the process runs on this machine.
     memory: Option<u64>,
+}
+
+/// Curves of several metrics.
+pub(super) struct Wanted {
+    pub(super) metrics: Vec<String>,
+    pub(super) along: Along,
+    /// The displayed part of the axis, in which the lines have more points.
+    pub(super) part: Option<[f64; 2]>,
+    pub(super) summary: Summary,
+    /// Runs that do not count in their groups.
+    pub(super) without: BTreeSet<PathBuf>,
+}
+
+/// The curves of a metric for the runs of a group.
+pub(super) struct Members {
+    metric: String,
+    group: String,
+    curves: Vec<Curve>,
 }
 
 impl Store {
@@ -143,8 +167,11 @@ impl Store {
                 "settings": settings,
             })
         };
-        let metrics: BTreeSet<&str> =
+        let mut metrics: BTreeSet<&str> =
             self.runs.values().flat_map(|run| run.metrics.names()).collect();
+        if !metrics.is_empty() {
+            metrics.insert(SPEED);
+        }
         let (read, length) = self
             .runs
             .values()
@@ -159,37 +186,76 @@ impl Store {
         })
     }
 
-    /// The curves of a metric: a line for each group, with a band if the group has several runs. If
-    /// `part` is given, the line has more points within it, as far as there is time to read them.
-    pub(super) fn curves(
-        &self,
-        metric: &str,
-        (along, part): (Along, Option<[f64; 2]>),
-        summary: Summary,
-    ) -> Value {
-        let runs: Vec<(&PathBuf, &WatchedRun)> = self.runs.iter().collect();
+    /// The curves of a metric: a line for each group, with a band if the group has several runs.
+    pub(super) fn curves(&self, wanted: &Wanted, metric: &str) -> Value {
         let until = Instant::now() + AT_ONCE;
-        let points = |member: &usize| -> Option<((f64, f64), Curve)> {
-            let (path, WatchedRun { metrics, .. }) = runs[*member];
-            let closer = part
-                .and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
-            let points = closer.as_deref().unwrap_or(metrics.points(metric)).iter();
-            let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
-            // The end of the run, not of the displayed part.
-            let last = metrics.points(metric).last()?;
-            let curve: Curve = points.map(|point| (at(point), f64::from(point.value))).collect();
-            (!curve.is_empty()).then_some(((last.steps, at(last)), curve))
-        };
         let of_group = |group: &Group| {
-            let found = group.members.iter().filter_map(points);
-            let (ends, curves): (Vec<(f64, f64)>, Vec<Curve>) = found.unzip();
-            let line = line(&curves, summary, false);
-            let until = early_end(ends).map(|end| along.place(end));
+            let (ends, curves) = self.of_group(group, metric, wanted, until);
+            let line = line(&curves, wanted.summary, false);
+            let until = early_end(ends).map(|end| wanted.along.place(end));
             let until = until.map(|end| format!(" ({} runs up to {end})", curves.len()));
             let name = group.name.clone() + &until.unwrap_or_default();
             json!({ "name": name, "points": line.points, "band": line.band })
         };
         Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
+    }
+
+    /// The curves of several metrics by metric: a line for each group, and lines for the run `run`
+    /// and the runs of the groups named `open`.
+    pub(super) fn charts(&self, wanted: &Wanted, open: &BTreeSet<&str>, run: &Path) -> Value {
+        let until = Instant::now() + AT_ONCE;
+        let of_open = self.groups.iter().filter(|group| open.contains(&*group.name));
+        let of_open: Vec<&Group> = of_open.collect();
+        let lone = self.runs.iter().enumerate().filter(|(place, (path, _))| {
+            path.as_path() == run || of_open.iter().any(|group| group.has(*place))
+        });
+        let lone: Vec<(&PathBuf, &WatchedRun)> = lone.map(|(_, run)| run).collect();
+        let of_metric = |metric: &String| {
+            let of_group = |group: &Group| {
+                let (ends, curves) = self.of_group(group, metric, wanted, until);
+                let end = early_end(ends).map(|end| wanted.along.place(end));
+                let end = end.map(|end| format!("{} runs up to {end}", curves.len()));
+                let points = middle(&curves, wanted.summary);
+                json!({ "name": group.name, "until": end, "points": points })
+            };
+            let of_run = |(path, run): &(&PathBuf, &WatchedRun)| {
+                let (_, curve) = run.curve(path, metric, wanted, until)?;
+                let points = json!(middle(&[curve], wanted.summary));
+                Some((path.to_string_lossy().into_owned(), points))
+            };
+            let groups: Vec<Value> = self.groups.iter().map(of_group).collect();
+            let runs: BTreeMap<String, Value> = lone.iter().filter_map(of_run).collect();
+            (metric.clone(), json!({ "groups": groups, "runs": runs }))
+        };
+        Value::Object(wanted.metrics.iter().map(of_metric).collect())
+    }
+
+    /// The curves of several metrics for the runs of these groups, for [`bands`].
+    pub(super) fn members(&self, wanted: &Wanted, names: &BTreeSet<&str>) -> Vec<Members> {
+        let until = Instant::now() + AT_ONCE;
+        let named = self.groups.iter().filter(|group| names.contains(&*group.name));
+        let of_group = |group: &Group| {
+            let of_metric = |metric: &String| {
+                let (_, curves) = self.of_group(group, metric, wanted, until);
+                Members { metric: metric.clone(), group: group.name.clone(), curves }
+            };
+            wanted.metrics.iter().map(of_metric).collect::<Vec<_>>()
+        };
+        named.flat_map(of_group).collect()
+    }
+
+    /// The ends and the curves of a group's runs that have a metric.
+    fn of_group(
+        &self,
+        group: &Group,
+        metric: &str,
+        wanted: &Wanted,
+        until: Instant,
+    ) -> (Vec<(f64, f64)>, Vec<Curve>) {
+        let runs: Vec<(&PathBuf, &WatchedRun)> = self.runs.iter().collect();
+        let members = group.members.iter().map(|member| runs[*member]);
+        let counted = members.filter(|(path, _)| !wanted.without.contains(*path));
+        counted.filter_map(|(path, run)| run.curve(path, metric, wanted, until)).unzip()
     }
 
     /// The shares of the time of a run's threads by activity, 0 to 1, over the seconds of training:
@@ -214,6 +280,42 @@ impl Store {
     pub(super) fn run(&self, path: &Path) -> Option<&RunOverview> {
         self.runs.get(path).map(|run| &run.overview)
     }
+}
+
+impl WatchedRun {
+    /// The end of the run by steps and by position, and the curve of a metric.
+    fn curve(
+        &self,
+        path: &Path,
+        metric: &str,
+        &Wanted { along, part, .. }: &Wanted,
+        until: Instant,
+    ) -> Option<((f64, f64), Curve)> {
+        let metrics = &self.metrics;
+        let speeds = match metric == SPEED && metrics.points(SPEED).is_empty() {
+            true => metrics.speeds(),
+            false => Vec::new(),
+        };
+        let all = if speeds.is_empty() { metrics.points(metric) } else { &speeds };
+        let closer =
+            part.and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
+        let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
+        // The end of the run, not of the displayed part.
+        let last = all.last()?;
+        let points = closer.as_deref().unwrap_or(all).iter();
+        let curve: Curve = points.map(|point| (at(point), f64::from(point.value))).collect();
+        (!curve.is_empty()).then_some(((last.steps, at(last)), curve))
+    }
+}
+
+/// The intervals of groups of runs by metric, then by group.
+pub(super) fn bands(members: &[Members], summary: Summary) -> Value {
+    let mut bands: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
+    for Members { metric, group, curves } in members {
+        let band = json!(interval(curves, summary, BAND));
+        bands.entry(metric).or_default().insert(group, band);
+    }
+    json!(bands)
 }
 
 /// Time of modification and size of the files that determine a run's state.

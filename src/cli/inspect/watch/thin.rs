@@ -250,6 +250,18 @@ impl Metrics {
         (seconds > 0.0).then(|| (last.steps - first.steps) / seconds)
     }
 
+    /// Environment steps per second between neighbouring points.
+    pub(super) fn speeds(&self) -> Vec<Point> {
+        let longest = self.metrics.iter().max_by_key(|thin| thin.points.len());
+        let points: &[Point] = longest.map_or(&[], |thin| &thin.points);
+        let between = |pair: &[Point]| {
+            let seconds = f64::from(pair[1].seconds - pair[0].seconds);
+            let value = ((pair[1].steps - pair[0].steps) / seconds) as f32;
+            (seconds > 0.0).then_some(Point { value, ..pair[1] })
+        };
+        points.windows(2).filter_map(between).collect()
+    }
+
     /// Seconds of training.
     pub(super) fn seconds(&self) -> f64 {
         self.timed.until
