@@ -120,7 +120,7 @@ impl Picture {
         let pixels = (0..height)
             .flat_map(|row| (0..width).map(move |column| (row / scale, column / scale)))
             .map(|(row, column)| self.pixel(row, column));
-        Picture { height, width, pixels: pixels.collect(), text: None }
+        Picture { height, width, pixels: pixels.collect(), text: self.text.clone() }
     }
 
     /// The picture in a smaller size: each pixel is the mean of the pixels that it covers.
@@ -143,7 +143,7 @@ impl Picture {
         };
         let pixels = (0..height).flat_map(|row| (0..width).map(move |column| (row, column)));
         let pixels = pixels.map(|(row, column)| mean(row, column)).collect();
-        Picture { height, width, pixels, text: None }
+        Picture { height, width, pixels, text: self.text.clone() }
     }
 
     /// The picture in a size that fits into a width and a height: scaled up by an integer factor of

@@ -34,7 +34,7 @@ fn an_animation_has_a_picture_of_every_state() {
     let mut decoder = gif::DecodeOptions::new()
         .read_info(fs::File::open(file).expect("it was written"))
         .expect("a GIF");
-    assert_eq!((decoder.width(), decoder.height()), (320, 320));
+    assert_eq!((decoder.width(), decoder.height()), (320, 320 + 26), "with a caption");
     let mut pictures = 0;
     while let Some(frame) = decoder.read_next_frame().expect("a frame") {
         assert_eq!(frame.delay, 5);

@@ -305,7 +305,7 @@ fn environments_in_servers_are_played_by_their_name() {
     let options = gif::DecodeOptions::new();
     let file = fs::File::open(file).expect("it was written");
     let mut decoder = options.read_info(file).expect("a GIF");
-    assert_eq!((decoder.width(), decoder.height()), (320, 128));
+    assert_eq!((decoder.width(), decoder.height()), (320, 128 + 26), "with a caption");
     let mut pictures = 0;
     while decoder.read_next_frame().expect("a frame").is_some() {
         pictures += 1;

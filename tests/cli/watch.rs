@@ -99,6 +99,7 @@ fn a_page_has_the_runs_of_its_folders() {
     let folder = folder.path();
     train(folder, "runs/a", &[]);
     train(folder, "runs/b", &["--seed=1"]);
+    train(folder, "runs/b2", &["--seed=2"]);
     train(folder, "runs/sweep/c", &["--set=agent.clip=0.1"]);
     fs::create_dir_all(folder.join("runs/damaged")).expect("a folder");
     fs::write(folder.join("runs/damaged/config.toml"), "what [").expect("a file");
@@ -115,13 +116,13 @@ fn a_page_has_the_runs_of_its_folders() {
     let state = page.json("/api/state");
     let runs = state["runs"].as_array().expect("runs");
     let of = |key: &str| runs.iter().map(|run| run[key].to_string()).collect::<Vec<_>>().join(" ");
-    assert_eq!(of("path"), r#""runs/a" "runs/b" "runs/sweep/c""#);
-    assert_eq!((of("seed"), of("group")), ("0 1 0".to_owned(), "0 0 1".to_owned()));
+    assert_eq!(of("path"), r#""runs/a" "runs/b" "runs/b2" "runs/sweep/c""#);
+    assert_eq!((of("seed"), of("group")), ("0 1 2 0".to_owned(), "1 1 1 0".to_owned()));
     assert_eq!(
         (of("state"), of("env_steps")),
-        (r#""finished" "finished" "finished""#.to_owned(), "512 512 512".to_owned())
+        ([r#""finished""#; 4].join(" "), ["512"; 4].join(" "))
     );
-    assert_eq!(runs[2]["settings"]["agent.clip"], "0.1");
+    assert_eq!(runs[3]["settings"]["agent.clip"], "0.1");
     assert_eq!(state["read"][0], state["read"][1]);
     let problem = state["problems"]["runs/damaged"].to_string();
     assert!(problem.contains("runs/damaged/config.toml"), "{state}");
@@ -129,7 +130,8 @@ fn a_page_has_the_runs_of_its_folders() {
     let curves = page.json("/api/curves?metric=loss&along=steps&summary=mean");
     let lines = curves.as_array().expect("curves");
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0]["band"].as_array().map(Vec::len), Some(4), "of two seeds");
+    let lines = [&lines[1], &lines[0]];
+    assert_eq!(lines[0]["band"].as_array().map(Vec::len), Some(4), "of three seeds");
     let recorded = fs::read_to_string(folder.join("runs/sweep/c/metrics.jsonl")).expect("metrics");
     let points = recorded.lines().map(|line| {
         let line: Value = serde_json::from_str(line).expect("JSON");
@@ -141,16 +143,17 @@ fn a_page_has_the_runs_of_its_folders() {
         assert!((point[1].as_f64().expect("a value") - loss).abs() < 1e-5 * loss.abs(), "{point}");
     }
 
-    // Several metrics in one answer, with a single run, and without the other seed of its group.
+    // Several metrics in one answer, with a single run, and without the other seeds of its group.
     let asked = "metric=loss&metric=entropy&along=steps&summary=mean";
-    let charts = page.json(&format!("/api/charts?{asked}&run=runs%2Fa&without=runs%2Fb"));
+    let charts =
+        page.json(&format!("/api/charts?{asked}&run=runs%2Fa&without=runs%2Fb&without=runs%2Fb2"));
     let loss = &charts["loss"];
-    assert_eq!(loss["groups"][0]["points"], loss["runs"]["runs/a"]);
-    assert_eq!(loss["groups"][1]["points"], lines[1]["points"]);
+    assert_eq!(loss["groups"][1]["points"], loss["runs"]["runs/a"]);
+    assert_eq!(loss["groups"][0]["points"], lines[1]["points"]);
     assert_eq!(charts["entropy"]["groups"].as_array().map(Vec::len), Some(2));
-    let group = state["groups"][0].as_str().expect("a name");
+    let group = state["groups"][1].as_str().expect("a name");
     let opened = page.json(&format!("/api/charts?{asked}&open={}", group.replace(' ', "+")));
-    assert_eq!(opened["loss"]["runs"].as_object().map(serde_json::Map::len), Some(2), "{opened}");
+    assert_eq!(opened["loss"]["runs"].as_object().map(serde_json::Map::len), Some(3), "{opened}");
     let bands = page.json(&format!("/api/bands?{asked}&group={}", group.replace(' ', "+")));
     let band = &bands["loss"][group];
     assert_eq!(band.as_array().map(Vec::len), Some(4), "{bands}");
@@ -178,7 +181,7 @@ fn a_page_has_the_runs_of_its_folders() {
         .iter()
         .filter_map(|run| run["path"].as_str())
         .collect();
-    assert_eq!(paths, ["runs/a", "runs/d", "runs/sweep/c"]);
+    assert_eq!(paths, ["runs/a", "runs/b2", "runs/d", "runs/sweep/c"]);
 }
 
 /// The page of a training is there while it compiles, and grows with it.
