@@ -22,6 +22,7 @@ const LETTERS: u32 = 15;
 /// Pixels of the longest bar, between bars and the text next to them, and of the numbers.
 const BAR: i32 = 72;
 const GAP: i32 = 8;
+const NUMBER: i32 = 42;
 
 /// Panels next to pictures, all with the size of the first.
 pub struct Panel {
@@ -145,7 +146,10 @@ where
         let top = next(&mut line);
         let of = if row.taken { Colour::ORANGE } else { Colour::WHITE };
         area.draw(&Text::new(row.label, (MARGIN as i32, top), font(of)))?;
-        area.draw(&Text::new(row.number, (bars + BAR + GAP, top), font(of)))?;
+        for (column, number) in row.number.split("  ").enumerate() {
+            let left = bars + BAR + GAP + column as i32 * NUMBER;
+            area.draw(&Text::new(number, (left, top), font(of)))?;
+        }
         let of = if row.taken { Colour::ORANGE } else { Colour::BLUE };
         let length = row.bar.clamp(0.0, 1.0) * f64::from(BAR);
         let corners = [(bars, top + 1), (bars + length as i32, top + 12)];

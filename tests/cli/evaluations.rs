@@ -107,7 +107,7 @@ fn episodes_are_recorded_as_films() {
     let mut played =
         podracer(&["play", "recorded", "-o", "values.gif", "--size", "100", "--values"]);
     played.current_dir(&folder).assert().success();
-    assert_eq!(width("values.gif"), width("last.gif") + 250);
+    assert_eq!(width("values.gif"), width("last.gif") + 280);
 
     podracer(&["runs", "remove", "recorded", "--yes"]).current_dir(&folder).assert().success();
     assert!(!run.exists(), "films are a run's");

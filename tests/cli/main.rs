@@ -11,6 +11,7 @@ mod matches;
 mod memory;
 mod nan;
 mod new;
+mod pictures;
 mod play;
 mod population;
 mod processes;

@@ -263,9 +263,9 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     let Some(mut browser) = Browser::open(&url, &folder.join("profile")) else {
         return skip("no browser: Debian's package `chromium`");
     };
-    browser.wait("#status", "1 runs, 0 going on");
+    browser.wait("#status", "1 runs, 0 running");
     let live = super::signals::spawned(live.current_dir(folder));
-    browser.wait("#status", "2 runs, 1 going on");
+    browser.wait("#status", "2 runs, 1 running");
 
     // The curve of the training grows.
     let points =
@@ -333,7 +333,7 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
 
     // The training ends, and the page tells it.
     super::signals::stopped(live, "INT");
-    browser.wait("#status", "2 runs, 0 going on");
+    browser.wait("#status", "2 runs, 0 running");
     browser.wait("tr[data-path='runs/live']", "stopped");
     browser.click("tr[data-path='runs/live']");
     browser.wait("#messages", "is stopped after ");
@@ -343,6 +343,6 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     drop(page);
     browser.wait("#status", "the server does not answer");
     let _page = Page::of(folder, &["--at", &address]);
-    browser.wait("#status", "2 runs, 0 going on");
+    browser.wait("#status", "2 runs, 0 running");
     assert_eq!(browser.text("#problems"), "");
 }

@@ -6,6 +6,9 @@ use std::fs::File;
 use std::io::BufReader;
 
 use podracer_dsl::prelude::*;
+use podracer_envs::host::{
+    HostEnvironment, NativeEnvironment, PixelBreakout, PixelCatch, Pool, StepMemory,
+};
 use podracer_envs::{Environment, Space, builtin_environments};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -30,6 +33,16 @@ The rules follow the package under *as in*, which is named with its licence; pod
 
 ";
 
+const ON_HOST: &str = "
+# Environments on the host
+
+These environments step on the host and are written in Rust. Their pictures are their observations. `connect-four-against`,
+`othello-against` and `tic-tac-toe-against` are the games above against an opponent that is part of the environment
+([boards.md](boards.md)); they look like the games. Environments of Gymnasium and EnvPool, such as Atari, draw their own pictures
+([python-environments.md](python-environments.md#pictures)).
+
+";
+
 /// An environment's name, the package with its rules, and the package's licence.
 type Origin = (&'static str, &'static str, &'static str);
 
@@ -43,7 +56,12 @@ macro_rules! cards {
 #[test]
 fn the_gallery_shows_every_environment() {
     let cards = builtin_environments!(cards);
-    check_generated(&format!("{DOCS}/gallery.md"), &(HEAD.to_owned() + &cards.join("\n")));
+    let native = [
+        native_card(&PixelBreakout::default(), "pixel-breakout"),
+        native_card(&PixelCatch::default(), "pixel-catch"),
+    ];
+    let page = HEAD.to_owned() + &cards.join("\n") + ON_HOST + &native.join("\n");
+    check_generated(&format!("{DOCS}/gallery.md"), &page);
 }
 
 /// The part of the page about an environment with its picture in a file.
@@ -51,8 +69,40 @@ fn card<E>(env: E, (name, package, licence): Origin) -> String
 where
     E: Environment<Observation = Tensor> + JsonSchema + Serialize,
 {
+    let mask = if masks(&env) { "; not all are legal in all states" } else { "" };
+    let mut text = about(&env, name, picture(&env));
+    writeln!(text, "| observation | {} |", shown(&env.observation_space())).unwrap();
+    writeln!(text, "| action | {}{mask} |", shown(&env.action_space())).unwrap();
+    writeln!(text, "| settings | {} |", settings(&env)).unwrap();
+    writeln!(text, "| as in | {package} ({licence}) |").unwrap();
+    text
+}
+
+/// The part of the page about an environment on the host, with its observation as its picture.
+fn native_card<E>(env: &E, name: &str) -> String
+where
+    E: NativeEnvironment + JsonSchema + Serialize,
+{
+    let mut batch = Pool::new(env, 1);
+    let (spec, mut memory) = (batch.spec().clone(), StepMemory::new(batch.spec()));
+    batch.reset(1, 0, &mut memory.step()).unwrap();
+    for step in 0..STEPS as i32 {
+        batch.step(&(step % 3).to_le_bytes(), &mut memory.step()).unwrap();
+    }
+    let shape = spec.observation.shape();
+    let grey = memory.observation().chunks_exact(shape[2]).map(|channels| channels[0]);
+    let pixels = grey.flat_map(|grey| [grey; 3]).collect();
+    let mut text = about(env, name, Some(enlarged((shape[0], shape[1], pixels))));
+    writeln!(text, "| observation | {} |", shown(&spec.observation)).unwrap();
+    writeln!(text, "| action | {} |", shown(&spec.action)).unwrap();
+    writeln!(text, "| settings | {} |", settings(env)).unwrap();
+    text
+}
+
+/// The heading of an environment, its picture in a file, its documentation, and the head of a table.
+fn about<E: JsonSchema>(_: &E, name: &str, picture: Option<(usize, usize, Vec<u8>)>) -> String {
     let mut text = format!("## {name}\n\n");
-    if let Some(picture) = picture(&env) {
+    if let Some(picture) = picture {
         let file = format!("images/gallery/{name}.png");
         check_picture(&format!("{DOCS}/{file}"), &picture);
         writeln!(text, "![{name}]({file})\n").unwrap();
@@ -63,19 +113,18 @@ where
         let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         writeln!(text, "{}\n", without_links(&paragraph)).unwrap();
     }
-    let mask = if masks(&env) { "; not all are legal in all states" } else { "" };
-    let settings = serde_json::to_value(&env).unwrap();
+    writeln!(text, "| | |\n|---|---|").unwrap();
+    text
+}
+
+/// The settings of an environment with their defaults.
+fn settings<E: Serialize>(env: &E) -> String {
+    let settings = serde_json::to_value(env).unwrap();
     let settings = settings.as_object().expect("a table").iter();
     let mut settings: Vec<String> = settings.map(|(key, value)| setting(key, value)).collect();
     // Tables keep their order only where another crate asks serde_json for it.
     settings.sort();
-    writeln!(text, "| | |\n|---|---|").unwrap();
-    writeln!(text, "| observation | {} |", shown(&env.observation_space())).unwrap();
-    writeln!(text, "| action | {}{mask} |", shown(&env.action_space())).unwrap();
-    let settings = if settings.is_empty() { "none".to_owned() } else { settings.join(", ") };
-    writeln!(text, "| settings | {settings} |").unwrap();
-    writeln!(text, "| as in | {package} ({licence}) |").unwrap();
-    text
+    if settings.is_empty() { "none".to_owned() } else { settings.join(", ") }
 }
 
 /// A setting with its default, where that is short.

@@ -84,9 +84,9 @@ async function look() {
   try {
     state = await (await ask("api/state")).json();
     const [read, length] = state.read;
-    const going = state.runs.filter((run) => ["running", "compiling"].includes(run.state)).length;
+    const running = state.runs.filter((run) => ["running", "compiling"].includes(run.state)).length;
     const reading = read < length ? `, ${Math.round((100 * read) / length)}% read` : "";
-    at("status").textContent = `${state.runs.length} runs, ${going} going on${reading}`;
+    at("status").textContent = `${state.runs.length} runs, ${running} running${reading}`;
     arrange();
     controls();
     at("problems").replaceChildren(...Object.entries(state.problems).map(([path, problem]) => make("li", {}, `${path}: ${problem}`)));
@@ -109,7 +109,7 @@ async function look() {
       }
     }
     if (read < length) wait = 50;
-    else if (!going) wait = 5000;
+    else if (!running) wait = 5000;
   } catch (error) {
     failed(error);
   }
