@@ -1,6 +1,6 @@
 //! The font of a chart.
 
-use std::sync::Once;
+use std::sync::{Arc, LazyLock};
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::{FontDesc, FontStyle};
@@ -15,17 +15,18 @@ const SANS: &str = "sans-serif";
 pub(crate) struct Font {
     /// The name in an SVG.
     family: String,
-    /// The file's bytes.
-    bytes: &'static [u8],
+    /// The font as the only font of a conversion, which is its sans-serif font, too.
+    pub(super) fonts: Arc<Database>,
 }
 
 /// Ubuntu Light, which is the same on every machine; in SVG the reader's sans-serif font.
 impl Default for Font {
     fn default() -> Self {
-        static REGISTERED: Once = Once::new();
-        let font = Font { family: SANS.to_owned(), bytes: epaint_default_fonts::UBUNTU_LIGHT };
-        REGISTERED.call_once(|| font.register().expect("the font is one that can be read"));
-        font
+        static FONT: LazyLock<Font> = LazyLock::new(|| {
+            let light = epaint_default_fonts::UBUNTU_LIGHT;
+            Font::new(SANS.to_owned(), light).expect("the font is one that can be read")
+        });
+        FONT.clone()
     }
 }
 
@@ -40,14 +41,19 @@ impl Font {
         database.load_font_data(bytes.clone());
         let face = database.faces().next().ok_or_else(|| anyhow!("it is not a font"))?;
         let family = face.families.first().map_or(SANS, |(name, _)| name).to_owned();
-        let font = Font { family, bytes: Box::leak(bytes.into_boxed_slice()) };
-        font.register()?;
-        Ok(font)
+        Font::new(family, Box::leak(bytes.into_boxed_slice()))
     }
 
-    fn register(&self) -> Result<()> {
-        register_font(&self.family, FontStyle::Normal, self.bytes)
-            .map_err(|_| anyhow!("it is not a TrueType or OpenType font"))
+    fn new(family: String, bytes: &'static [u8]) -> Result<Self> {
+        register_font(&family, FontStyle::Normal, bytes)
+            .map_err(|_| anyhow!("it is not a TrueType or OpenType font"))?;
+        let mut fonts = Database::new();
+        fonts.load_font_data(bytes.to_vec());
+        let own = fonts.faces().next().and_then(|face| face.families.first());
+        if let Some((name, _)) = own.cloned() {
+            fonts.set_sans_serif_family(name);
+        }
+        Ok(Font { family, fonts: Arc::new(fonts) })
     }
 
     /// The font for letters of this height in pixels.
@@ -59,15 +65,6 @@ impl Font {
     pub(crate) fn width(&self, text: &str, height: u32) -> u32 {
         let measured = self.letters(height).box_size(text).map(|(width, _)| width);
         measured.unwrap_or(height / 2 * text.chars().count() as u32) * 6 / 5
-    }
-
-    /// Gives the font to the fonts of a conversion, as their sans-serif font.
-    pub(super) fn give_to(&self, fonts: &mut Database) {
-        fonts.load_font_data(self.bytes.to_vec());
-        let own = fonts.faces().next().and_then(|face| face.families.first());
-        if let Some((name, _)) = own.cloned() {
-            fonts.set_sans_serif_family(name);
-        }
     }
 }
 

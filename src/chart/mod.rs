@@ -14,6 +14,7 @@ mod look;
 mod tests;
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use plotters::prelude::SVGBackend;
@@ -81,8 +82,7 @@ pub(crate) struct Style {
 
 /// The parts of an SVG, with text in this font.
 fn tree(svg: &str, font: &Font) -> Result<Tree> {
-    let mut options = Options::default();
-    font.give_to(options.fontdb_mut());
+    let options = Options { fontdb: Arc::clone(&font.fonts), ..Options::default() };
     Tree::from_str(svg, &options).context("the SVG of the picture cannot be read")
 }
 

@@ -15,15 +15,17 @@ const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/images");
 const FILMS: [(&str, &str, &str, &[&str]); 9] = [
     ("cartpole-ppo", "cartpole-ppo", "0", &[]),
     ("connect-four-ppo", "connect-four-random-ppo", "3", &["--size=240"]),
-    ("acrobot-dqn", "acrobot-dqn", "0", &["--size=240"]),
+    ("acrobot-dqn", "acrobot-dqn", "0", &["--size=240", SHORT]),
     ("deep-sea-bootstrapped", "deep-sea-bootstrapped", "0", &["--size=240"]),
     ("memory-ppo", "memory-ppo", "1", &[]),
-    ("pendulum-sac", "pendulum-sac", "0", &["--size=240"]),
+    ("pendulum-sac", "pendulum-sac", "0", &["--size=240", SHORT]),
     ("catch-muzero", "catch-muzero", "0", &[]),
     ("tic-tac-toe-alphazero", "tictactoe-alphazero", "0", &[]),
     ("catch-learned", "catch-ppo", "1", &[]),
 ];
 
+/// An option for short episodes.
+const SHORT: &str = "--set=environment.time_limit=5";
 /// Greatest number of bytes of a film.
 const LARGEST: u64 = 1_500_000;
 /// Height of the bar with the number of steps and the return.
