@@ -149,7 +149,7 @@ impl Environment for CartPole {
         Space::discrete(2).named(["left", "right"])
     }
 
-    /// The cart on its track between the limits, and the pole, which stays between the thin lines while the episode goes on.
+    /// The cart on its track between the limits, and the pole, which stays between the thin lines until the episode ends.
     fn render(&self, state: &State) -> Option<Tensor> {
         // Metres; the cart's joint is at (x, y).
         let (middle, y) = (2.8, 1.45);

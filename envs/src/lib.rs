@@ -55,6 +55,7 @@ pub mod pendulum;
 pub mod puzzles;
 pub mod render;
 mod space;
+mod space_names;
 mod space_tree;
 mod space_values;
 mod tasks;

@@ -107,8 +107,9 @@ impl Environment for UmbrellaChain {
             .union(Shape::disc(0.55, 0.32, 0.22))
             .union(Shape::disc(0.75, 0.45, 0.16))
             .union(Shape::rounded(0.52, 0.5, 0.66, 0.2, 0.1));
-        let drops = [0.3, 0.5, 0.7].map(|x| Shape::line((x, 0.72), (x - 0.06, 0.9), 0.06));
-        let drops = drops.into_iter().reduce(Shape::union).expect("three drops");
+        let drop = |x: f64| Shape::line((x, 0.72), (x - 0.06, 0.9), 0.06);
+        let drops =
+            [0.3, 0.5, 0.7].map(drop).into_iter().reduce(Shape::union).expect("three drops");
         let rays = (0..8).map(|i| {
             let (sin, cos) = (f64::from(i) * PI / 4.0).sin_cos();
             let at = |far: f64| (0.5 + far * cos, 0.5 + far * sin);

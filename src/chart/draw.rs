@@ -69,8 +69,8 @@ fn draw_legend<B: DrawingBackend>(
 where
     B::ErrorType: 'static,
 {
-    let font = TextStyle::from(figure.style.font.letters(layout.letters));
-    let font = font.pos(Pos::new(HPos::Left, VPos::Center));
+    let left = Pos::new(HPos::Left, VPos::Center);
+    let font = TextStyle::from(figure.style.font.letters(layout.letters)).pos(left);
     let row = row(layout.letters);
     let legend = &layout.legend;
     for (number, name) in legend.names.iter().enumerate() {

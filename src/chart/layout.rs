@@ -21,7 +21,7 @@ pub(super) struct Layout {
     pub(super) letters: u32,
     /// Height of the title; 0 without a title.
     pub(super) title: u32,
-    /// Height of all panels.
+    /// Height of the panels together.
     pub(super) panels: u32,
     pub(super) rows: usize,
     pub(super) columns: usize,

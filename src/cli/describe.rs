@@ -103,8 +103,8 @@ impl SettingsTable<'_> {
         let lines: Vec<String> = (self.schema.keys.iter())
             .map(|key| format!("{} = {}", key.name, show(key, self.values)))
             .collect();
-        let width = lines.iter().map(String::len).filter(|&width| width <= WIDEST).max();
-        let width = width.unwrap_or_default();
+        let widths = lines.iter().map(String::len).filter(|&width| width <= WIDEST);
+        let width = widths.max().unwrap_or_default();
         for (line, key) in lines.iter().zip(&self.schema.keys) {
             let choices = match &key.kind {
                 Kind::OneOf(names) if names.iter().any(|(_, doc)| !doc.is_empty()) => &names[..],

@@ -236,9 +236,10 @@ pub(super) fn of_kinds(runs: &[&RunOverview]) -> Vec<String> {
                 && own.iter().all(has)
                 && !others.iter().all(has)
         };
-        let settings = own[0].settings.iter().filter(distinguishes);
+        let shown =
+            |(key, value): (&String, &String)| format!("{} = {value}", &key["agent.".len()..]);
         let settings: Vec<String> =
-            settings.map(|(key, value)| format!("{} = {value}", &key["agent.".len()..])).collect();
+            own[0].settings.iter().filter(distinguishes).map(shown).collect();
         (!others.is_empty() && !settings.is_empty())
             .then(|| format!("{experiment}, {kind}: {}", settings.join(", ")))
     };

@@ -141,8 +141,8 @@ impl Picture {
             }
             sums.map(|sum| ((sum + number / 2) / number) as u8)
         };
-        let pixels = (0..height).flat_map(|row| (0..width).map(move |column| (row, column)));
-        let pixels = pixels.map(|(row, column)| mean(row, column)).collect();
+        let places = (0..height).flat_map(|row| (0..width).map(move |column| (row, column)));
+        let pixels = places.map(|(row, column)| mean(row, column)).collect();
         Picture { height, width, pixels, text: self.text.clone() }
     }
 

@@ -30,18 +30,15 @@ pub(super) fn rows(view: &AgentView, most: usize) -> Vec<Row> {
     let weights = if probabilities.is_empty() { action_values } else { probabilities };
     if weights.is_empty() {
         let elements = action.iter().take(most).enumerate();
-        let row = |(element, &number): (usize, &f64)| match (names.get(number as usize), discrete) {
-            (Some(name), true) => {
-                Row { label: name.clone(), bar: 0.0, number: String::new(), taken: true }
-            }
-            (None, true) => {
-                Row { label: "action".to_owned(), bar: 0.0, number: count(number), taken: false }
-            }
-            (_, false) => {
-                let label = names.get(element).cloned();
-                let label = label.unwrap_or_else(|| format!("action[{element}]"));
-                Row { label, bar: 0.0, number: count(number), taken: false }
-            }
+        let row = |(element, &number): (usize, &f64)| {
+            let (name, other) = match discrete {
+                true => (names.get(number as usize), "action".to_owned()),
+                false => (names.get(element), format!("action[{element}]")),
+            };
+            // The name of a discrete action says which it is.
+            let taken = *discrete && name.is_some();
+            let number = if taken { String::new() } else { count(number) };
+            Row { label: name.cloned().unwrap_or(other), bar: 0.0, number, taken }
         };
         return elements.map(row).collect();
     }

@@ -262,7 +262,7 @@ impl Notation {
         Notation { names: if names.is_empty() { numbers().collect() } else { names } }
     }
 
-    /// The moves, shortened to the first and the last ones if there are many.
+    /// The moves, shortened to the first three and the last two if there are many.
     fn described(&self) -> String {
         const SHOWN: usize = 12;
         match &self.names[..] {

@@ -18,9 +18,9 @@ pub(crate) type Scores = [Vec<f64>];
 pub(crate) struct Aggregate {
     /// The median over tasks of the mean over runs.
     pub(crate) median: Estimate,
-    /// The mean of the middle half of all runs.
+    /// The mean of the middle half of the runs.
     pub(crate) interquartile_mean: Estimate,
-    /// The mean of all runs.
+    /// The mean over the runs.
     pub(crate) mean: Estimate,
     /// The mean distance to a score of 1, for runs below it.
     pub(crate) optimality_gap: Estimate,
@@ -42,7 +42,7 @@ impl Aggregate {
     }
 }
 
-/// The mean of the middle half of all runs of all tasks.
+/// The mean of the middle half of the runs, over every task.
 pub(crate) fn iqm(scores: &Scores) -> f64 {
     interquartile_mean(&scores.concat()).unwrap_or(f64::NAN)
 }

@@ -81,7 +81,7 @@ const BEGINNING: &str = "\
 
 This page compares the returns of the built-in experiments with published returns. `make learn` trains and writes this page from
 [learning.jsonl](learning.jsonl) (one record for each trained seed) and [rows.toml](../benches/learning/rows.toml) (the references). A record
-counts as long as all settings of its experiment are as they were. `make learn` trains what is missing, and resumes what was stopped.
+counts as long as all settings of its experiment are as they were. `make learn` trains missing seeds, and resumes stopped trainings.
 `make learn ARGS=\"--only cartpole-ppo --seeds 1\"` does less, `ARGS=--page` writes the page alone, and `ARGS=--help` lists all options.
 
 - **Returns** come from `podracer eval`: the mean over the seeds, and half of its 95 % interval by Student's t. Each seed is evaluated with

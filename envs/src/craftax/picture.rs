@@ -1,4 +1,4 @@
-//! The picture of a state: the player's view, and what the player has.
+//! The picture of a state: the player's view and inventory.
 
 use super::map::block;
 use super::turn::same;
@@ -95,9 +95,9 @@ fn block_tile(canvas: &Canvas, of: i32) -> Canvas {
     };
     let five = [(0.25, 0.3), (0.65, 0.22), (0.48, 0.55), (0.8, 0.66), (0.25, 0.78)];
     let grass = || {
-        let blades = [(0.2, 0.35), (0.7, 0.25), (0.5, 0.75)]
-            .map(|(x, y)| Shape::line((x, y), (x + 0.04, y - 0.14), 0.05));
-        let blades = blades.into_iter().reduce(Shape::union).expect("three blades");
+        let blade = |(x, y): (f64, f64)| Shape::line((x, y), (x + 0.04, y - 0.14), 0.05);
+        let places = [(0.2, 0.35), (0.7, 0.25), (0.5, 0.75)];
+        let blades = places.map(blade).into_iter().reduce(Shape::union).expect("three blades");
         plain(GRASS).fill(&blades, GRASS.dark(0.2))
     };
     let stone = || plain(STONE).fill(&discs(&[(0.2, 0.7), (0.75, 0.35)], 0.13), STONE.dark(0.12));
@@ -141,7 +141,7 @@ fn block_tile(canvas: &Canvas, of: i32) -> Canvas {
     }
 }
 
-/// A cut stone.
+/// The outline of a cut stone.
 #[track_caller]
 fn gem() -> Shape {
     Shape::polygon(&[(0.3, 0.25), (0.7, 0.25), (0.84, 0.46), (0.5, 0.84), (0.16, 0.46)])

@@ -176,7 +176,7 @@ impl<T: Tree> State<T> {
         State { world, seen, task, time: scalar(0) }
     }
 
-    /// The package's picture of the whole grid, with tiles of eight pixels, in which the agent's view is lighter. `level` has the grid's
+    /// The package's picture of the whole grid, with tiles of eight pixels. The agent's view is lighter. `level` has the grid's
     /// extents. `u8[8 * rows, 8 * columns, 3]`
     #[track_caller]
     pub fn package_picture<L: Level<Task = T>>(&self, level: &L) -> Tensor {

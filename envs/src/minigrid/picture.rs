@@ -24,8 +24,8 @@ pub(super) fn picture((rows, columns): (usize, usize), world: &World, codes: Ten
     let cells = world.cells.astype(I32).reshape(grid);
     let (which, number) = (cells & 15, cells / 16);
     let table: Vec<f32> = COLOURS.iter().flat_map(|colour| colour.0.map(f32::from)).collect();
-    let own = constant(table).reshape([colour::COUNT, 3]);
-    let own = own.take(number.clamp(0, colour::COUNT as i32 - 1), 0);
+    let colours = constant(table).reshape([colour::COUNT, 3]);
+    let own = colours.take(number.clamp(0, colour::COUNT as i32 - 1), 0);
     let canvas = Canvas::board(rows, columns, Colour::BOARD);
     let floor = scenery::floor(&canvas);
     let waves = Shape::arc((0.3, 0.36), 0.16, 0.5, 2.6, 0.07).union(Shape::arc(

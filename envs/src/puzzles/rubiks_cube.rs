@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The reward is 1 for the step that solves the cube, and 0 for others. That step terminates the
 /// episode, which is truncated after `time_limit` steps. A cube is scrambled by random turns.
 ///
-/// The rules are those of jumanji 1.1.2's RubiksCube-v0, with three differences: in jumanji an
+/// The rules equal jumanji 1.1.2's RubiksCube-v0, with three differences: in jumanji an
 /// action is a face, a depth and a turn; in jumanji the time limit is an end without value; turns
 /// are drawn with other random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,8 @@
 //! Canvases of boards: shapes, tiles and numbers in cells.
 //!
 //! # Invariants
-//! - A cell is a unit, and has a whole number of pixels: what is drawn once for a cell is spread over the board by broadcasts, so that the
-//!   size of a program does not depend on the number of cells.
+//! - A cell is a unit, and has a whole number of pixels: a picture of one cell is spread over the board by broadcasts, so that the size
+//!   of a program does not depend on the number of cells.
 
 use podracer_dsl::prelude::*;
 
@@ -17,7 +17,7 @@ impl Canvas {
     }
 
     /// Fills a shape in each cell of the board where `mask`, bool or f32 `[rows, columns]`, is true; a number is an alpha. The
-    /// shape's coordinates are those of a cell, from 0 to 1, and what is outside is cut off. The colour may be one per cell.
+    /// shape has the coordinates of a cell, from 0 to 1, and is cut off at the cell's edges. The colour may be one per cell.
     #[track_caller]
     pub fn fill_cells(self, mask: Tensor, shape: &Shape, colour: impl Into<Paint>) -> Canvas {
         let ([rows, columns], cell) = (self.grid, self.cell_side());
@@ -76,7 +76,7 @@ impl Canvas {
         Canvas { pixels: pixels.reshape([self.size[0], self.size[1], 3]), ..self }
     }
 
-    /// Covers each cell of the board with the tile of the last mask that is true there, or with the tile `floor`. Masks are bool
+    /// Covers each cell of the board with the tile of the last mask that is true in the cell, or with the tile `floor`. Masks are bool
     /// `[rows, columns]`; see [`Canvas::tiles`].
     #[track_caller]
     pub fn layers(self, floor: Canvas, things: &[(Tensor, Canvas)]) -> Canvas {
@@ -121,8 +121,8 @@ impl Canvas {
             let after = (cell as i64 - top - height, cell as i64 - left - width);
             part.pad(&[(0, 0), (top, after.0), (left, after.1)], 0.0)
         });
-        let all = parts.reduce(|all, part| all + part).unwrap_or_else(|| scalar(0.0));
-        let all = all.reshape([rows, columns, cell, cell]).swap_axes(1, 2).reshape(self.size);
+        let sum = parts.reduce(|all, part| all + part).unwrap_or_else(|| scalar(0.0));
+        let all = sum.reshape([rows, columns, cell, cell]).swap_axes(1, 2).reshape(self.size);
         self.blend(all, colour.into().tensor().reshape([1, 1, 3]))
     }
 

@@ -65,7 +65,7 @@ impl Canvas {
         self.size[0] / self.grid[0]
     }
 
-    /// The coordinates of the centers of so many pixels, f32 `[pixels]`, in units.
+    /// The coordinates of the centers of `pixels` pixels, f32 `[pixels]`, in units.
     #[track_caller]
     fn centers(&self, pixels: usize) -> Tensor {
         (iota(F32, [pixels], 0) + 0.5) * (1.0 / self.scale)
@@ -114,7 +114,7 @@ impl Canvas {
         self.blend(self.coverage(shape, self.size), colour(x, y))
     }
 
-    /// Fills the squares of a small picture where its rows have the character `ink`. The picture covers the whole canvas, usually a
+    /// Fills the squares of a small picture that have the character `ink` in its rows. The picture covers the whole canvas, usually a
     /// [tile](Canvas::tile).
     #[track_caller]
     pub fn sprite(self, rows: &[&str], ink: char, colour: impl Into<Paint>) -> Canvas {
@@ -164,7 +164,7 @@ impl Canvas {
         self.stamp(coverage, (top, left), colour.into())
     }
 
-    /// Blends a colour by coverage, f32 `[height, width]`, with its upper left corner at a pixel. What is outside is cut off.
+    /// Blends a colour by coverage, f32 `[height, width]`, with its upper left corner at a pixel. Parts outside of the canvas are cut off.
     #[track_caller]
     fn stamp(self, coverage: Tensor, (top, left): (i64, i64), colour: Paint) -> Canvas {
         let [height, width] = [0, 1].map(|axis| coverage.dim(axis) as i64);

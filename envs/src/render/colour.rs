@@ -1,6 +1,6 @@
 //! Colours of pictures.
 //!
-//! The hues are those of Okabe and Ito, "Color Universal Design", 2008, which readers with any form of colour blindness can tell apart,
+//! The hues come from Okabe and Ito, "Color Universal Design", 2008, which readers with any form of colour blindness can tell apart,
 //! with the lightness tuned for flat areas on dark and on light terminals.
 
 use podracer_dsl::prelude::*;
@@ -18,15 +18,15 @@ impl Colour {
     pub const GREY: Colour = Colour([128, 128, 136]);
     /// Danger: mines, rewards below 0, the second player.
     pub const RED: Colour = Colour([213, 80, 40]);
-    /// Goals and what is finished.
+    /// Goals and finished parts.
     pub const GREEN: Colour = Colour([20, 158, 115]);
-    /// The agent.
+    /// The hue of the agent.
     pub const BLUE: Colour = Colour([40, 114, 190]);
     /// Things to collect, the first player.
     pub const YELLOW: Colour = Colour([240, 205, 70]);
     /// A second part of the agent.
     pub const CYAN: Colour = Colour([95, 180, 230]);
-    /// A sixth hue.
+    /// A sixth hue, for several objects of one kind.
     pub const MAGENTA: Colour = Colour([204, 121, 167]);
     /// Movable things, such as boxes.
     pub const ORANGE: Colour = Colour([230, 150, 30]);
@@ -87,7 +87,7 @@ impl Colour {
     }
 }
 
-/// What fills a shape: a colour of the host, or a tensor of the program.
+/// Filling of a shape: a colour of the host, or a tensor of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint(Tensor);
 

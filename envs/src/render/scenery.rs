@@ -16,9 +16,9 @@ pub(crate) fn floor(canvas: &Canvas) -> Canvas {
 pub(crate) fn wall(canvas: &Canvas) -> Canvas {
     let tile = canvas.tile(Colour::GREY.dark(0.3));
     let brick = |x: f64, y: f64| Shape::rounded(x, y, 0.45, 0.27, 0.03);
-    let bricks = [(0.25, 0.17), (0.75, 0.17), (0.5, 0.5), (0.0, 0.5), (1.0, 0.5)];
-    let bricks = bricks.into_iter().chain([(0.25, 0.83), (0.75, 0.83)]);
-    let all = bricks.map(|(x, y)| brick(x, y)).reduce(Shape::union);
+    let (upper, middle) = ([(0.25, 0.17), (0.75, 0.17)], [(0.5, 0.5), (0.0, 0.5), (1.0, 0.5)]);
+    let places = upper.into_iter().chain(middle).chain([(0.25, 0.83), (0.75, 0.83)]);
+    let all = places.map(|(x, y)| brick(x, y)).reduce(Shape::union);
     all.map_or(tile, |all| tile.fill(&all, Colour::GREY))
 }
 

@@ -8,7 +8,7 @@ use podracer_dsl::prelude::*;
 
 use super::glyphs::{CAPITAL, glyph, lines};
 
-/// Space around a glyph, in the grid's units of which a capital letter has eight: to its sides, above and below.
+/// Space around a glyph, in the grid's units (a capital letter is eight units high): to its sides, above and below.
 const SIDE: f64 = 1.1;
 const ABOVE: f64 = 1.0;
 const BELOW: f64 = 4.0;
@@ -19,11 +19,11 @@ const THINNEST: f64 = 0.6;
 /// The side of text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// The left side.
+    /// The left side of the text.
     Left,
-    /// The middle.
+    /// The middle of the text.
     Center,
-    /// The right side.
+    /// The right side of the text.
     Right,
 }
 
@@ -101,8 +101,8 @@ fn distance(line: &[(f64, f64)], x: f64, y: f64) -> f64 {
     let pieces = line.windows(2).map(|ends| {
         let ((left, top), (right, bottom)) = (ends[0], ends[1]);
         let (dx, dy) = (right - left, bottom - top);
-        let part = ((x - left) * dx + (y - top) * dy) / (dx * dx + dy * dy).max(1e-9);
-        let part = part.clamp(0.0, 1.0);
+        let along = ((x - left) * dx + (y - top) * dy) / (dx * dx + dy * dy).max(1e-9);
+        let part = along.clamp(0.0, 1.0);
         to((left + part * dx, top + part * dy))
     });
     pieces.fold(line.first().map_or(f64::MAX, |&first| to(first)), f64::min)
@@ -121,10 +121,11 @@ fn digits_table(capital: f64) -> (Tensor, f64) {
 #[track_caller]
 fn written(digits: Tensor, table: Tensor) -> Tensor {
     let (count, height, width) = (digits.dim(-1), table.dim(1), table.dim(2));
-    let shown = digits.reshape([digits.elements(), 1]).eq(arange(10)).astype(F32);
-    let shown = shown.matmul(table.reshape([10, height * width]));
-    let shown = shown.reshape([digits.elements() / count, count, height, width]).swap_axes(1, 2);
-    shown.reshape([digits.elements() / count, height, count * width])
+    let one_hot = digits.reshape([digits.elements(), 1]).eq(arange(10)).astype(F32);
+    let shown = one_hot.matmul(table.reshape([10, height * width]));
+    let numbers = digits.elements() / count;
+    let by_row = shown.reshape([numbers, count, height, width]).swap_axes(1, 2);
+    by_row.reshape([numbers, height, count * width])
 }
 
 /// 10 to the power of a place.

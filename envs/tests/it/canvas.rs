@@ -8,7 +8,7 @@ use podracer_envs::render::{Align, CHARACTERS, Canvas, Colour, Shape};
 
 use crate::run::run;
 
-/// Black, from which white coverage can be read back.
+/// Black: the coverage of white shapes on it can be read back.
 const NOTHING: Colour = Colour([0, 0, 0]);
 const ALL: Colour = Colour([255, 255, 255]);
 

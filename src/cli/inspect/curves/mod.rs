@@ -335,7 +335,7 @@ impl Curves {
     /// title of the figure say what all panels share.
     pub(crate) fn figure(&self, metrics: &[String], args: &CurveArguments) -> Figure {
         let facets = self.facets(&args.facet);
-        // The title of the figure is that of its only facet.
+        // A single facet has the title of the figure.
         let titled = facets.len() > 1;
         let mut panels = Vec::new();
         let mut seeds = BTreeMap::<usize, usize>::new();

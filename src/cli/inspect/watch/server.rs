@@ -251,7 +251,7 @@ impl Site {
             "/api/bands" => {
                 let wanted = wanted(asked)?;
                 let members = store.members(&wanted, &asked.all("group").collect());
-                // The intervals take a while, in which other requests are answered.
+                // The intervals take a while, and other requests are answered meanwhile.
                 drop(store);
                 json(bands(&members, wanted.summary))
             }

@@ -52,7 +52,7 @@ struct WatchedRun {
 pub(super) struct Wanted {
     pub(super) metrics: Vec<String>,
     pub(super) along: Along,
-    /// The displayed part of the axis, in which the lines have more points.
+    /// The displayed part of the axis: the lines have more points within it.
     pub(super) part: Option<[f64; 2]>,
     pub(super) summary: Summary,
     /// Runs that do not count in their groups.
@@ -192,8 +192,8 @@ impl Store {
         let of_group = |group: &Group| {
             let (ends, curves) = self.of_group(group, metric, wanted, until);
             let line = line(&curves, wanted.summary, false);
-            let until = early_end(ends).map(|end| wanted.along.place(end));
-            let until = until.map(|end| format!(" ({} runs up to {end})", curves.len()));
+            let end = early_end(ends).map(|end| wanted.along.place(end));
+            let until = end.map(|end| format!(" ({} runs up to {end})", curves.len()));
             let name = group.name.clone() + &until.unwrap_or_default();
             json!({ "name": name, "points": line.points, "band": line.band })
         };
@@ -204,19 +204,20 @@ impl Store {
     /// and the runs of the groups named `open`.
     pub(super) fn charts(&self, wanted: &Wanted, open: &BTreeSet<&str>, run: &Path) -> Value {
         let until = Instant::now() + AT_ONCE;
-        let of_open = self.groups.iter().filter(|group| open.contains(&*group.name));
-        let of_open: Vec<&Group> = of_open.collect();
-        let lone = self.runs.iter().enumerate().filter(|(place, (path, _))| {
+        let of_open: Vec<&Group> =
+            self.groups.iter().filter(|group| open.contains(&*group.name)).collect();
+        let is_lone = |(place, (path, _)): &(usize, (&PathBuf, &WatchedRun))| {
             path.as_path() == run || of_open.iter().any(|group| group.has(*place))
-        });
-        let lone: Vec<(&PathBuf, &WatchedRun)> = lone.map(|(_, run)| run).collect();
+        };
+        let lone: Vec<(&PathBuf, &WatchedRun)> =
+            self.runs.iter().enumerate().filter(is_lone).map(|(_, run)| run).collect();
         let of_metric = |metric: &String| {
             let of_group = |group: &Group| {
                 let (ends, curves) = self.of_group(group, metric, wanted, until);
                 let end = early_end(ends).map(|end| wanted.along.place(end));
-                let end = end.map(|end| format!("{} runs up to {end}", curves.len()));
+                let until = end.map(|end| format!("{} runs up to {end}", curves.len()));
                 let points = middle(&curves, wanted.summary);
-                json!({ "name": group.name, "until": end, "points": points })
+                json!({ "name": group.name, "until": until, "points": points })
             };
             let of_run = |(path, run): &(&PathBuf, &WatchedRun)| {
                 let (_, curve) = run.curve(path, metric, wanted, until)?;
