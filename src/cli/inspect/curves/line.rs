@@ -124,8 +124,7 @@ fn values_along(curves: &[Curve], most: usize) -> impl Iterator<Item = (f64, Vec
     })
 }
 
-/// At most [`POINTS`] points, each the mean of neighbours; the last point ends where the curve
-/// ends.
+/// At most [`POINTS`] points, each the mean of neighbours.
 fn thinned(curve: &Curve) -> Curve {
     let size = curve.len().div_ceil(POINTS).max(1);
     let mean = |part: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
