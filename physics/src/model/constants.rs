@@ -1,0 +1,152 @@
+//! Constants at the reference positions: the mass matrix, inverse weights, lengths.
+
+use super::Model;
+use super::kinematics::Frames;
+use super::types::JointType;
+use crate::Result;
+use crate::math::{Cholesky, Vec3, diagonal_in, dot, matrix, mul, rotate};
+use crate::spec::Spec;
+
+/// Product of two sparse rows of numbers.
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+impl Model {
+    pub(super) fn set_constants(&mut self, spec: &Spec) -> Result<()> {
+        let reference = self.qpos0.clone();
+        let frames = Frames::new(self, &reference);
+        let mut moments = Vec::new();
+        for tendon in 0..self.ntendon {
+            let (length, moment) = self.tendon_at(tendon, &frames, &reference);
+            self.tendon_length0.push(length);
+            moments.push(moment);
+        }
+        let matrix = self.mass_matrix(&frames, &moments);
+        self.dof_M0 = (0..self.nv).map(|i| matrix[i][i]).collect();
+        let mean = self.dof_M0.iter().sum::<f64>() / self.nv.max(1) as f64;
+        let mean = if self.nv == 0 { 1.0 } else { mean };
+        self.stat_meaninertia = spec.meaninertia.unwrap_or(mean);
+        let factor = Cholesky::new(&matrix).map_err(|dof| {
+            let (body, joint) = (self.dof_bodyid[dof], self.dof_jntid[dof]);
+            let joint = &spec.bodies[body].joints[joint - self.body_jntadr[body].unwrap_or(0)];
+            joint.element.invalid(
+                "the joint moves no mass: give the body a geom with mass, or the joint `armature`"
+                    .to_owned(),
+            )
+        })?;
+        self.set_springs(spec);
+        self.set_dof_weights(&factor);
+        self.set_body_weights(&frames, &factor);
+        let weights = moments.iter().map(|moment| product(moment, &factor.solve(moment)));
+        self.tendon_invweight0 = weights.collect();
+        for actuator in 0..self.nu {
+            let (length, moment) = self.actuator_at_reference(actuator, &frames.rotation, &moments);
+            let acceleration = factor.solve(&moment);
+            self.actuator_length0.push(length);
+            self.actuator_acc0.push(product(&acceleration, &acceleration).sqrt());
+            if let Some(ratio) = spec.actuators[actuator].gains.damping_ratio {
+                let mass = 1.0 / product(&moment, &acceleration).max(1e-15);
+                let gain = self.actuator_gainprm[actuator][0].max(0.0);
+                self.actuator_biasprm[actuator][2] = -2.0 * ratio * (gain * mass).sqrt();
+            }
+        }
+        self.set_spring_lengths();
+        Ok(())
+    }
+
+    /// The mass matrix, with armature, as rows.
+    fn mass_matrix(&self, frames: &Frames, tendons: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let mut whole = vec![vec![0.0; self.nv]; self.nv];
+        for body in 1..self.nbody {
+            let rows = frames.jacobian(self, body, frames.centre(self, body));
+            let axes = matrix(mul(frames.quat[body], self.body_iquat[body]));
+            let inertia = diagonal_in(&axes, self.body_inertia[body]);
+            for &(i, linear, angular) in &rows {
+                let force = linear.map(|x| x * self.body_mass[body]);
+                let torque = rotate(&inertia, angular);
+                for &(j, linear, angular) in &rows {
+                    whole[i][j] += dot(force, linear) + dot(torque, angular);
+                }
+            }
+        }
+        for (dof, armature) in self.dof_armature.iter().enumerate() {
+            whole[dof][dof] += armature;
+        }
+        for (moment, armature) in tendons.iter().zip(&self.tendon_armature) {
+            for i in 0..self.nv {
+                for j in 0..self.nv {
+                    whole[i][j] += armature * moment[i] * moment[j];
+                }
+            }
+        }
+        whole
+    }
+
+    /// Stiffness and damping of joints that are given by time constant and damping ratio.
+    fn set_springs(&mut self, spec: &Spec) {
+        let written = spec.bodies.iter().flat_map(|body| &body.joints);
+        for (joint, written) in written.enumerate() {
+            let [constant, ratio] = written.values.spring_damper;
+            if constant <= 0.0 || ratio <= 0.0 {
+                continue;
+            }
+            let first = self.jnt_dofadr[joint];
+            let dofs = first..first + self.jnt_type[joint].dofs();
+            let inertia: f64 = self.dof_M0[dofs.clone()].iter().sum::<f64>() / dofs.len() as f64;
+            self.jnt_stiffness[joint] = inertia / (constant * constant * ratio * ratio).max(1e-15);
+            let damping = 2.0 * inertia / constant.max(1e-15);
+            self.dof_damping[dofs].fill(damping);
+        }
+    }
+
+    fn set_dof_weights(&mut self, factor: &Cholesky) {
+        let unit = |dof: usize| -> Vec<f64> {
+            (0..self.nv).map(|i| f64::from(u8::from(i == dof))).collect()
+        };
+        let inverse: Vec<f64> = (0..self.nv).map(|dof| factor.solve(&unit(dof))[dof]).collect();
+        self.dof_invweight0 = inverse.clone();
+        for (joint, &kind) in self.jnt_type.iter().enumerate() {
+            let first = self.jnt_dofadr[joint];
+            let groups: &[usize] = match kind {
+                JointType::Free => &[0, 3],
+                JointType::Ball => &[0],
+                JointType::Slide | JointType::Hinge => &[],
+            };
+            for offset in groups {
+                let group = first + offset..first + offset + 3;
+                let mean = inverse[group.clone()].iter().sum::<f64>() / 3.0;
+                self.dof_invweight0[group].fill(mean);
+            }
+        }
+    }
+
+    fn set_body_weights(&mut self, frames: &Frames, factor: &Cholesky) {
+        self.body_invweight0.push([0.0; 2]);
+        for body in 1..self.nbody {
+            let rows = frames.jacobian(self, body, frames.centre(self, body));
+            let weight = |part: &dyn Fn(&(usize, Vec3, Vec3)) -> Vec3| {
+                let of = |axis: usize| {
+                    let mut row = vec![0.0; self.nv];
+                    rows.iter().for_each(|entry| row[entry.0] = part(entry)[axis]);
+                    product(&row, &factor.solve(&row))
+                };
+                (of(0) + of(1) + of(2)) / 3.0
+            };
+            let weights = [weight(&|entry| entry.1), weight(&|entry| entry.2)];
+            self.body_invweight0.push(if rows.is_empty() { [0.0; 2] } else { weights });
+        }
+    }
+
+    /// Rest lengths of tendons without one: the length where the joints' springs rest.
+    fn set_spring_lengths(&mut self) {
+        let rest = self.qpos_spring.clone();
+        let frames = Frames::new(self, &rest);
+        for tendon in 0..self.ntendon {
+            if self.tendon_lengthspring[tendon] == [-1.0; 2] {
+                let (length, _) = self.tendon_at(tendon, &frames, &rest);
+                self.tendon_lengthspring[tendon] = [length; 2];
+            }
+        }
+    }
+}

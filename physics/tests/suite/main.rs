@@ -1,0 +1,5 @@
+//! Compiled models, compared with MuJoCo's field by field, and texts that are no models.
+
+mod compare;
+mod golden;
+mod packages;
