@@ -137,15 +137,10 @@ pub(crate) fn principal(m: Mat3) -> (Vec3, Quat) {
         let ratio = (d[col][col] - d[row][row]) / (2.0 * off);
         let root = (1.0 + ratio * ratio).sqrt();
         let tangent = if ratio >= 0.0 { 1.0 / (ratio + root) } else { -1.0 / (root - ratio) };
-        let cos = 1.0 / (1.0 + tangent * tangent).sqrt();
-        let w = (0.5 + 0.5 * cos).sqrt();
-        if w > 1.0 - 1e-15 {
-            break;
-        }
-        let about = 3 - row - col;
-        let mut turn = [w, 0.0, 0.0, 0.0];
-        let sin = -(0.5 - 0.5 * cos).sqrt() * tangent.signum();
-        turn[1 + about] = if about == 1 { -sin } else { sin };
+        let about_axis = 3 - row - col;
+        let mut axis = [0.0; 3];
+        axis[about_axis] = if about_axis == 1 { 1.0 } else { -1.0 };
+        let turn = about(axis, tangent.atan());
         q = unit(mul(q, turn)).unwrap_or(IDENTITY);
     }
     for j in [0, 1, 0] {

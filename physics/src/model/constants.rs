@@ -4,7 +4,7 @@ use super::Model;
 use super::kinematics::Frames;
 use super::types::JointType;
 use crate::Result;
-use crate::math::{Cholesky, Vec3, diagonal_in, dot, matrix, mul, rotate};
+use crate::math::{Cholesky, TINY, Vec3, diagonal_in, dot, matrix, mul, rotate};
 use crate::spec::Spec;
 
 /// Product of two sparse rows of numbers.
@@ -22,9 +22,13 @@ impl Model {
             self.tendon_length0.push(length);
             moments.push(moment);
         }
-        let matrix = self.mass_matrix(&frames, &moments);
-        self.dof_M0 = (0..self.nv).map(|i| matrix[i][i]).collect();
-        let mean = self.dof_M0.iter().sum::<f64>() / self.nv.max(1) as f64;
+        let mut matrix = self.mass_matrix(&frames);
+        let diagonal = |matrix: &[Vec<f64>]| -> Vec<f64> {
+            matrix.iter().enumerate().map(|(i, row)| row[i]).collect()
+        };
+        self.dof_M0 = diagonal(&matrix);
+        self.add_tendon_armature(&mut matrix, &moments);
+        let mean = diagonal(&matrix).iter().sum::<f64>() / self.nv.max(1) as f64;
         let mean = if self.nv == 0 { 1.0 } else { mean };
         self.stat_meaninertia = spec.meaninertia.unwrap_or(mean);
         let factor = Cholesky::new(&matrix).map_err(|dof| {
@@ -35,9 +39,10 @@ impl Model {
                     .to_owned(),
             )
         })?;
-        self.set_springs(spec);
         self.set_dof_weights(&factor);
         self.set_body_weights(&frames, &factor);
+        self.set_slider_weights(&moments);
+        self.set_springs(spec);
         let weights = moments.iter().map(|moment| product(moment, &factor.solve(moment)));
         self.tendon_invweight0 = weights.collect();
         for actuator in 0..self.nu {
@@ -46,7 +51,7 @@ impl Model {
             self.actuator_length0.push(length);
             self.actuator_acc0.push(product(&acceleration, &acceleration).sqrt());
             if let Some(ratio) = spec.actuators[actuator].gains.damping_ratio {
-                let mass = 1.0 / product(&moment, &acceleration).max(1e-15);
+                let mass = 1.0 / product(&moment, &acceleration).max(TINY);
                 let gain = self.actuator_gainprm[actuator][0].max(0.0);
                 self.actuator_biasprm[actuator][2] = -2.0 * ratio * (gain * mass).sqrt();
             }
@@ -56,7 +61,7 @@ impl Model {
     }
 
     /// The mass matrix, with armature, as rows.
-    fn mass_matrix(&self, frames: &Frames, tendons: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    fn mass_matrix(&self, frames: &Frames) -> Vec<Vec<f64>> {
         let mut whole = vec![vec![0.0; self.nv]; self.nv];
         for body in 1..self.nbody {
             let rows = frames.jacobian(self, body, frames.centre(self, body));
@@ -73,6 +78,11 @@ impl Model {
         for (dof, armature) in self.dof_armature.iter().enumerate() {
             whole[dof][dof] += armature;
         }
+        whole
+    }
+
+    /// The armature of tendons, which `dof_M0` does not have.
+    fn add_tendon_armature(&self, whole: &mut [Vec<f64>], tendons: &[Vec<f64>]) {
         for (moment, armature) in tendons.iter().zip(&self.tendon_armature) {
             for i in 0..self.nv {
                 for j in 0..self.nv {
@@ -80,7 +90,6 @@ impl Model {
                 }
             }
         }
-        whole
     }
 
     /// Stiffness and damping of joints that are given by time constant and damping ratio.
@@ -93,9 +102,10 @@ impl Model {
             }
             let first = self.jnt_dofadr[joint];
             let dofs = first..first + self.jnt_type[joint].dofs();
-            let inertia: f64 = self.dof_M0[dofs.clone()].iter().sum::<f64>() / dofs.len() as f64;
-            self.jnt_stiffness[joint] = inertia / (constant * constant * ratio * ratio).max(1e-15);
-            let damping = 2.0 * inertia / constant.max(1e-15);
+            let weights = &self.dof_invweight0[dofs.clone()];
+            let inertia = dofs.len() as f64 / weights.iter().sum::<f64>().max(TINY);
+            self.jnt_stiffness[joint] = inertia / (constant * constant * ratio * ratio).max(TINY);
+            let damping = 2.0 * inertia / constant.max(TINY);
             self.dof_damping[dofs].fill(damping);
         }
     }
@@ -136,6 +146,39 @@ impl Model {
             let weights = [weight(&|entry| entry.1), weight(&|entry| entry.2)];
             self.body_invweight0.push(if rows.is_empty() { [0.0; 2] } else { weights });
         }
+    }
+
+    /// Weights of leaf bodies that only slide along their own axes: MuJoCo takes the mass without armature.
+    fn set_slider_weights(&mut self, moments: &[Vec<f64>]) {
+        let sliders = (1..self.nbody).filter(|&body| self.only_slides(body, moments));
+        for body in sliders.collect::<Vec<_>>() {
+            let weight = 1.0 / self.body_mass[body].max(TINY);
+            self.body_invweight0[body] = [weight, 0.0];
+            let first = self.body_dofadr[body].unwrap_or(0);
+            self.dof_invweight0[first..first + self.body_dofnum[body]].fill(weight);
+        }
+    }
+
+    /// `body_simple == 2` in MuJoCo: a leaf below a body that does not move, with its inertial frame as its own frame,
+    /// and with slides along coordinate axes only.
+    fn only_slides(&self, body: usize, moments: &[Vec<f64>]) -> bool {
+        let near_zero = |values: &[f64]| values.iter().all(|value| value.abs() < 1e-6);
+        let first = self.body_jntadr[body].unwrap_or(0);
+        let mut joints = first..first + self.body_jntnum[body];
+        let armature = self.tendon_armature.iter().zip(moments);
+        let mut heavy = armature.filter(|(armature, _)| **armature > 0.0);
+        !joints.is_empty()
+            && self.body_weldid[self.body_parentid[body]] == 0
+            && !self.body_parentid[1..].contains(&body)
+            && near_zero(&self.body_ipos[body])
+            && near_zero(&self.body_iquat[body][1..])
+            && !heavy.any(|(_, moment)| joints.clone().any(|j| moment[self.jnt_dofadr[j]] != 0.0))
+            && joints.all(|joint| {
+                let zeros = self.jnt_axis[joint].iter().filter(|&&x| x == 0.0).count();
+                self.jnt_type[joint] == JointType::Slide
+                    && zeros == 2
+                    && near_zero(&self.jnt_pos[joint])
+            })
     }
 
     /// Rest lengths of tendons without one: the length where the joints' springs rest.

@@ -8,6 +8,9 @@ use crate::math::{IDENTITY, conjugate, matrix, mul, rotate, sub, unit};
 use crate::mjcf::Element;
 use crate::spec::Spec;
 
+/// Data of a constraint that gives none: MuJoCo has one default for all types.
+const COMMON: [f64; 12] = [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+
 /// Both objects of a constraint, and their kind.
 type Objects = (ObjectType, usize, Option<usize>);
 
@@ -26,7 +29,7 @@ impl Model {
                     (EqualityType::Weld, objects, weld(element, objects, &frames)?)
                 }
                 "joint" => {
-                    let objects = two(element, "joint", ObjectType::Joint, &self.jnt_name)?;
+                    let objects = two(element, "joint", &self.jnt_name)?;
                     let ids = [Some(objects.1), objects.2];
                     if ids.iter().flatten().any(|&id| self.jnt_type[id].dofs() != 1) {
                         let message = "joints of an equality are hinges or slides".to_owned();
@@ -35,7 +38,7 @@ impl Model {
                     (EqualityType::Joint, objects, polynomial(element)?)
                 }
                 _ => {
-                    let objects = two(element, "tendon", ObjectType::Tendon, &self.tendon_name)?;
+                    let objects = two(element, "tendon", &self.tendon_name)?;
                     (EqualityType::Tendon, objects, polynomial(element)?)
                 }
             };
@@ -69,18 +72,18 @@ impl Model {
     }
 }
 
-fn two(element: &Element, kind: &str, object: ObjectType, names: &[String]) -> Result<Objects> {
+/// Joints or tendons, whose kind follows from the constraint's type.
+fn two(element: &Element, kind: &str, names: &[String]) -> Result<Objects> {
     let (one, other) = (format!("{kind}1"), format!("{kind}2"));
     let second = match element.attribute(&other) {
         Some(_) => Some(names::named(element, &other, kind, names)?),
         None => None,
     };
-    Ok((object, names::named(element, &one, kind, names)?, second))
+    Ok((ObjectType::Unknown, names::named(element, &one, kind, names)?, second))
 }
 
 fn polynomial(element: &Element) -> Result<[f64; 12]> {
-    let mut data = [0.0; 12];
-    data[1] = 1.0;
+    let mut data = COMMON;
     element.set_first("polycoef", &mut data[..5])?;
     Ok(data)
 }
@@ -92,6 +95,7 @@ fn connect(element: &Element, objects: Objects, frames: &Frames) -> Result<[f64;
         element.needed("anchor")?;
         let anchor = element.get("anchor")?.unwrap_or([0.0; 3]);
         let at = sub(frames.point(one, anchor), frames.pos[other]);
+        data[10] = COMMON[10];
         data[..3].copy_from_slice(&anchor);
         data[3..6].copy_from_slice(&rotate(&matrix(conjugate(frames.quat[other])), at));
     }
@@ -101,9 +105,13 @@ fn connect(element: &Element, objects: Objects, frames: &Frames) -> Result<[f64;
 /// The anchor in the second body's frame, the relative pose, the scale of torques, and whether the pose is the
 /// reference's.
 fn weld(element: &Element, objects: Objects, frames: &Frames) -> Result<[f64; 12]> {
+    let scale = element.get("torquescale")?.unwrap_or(COMMON[10]);
     let mut data = [0.0; 12];
-    data[10] = element.get("torquescale")?.unwrap_or(1.0);
-    let (ObjectType::Body, one, Some(other)) = objects else { return Ok(data) };
+    data[10] = scale;
+    let (ObjectType::Body, one, Some(other)) = objects else {
+        data[1] = COMMON[1];
+        return Ok(data);
+    };
     let anchor = element.get("anchor")?.unwrap_or([0.0; 3]);
     data[..3].copy_from_slice(&anchor);
     let pose: [f64; 7] = element.get("relpose")?.unwrap_or([0.0; 7]);

@@ -25,7 +25,7 @@ fn place(shape: &Shape, element: &Element, compiler: &Compiler) -> Result<(Vec3,
     match shape.kind {
         GeomType::Capsule | GeomType::Cylinder => size[1] = 0.5 * length,
         GeomType::Box | GeomType::Ellipsoid => {
-            size = [size[0], if size[1] == 0.0 { size[0] } else { size[1] }, 0.5 * length];
+            size = [size[0], size[0], 0.5 * length];
         }
         GeomType::Plane | GeomType::Sphere => {
             let message = "`fromto` is for capsules, cylinders, boxes and ellipsoids";
@@ -157,58 +157,17 @@ impl Model {
         (a.min(b) << 16) + a.max(b)
     }
 
-    /// Parameters that a pair lacks come from its geoms, as for a contact that no pair names.
     fn add_pair(&mut self, a: usize, b: usize, pair: &Pair) {
         let values = &pair.values;
         self.npair += 1;
         self.pair_geom1.push(a);
         self.pair_geom2.push(b);
-        let (first, second) = (self.geom_priority[a], self.geom_priority[b]);
-        let weight = if first != second {
-            f64::from(u8::from(first > second))
-        } else {
-            let (first, second) = (self.geom_solmix[a], self.geom_solmix[b]);
-            match (first < 1e-15, second < 1e-15) {
-                (true, true) => 0.5,
-                (true, false) => 0.0,
-                (false, true) => 1.0,
-                (false, false) => first / (first + second),
-            }
-        };
-        // By the higher priority, or the larger of both.
-        let larger = |x: f64, y: f64| {
-            if first == second {
-                x.max(y)
-            } else if first > second {
-                x
-            } else {
-                y
-            }
-        };
-        let condim = |geom: usize| f64::from(self.geom_condim[geom]);
-        self.pair_dim.push(values.condim.unwrap_or(larger(condim(a), condim(b)) as i32));
-        let friction = |i: usize| larger(self.geom_friction[a][i], self.geom_friction[b][i]);
-        let friction = [friction(0), friction(0), friction(1), friction(2), friction(2)];
-        let given = values.friction;
-        self.pair_friction.push(std::array::from_fn(|i| given[i].unwrap_or(friction[i])));
-        let (one, other) = (self.geom_solref[a], self.geom_solref[b]);
-        let direct = one[0] <= 0.0 || other[0] <= 0.0;
-        let reference = |i: usize| {
-            if direct && first == second {
-                one[i].min(other[i])
-            } else {
-                weight * one[i] + (1.0 - weight) * other[i]
-            }
-        };
-        let given = values.reference;
-        self.pair_solref.push(std::array::from_fn(|i| given[i].unwrap_or_else(|| reference(i))));
+        self.pair_dim.push(values.condim);
+        self.pair_friction.push(values.friction);
+        self.pair_solref.push(values.solver.reference);
         self.pair_solreffriction.push(values.friction_reference);
-        let (one, other) = (self.geom_solimp[a], self.geom_solimp[b]);
-        let mixed = |i: usize| weight * one[i] + (1.0 - weight) * other[i];
-        let given = values.impedance;
-        self.pair_solimp.push(std::array::from_fn(|i| given[i].unwrap_or_else(|| mixed(i))));
-        let margin = self.geom_margin[a] + self.geom_margin[b];
-        self.pair_margin.push(values.margin.unwrap_or(margin));
-        self.pair_gap.push(values.gap.unwrap_or(self.geom_gap[a] + self.geom_gap[b]));
+        self.pair_solimp.push(values.solver.impedance);
+        self.pair_margin.push(values.margin);
+        self.pair_gap.push(values.gap);
     }
 }

@@ -68,7 +68,8 @@ impl Model {
         self.jnt_pos.push(if kind == JointType::Free { [0.0; 3] } else { joint.pos });
         self.jnt_stiffness.push(joint.stiffness[0]);
         self.jnt_stiffnesspoly.push([joint.stiffness[1], joint.stiffness[2]]);
-        self.jnt_range.push(joint.range.map(angle));
+        // MuJoCo leaves the range of a joint without limits as it is written.
+        self.jnt_range.push(if limited { joint.range.map(angle) } else { joint.range });
         self.jnt_actfrcrange.push(joint.force_range);
         self.jnt_margin.push(joint.margin);
 

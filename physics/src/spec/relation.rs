@@ -5,40 +5,43 @@ use super::defaults::Defaults;
 use crate::Result;
 use crate::mjcf::Element;
 
-/// Values of a pair. `None` is taken from the geoms.
-#[derive(Clone, Debug, Default)]
+/// Values of a pair, which classes have, too. The geoms have no part in them.
+#[derive(Clone, Debug)]
 pub(crate) struct PairValues {
-    pub(crate) condim: Option<i32>,
-    /// Two tangential, one torsional and two rolling coefficients, from the first.
-    pub(crate) friction: [Option<f64>; 5],
-    pub(crate) reference: [Option<f64>; 2],
+    pub(crate) condim: i32,
+    /// Two sliding, one torsional and two rolling coefficients.
+    pub(crate) friction: [f64; 5],
+    pub(crate) solver: Solver,
+    /// Reference of friction; zeros for that of the solver.
     pub(crate) friction_reference: [f64; 2],
-    pub(crate) impedance: [Option<f64>; 5],
-    pub(crate) margin: Option<f64>,
-    pub(crate) gap: Option<f64>,
+    pub(crate) margin: f64,
+    pub(crate) gap: f64,
 }
 
-fn first(element: &Element, name: &str, values: &mut [Option<f64>]) -> Result<()> {
-    let mut read = [0.0; 5];
-    let count = element.set_first(name, &mut read[..values.len()])?;
-    for (value, read) in values.iter_mut().zip(read).take(count) {
-        *value = Some(read);
+impl Default for PairValues {
+    fn default() -> Self {
+        Self {
+            condim: 3,
+            friction: [1.0, 1.0, 0.005, 0.0001, 0.0001],
+            solver: Solver::default(),
+            friction_reference: [0.0; 2],
+            margin: 0.0,
+            gap: 0.0,
+        }
     }
-    Ok(())
 }
 
 impl PairValues {
     pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
-        self.condim = element.get("condim")?.or(self.condim);
-        if self.condim.is_some_and(|condim| ![1, 3, 4, 6].contains(&condim)) {
+        element.set("condim", &mut self.condim)?;
+        if ![1, 3, 4, 6].contains(&self.condim) {
             return Err(element.fault("condim", "1, 3, 4 or 6"));
         }
-        first(element, "friction", &mut self.friction)?;
-        first(element, "solref", &mut self.reference)?;
-        first(element, "solimp", &mut self.impedance)?;
+        element.set_first("friction", &mut self.friction)?;
+        self.solver.apply(element, "solref", "solimp")?;
         element.set_first("solreffriction", &mut self.friction_reference)?;
-        self.margin = element.get("margin")?.or(self.margin);
-        self.gap = element.get("gap")?.or(self.gap);
+        element.set("margin", &mut self.margin)?;
+        element.set("gap", &mut self.gap)?;
         Ok(())
     }
 }

@@ -17,7 +17,10 @@ fn golden_fields_are_all_fields() {
     if std::env::var_os("PODRACER_BLESS").is_some() {
         fs::write(&path, &wanted).unwrap();
     }
-    assert!(fs::read_to_string(&path).unwrap_or_default() == wanted, "PODRACER_BLESS=1 writes fields.txt");
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == wanted,
+        "PODRACER_BLESS=1 writes fields.txt"
+    );
 }
 
 #[test]

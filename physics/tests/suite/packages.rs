@@ -11,7 +11,8 @@ use crate::compare::{errors, names};
 #[test]
 fn models_of_packages_are_mujocos() {
     let names = names();
-    let arguments: Vec<&str> = ["packages"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let arguments: Vec<&str> =
+        ["packages"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let script = include_str!("../golden/make_model.py");
     let Some(output) = run_mujoco(script, &arguments, "").unwrap() else { return };
     let answer: Value = serde_json::from_str(&output).unwrap();
@@ -27,7 +28,8 @@ fn models_of_packages_are_mujocos() {
                 Ok(errors) => {
                     eprintln!("{name}: {errors:?}");
                     let wrong = errors.iter().filter(|(_, error)| **error > 1e-12);
-                    complaints.extend(wrong.map(|(field, error)| format!("{name}: {field} {error:e}")));
+                    complaints
+                        .extend(wrong.map(|(field, error)| format!("{name}: {field} {error:e}")));
                 }
             },
         }
