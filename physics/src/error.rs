@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 /// Line and column of a text, with the name of its file if it has one. Both begin at 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct XmlPlace {
     /// Path of the file, or `<text>`.
     pub file: Arc<str>,
-    /// Line.
+    /// Number of the line.
     pub line: u32,
     /// Column, in characters.
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for XmlPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
@@ -36,7 +36,7 @@ pub enum Error {
     #[error("{place}: not well-formed XML: {reason}")]
     Xml {
         /// Position of the fault.
-        place: Place,
+        place: XmlPlace,
         /// The parser's message.
         reason: String,
     },
@@ -44,7 +44,7 @@ pub enum Error {
     #[error("{place}: {what} is unknown{hint}")]
     Unknown {
         /// Position of the element or attribute.
-        place: Place,
+        place: XmlPlace,
         /// Element and attribute, as in "attribute `mas` of `geom`".
         what: String,
         /// Near names, as in "; did you mean `mass`?", or nothing.
@@ -54,7 +54,7 @@ pub enum Error {
     #[error("{place}: {what} is not covered{hint}")]
     NotCovered {
         /// Position of the element or attribute.
-        place: Place,
+        place: XmlPlace,
         /// Element and attribute.
         what: String,
         /// Advice, as in "; leave it out, or set it to `false`".
@@ -64,7 +64,7 @@ pub enum Error {
     #[error("{place}: {what} is \"{got}\": expected {expected}")]
     Value {
         /// Position of the attribute.
-        place: Place,
+        place: XmlPlace,
         /// Element and attribute.
         what: String,
         /// The admissible values.
@@ -76,11 +76,11 @@ pub enum Error {
     #[error("{place}: {message}")]
     Invalid {
         /// Position of the element.
-        place: Place,
+        place: XmlPlace,
         /// The contradiction, and how to solve it.
         message: String,
     },
 }
 
 /// A result with an [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub type ModelResult<T> = std::result::Result<T, Error>;

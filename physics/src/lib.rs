@@ -14,5 +14,5 @@ pub mod mjcf;
 pub mod model;
 mod spec;
 
-pub use error::{Error, Place, Result};
+pub use error::{Error, ModelResult, XmlPlace};
 pub use model::Model;

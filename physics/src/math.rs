@@ -2,7 +2,7 @@
 
 pub(crate) type Vec3 = [f64; 3];
 pub(crate) type Quat = [f64; 4];
-/// Rows.
+/// A matrix, as rows.
 pub(crate) type Mat3 = [[f64; 3]; 3];
 
 pub(crate) const IDENTITY: Quat = [1.0, 0.0, 0.0, 0.0];
@@ -175,13 +175,12 @@ pub(crate) struct Cholesky {
 impl Cholesky {
     /// The factor, or the index of the first pivot that is not positive.
     pub(crate) fn new(m: &[Vec<f64>]) -> Result<Cholesky, usize> {
-        let n = m.len();
-        let mut rows: Vec<Vec<f64>> = Vec::with_capacity(n);
-        for i in 0..n {
+        let mut rows: Vec<Vec<f64>> = Vec::with_capacity(m.len());
+        for (i, given) in m.iter().enumerate() {
             let mut row = vec![0.0; i + 1];
             for j in 0..=i {
                 let known = (0..j).map(|k| row[k] * if j == i { row[k] } else { rows[j][k] });
-                let rest = m[i][j] - known.sum::<f64>();
+                let rest = given[j] - known.sum::<f64>();
                 row[j] = if i != j {
                     rest / rows[j][j]
                 } else if rest > TINY && rest.is_finite() {

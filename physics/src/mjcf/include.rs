@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Element, parse};
-use crate::{Error, Result};
+use crate::{Error, ModelResult};
 
 /// Largest file, in bytes.
 const LARGEST: u64 = 16 << 20;
 
 /// The text of a file of moderate size.
-pub(super) fn text_of(path: &Path) -> Result<String> {
+pub(super) fn text_of(path: &Path) -> ModelResult<String> {
     let fault = |reason: String| Error::File { path: path.display().to_string(), reason };
     let length = fs::metadata(path).map_err(|error| fault(error.to_string()))?.len();
     if length > LARGEST {
@@ -21,14 +21,18 @@ pub(super) fn text_of(path: &Path) -> Result<String> {
 }
 
 /// Replaces the includes of a tree that was read from a path.
-pub(super) fn expand(root: &mut Element, path: Option<&Path>) -> Result<()> {
+pub(super) fn expand(root: &mut Element, path: Option<&Path>) -> ModelResult<()> {
     let folder = path.map(|path| path.parent().unwrap_or(Path::new("")).to_path_buf());
     let mut seen = Vec::new();
     seen.extend(path.and_then(|path| fs::canonicalize(path).ok()));
     expand_in(root, folder.as_deref(), &mut seen)
 }
 
-fn expand_in(element: &mut Element, folder: Option<&Path>, seen: &mut Vec<PathBuf>) -> Result<()> {
+fn expand_in(
+    element: &mut Element,
+    folder: Option<&Path>,
+    seen: &mut Vec<PathBuf>,
+) -> ModelResult<()> {
     let children = std::mem::take(&mut element.children);
     for mut child in children {
         if child.name == "include" {
@@ -43,7 +47,11 @@ fn expand_in(element: &mut Element, folder: Option<&Path>, seen: &mut Vec<PathBu
     Ok(())
 }
 
-fn included(include: &Element, folder: Option<&Path>, seen: &mut Vec<PathBuf>) -> Result<Element> {
+fn included(
+    include: &Element,
+    folder: Option<&Path>,
+    seen: &mut Vec<PathBuf>,
+) -> ModelResult<Element> {
     if let Some(other) = include.attributes.iter().find(|attribute| attribute.name != "file") {
         return Err(Error::Unknown {
             place: other.place.clone(),

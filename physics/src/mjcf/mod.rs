@@ -13,7 +13,7 @@ mod value;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::{Error, Place, Result};
+use crate::{Error, ModelResult, XmlPlace};
 
 pub(crate) use schema::near;
 
@@ -23,32 +23,32 @@ const DEEPEST: usize = 200;
 /// An attribute with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribute {
-    /// Name.
+    /// Name, as written.
     pub name: String,
-    /// Text.
+    /// Text of the value.
     pub value: String,
     /// Position of the name.
-    pub place: Place,
+    pub place: XmlPlace,
 }
 
 /// An element with its attributes, in the order of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Element {
-    /// Name.
+    /// Name, as written.
     pub name: String,
-    /// Attributes.
+    /// Attributes, in order.
     pub attributes: Vec<Attribute>,
-    /// Child elements, with those of included files.
+    /// Child elements, also from included files.
     pub children: Vec<Element>,
     /// Position of the opening bracket.
-    pub place: Place,
+    pub place: XmlPlace,
 }
 
 /// The root `mujoco` of a text, which may include no files.
 ///
 /// # Errors
 /// Malformed XML, unknown elements and attributes, and dynamics that are not covered.
-pub fn read(text: &str) -> Result<Element> {
+pub fn read(text: &str) -> ModelResult<Element> {
     checked(parse(text, &Arc::from("<text>"))?, None)
 }
 
@@ -56,13 +56,13 @@ pub fn read(text: &str) -> Result<Element> {
 ///
 /// # Errors
 /// As of [`read`], and files that cannot be read.
-pub fn read_file(path: &Path) -> Result<Element> {
+pub fn read_file(path: &Path) -> ModelResult<Element> {
     let text = include::text_of(path)?;
     let name = path.display().to_string();
     checked(parse(&text, &Arc::from(name.as_str()))?, Some(path))
 }
 
-fn checked(mut root: Element, path: Option<&Path>) -> Result<Element> {
+fn checked(mut root: Element, path: Option<&Path>) -> ModelResult<Element> {
     if root.name != "mujoco" {
         return Err(root.invalid(format!("the root is `{}`: expected `mujoco`", root.name)));
     }
@@ -72,43 +72,47 @@ fn checked(mut root: Element, path: Option<&Path>) -> Result<Element> {
 }
 
 /// The root element of a text.
-fn parse(text: &str, file: &Arc<str>) -> Result<Element> {
+fn parse(text: &str, file: &Arc<str>) -> ModelResult<Element> {
     // Entities multiply text; no model needs them.
     let options = roxmltree::ParsingOptions { allow_dtd: false, ..Default::default() };
-    let at = |position: roxmltree::TextPos| Place {
+    let at = |position: roxmltree::TextPos| XmlPlace {
         file: file.clone(),
         line: position.row,
         column: position.col,
     };
     let document = roxmltree::Document::parse_with_options(text, options)
         .map_err(|error| Error::Xml { place: at(error.pos()), reason: error.to_string() })?;
-    let lines = Lines::new(text, file);
+    let lines = LineStarts::new(text, file);
     element(document.root_element(), &lines, 0)
 }
 
 /// Beginnings of the lines of a text.
-struct Lines<'a> {
+struct LineStarts<'a> {
     text: &'a str,
     starts: Vec<usize>,
     file: &'a Arc<str>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineStarts<'a> {
     fn new(text: &'a str, file: &'a Arc<str>) -> Self {
         let after = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
         Self { text, starts: [0].into_iter().chain(after).collect(), file }
     }
 
-    fn place(&self, at: usize) -> Place {
+    fn place(&self, at: usize) -> XmlPlace {
         let line = self.starts.partition_point(|&start| start <= at);
         let start = self.starts[line - 1];
         let column = self.text.get(start..at).map_or(at - start, |before| before.chars().count());
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Place { file: self.file.clone(), line: number(line), column: number(column + 1) }
+        XmlPlace { file: self.file.clone(), line: number(line), column: number(column + 1) }
     }
 }
 
-fn element(node: roxmltree::Node<'_, '_>, lines: &Lines<'_>, depth: usize) -> Result<Element> {
+fn element(
+    node: roxmltree::Node<'_, '_>,
+    lines: &LineStarts<'_>,
+    depth: usize,
+) -> ModelResult<Element> {
     let mut made = Element {
         name: node.tag_name().name().to_owned(),
         attributes: Vec::new(),

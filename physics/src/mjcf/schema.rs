@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::Element;
-use crate::{Error, Result};
+use crate::{Error, ModelResult};
 
 /// The effect of an element or an attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,18 +17,18 @@ enum Effect {
 }
 
 /// An element: its attributes, and the indices of its children.
-struct Rule {
+struct ElementRule {
     name: String,
     effect: Effect,
     attributes: Vec<(String, Effect)>,
     children: Vec<usize>,
 }
 
-static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| table(include_str!("schema.txt")));
+static RULES: LazyLock<Vec<ElementRule>> = LazyLock::new(|| table(include_str!("schema.txt")));
 
 /// The rules of a table; the first is the root's.
-fn table(text: &str) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
+fn table(text: &str) -> Vec<ElementRule> {
+    let mut rules: Vec<ElementRule> = Vec::new();
     // Rules that the next line may be a child of, by depth; the last line's elements.
     let mut above: Vec<Vec<usize>> = Vec::new();
     let mut last: Vec<usize> = Vec::new();
@@ -62,7 +62,7 @@ fn table(text: &str) -> Vec<Rule> {
                 rules[parent].children.push(next);
             });
             last.push(rules.len());
-            rules.push(Rule { name, effect, attributes: Vec::new(), children: Vec::new() });
+            rules.push(ElementRule { name, effect, attributes: Vec::new(), children: Vec::new() });
         }
         extend(&mut rules, &last, words);
         above.push(last.clone());
@@ -70,7 +70,7 @@ fn table(text: &str) -> Vec<Rule> {
     rules
 }
 
-fn extend<'a>(rules: &mut [Rule], to: &[usize], words: impl Iterator<Item = &'a str>) {
+fn extend<'a>(rules: &mut [ElementRule], to: &[usize], words: impl Iterator<Item = &'a str>) {
     let attributes: Vec<_> = words.map(effect).collect();
     to.iter().for_each(|&rule| rules[rule].attributes.extend(attributes.iter().cloned()));
 }
@@ -87,11 +87,11 @@ fn effect(word: &str) -> (String, Effect) {
 }
 
 /// Checks a root and everything in it.
-pub(super) fn check(root: &Element) -> Result<()> {
+pub(super) fn check(root: &Element) -> ModelResult<()> {
     check_element(root, &RULES[0])
 }
 
-fn check_element(element: &Element, rule: &Rule) -> Result<()> {
+fn check_element(element: &Element, rule: &ElementRule) -> ModelResult<()> {
     if rule.effect == Effect::NotCovered(None) {
         return Err(Error::NotCovered {
             place: element.place.clone(),

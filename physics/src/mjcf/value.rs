@@ -1,10 +1,10 @@
 //! Values of attributes: numbers, vectors, booleans, words of a list.
 
 use super::Element;
-use crate::{Error, Result};
+use crate::{Error, ModelResult};
 
 /// A value that an attribute's text can be read as.
-pub(crate) trait Reads: Sized {
+pub(crate) trait FromText: Sized {
     /// The admissible texts, for messages.
     fn expected() -> String;
 
@@ -12,7 +12,7 @@ pub(crate) trait Reads: Sized {
     fn read(text: &str) -> Option<Self>;
 }
 
-impl Reads for f64 {
+impl FromText for f64 {
     fn expected() -> String {
         "a finite number".to_owned()
     }
@@ -23,7 +23,7 @@ impl Reads for f64 {
     }
 }
 
-impl Reads for i32 {
+impl FromText for i32 {
     fn expected() -> String {
         "an integer".to_owned()
     }
@@ -33,7 +33,7 @@ impl Reads for i32 {
     }
 }
 
-impl Reads for bool {
+impl FromText for bool {
     fn expected() -> String {
         "`true` or `false`".to_owned()
     }
@@ -47,7 +47,7 @@ impl Reads for bool {
     }
 }
 
-impl<T: Reads, const N: usize> Reads for [T; N] {
+impl<T: FromText, const N: usize> FromText for [T; N] {
     fn expected() -> String {
         format!("{N} times {}", T::expected())
     }
@@ -58,7 +58,7 @@ impl<T: Reads, const N: usize> Reads for [T; N] {
     }
 }
 
-impl<T: Reads> Reads for Vec<T> {
+impl<T: FromText> FromText for Vec<T> {
     fn expected() -> String {
         format!("a list, each {}", T::expected())
     }
@@ -70,13 +70,13 @@ impl<T: Reads> Reads for Vec<T> {
 
 impl Element {
     /// The value of an attribute, `None` if the element does not have it.
-    pub(crate) fn get<T: Reads>(&self, name: &str) -> Result<Option<T>> {
+    pub(crate) fn get<T: FromText>(&self, name: &str) -> ModelResult<Option<T>> {
         let Some(attribute) = self.attribute(name) else { return Ok(None) };
         T::read(&attribute.value).map(Some).ok_or_else(|| self.fault(name, &T::expected()))
     }
 
     /// Overwrites a value if the element has the attribute. Returns whether it has.
-    pub(crate) fn set<T: Reads>(&self, name: &str, value: &mut T) -> Result<bool> {
+    pub(crate) fn set<T: FromText>(&self, name: &str, value: &mut T) -> ModelResult<bool> {
         let read = self.get(name)?;
         let has = read.is_some();
         if let Some(read) = read {
@@ -86,7 +86,7 @@ impl Element {
     }
 
     /// Overwrites the first values, as many as the attribute has. Returns their number.
-    pub(crate) fn set_first(&self, name: &str, values: &mut [f64]) -> Result<usize> {
+    pub(crate) fn set_first(&self, name: &str, values: &mut [f64]) -> ModelResult<usize> {
         let Some(read) = self.get::<Vec<f64>>(name)? else { return Ok(0) };
         if read.is_empty() || read.len() > values.len() {
             return Err(self.fault(name, &format!("1 to {} finite numbers", values.len())));
@@ -96,7 +96,11 @@ impl Element {
     }
 
     /// The value of one of a list of words.
-    pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> ModelResult<Option<T>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let known = words.iter().find(|(word, _)| *word == text);
         known.map(|(_, value)| Some(*value)).ok_or_else(|| {
@@ -105,13 +109,13 @@ impl Element {
         })
     }
 
-    /// Overwrites a value by that of a word.
+    /// Overwrites a value by the value of a word.
     pub(crate) fn set_choice<T: Copy>(
         &self,
         name: &str,
         words: &[(&str, T)],
         value: &mut T,
-    ) -> Result<()> {
+    ) -> ModelResult<()> {
         if let Some(read) = self.choice(name, words)? {
             *value = read;
         }
@@ -119,7 +123,7 @@ impl Element {
     }
 
     /// The text of an attribute that the element must have.
-    pub(crate) fn needed(&self, name: &str) -> Result<&str> {
+    pub(crate) fn needed(&self, name: &str) -> ModelResult<&str> {
         let missing = || self.invalid(format!("`{}` needs the attribute `{name}`", self.name));
         self.text(name).ok_or_else(missing)
     }

@@ -2,13 +2,13 @@
 
 use super::types::{JointType, TransmissionType};
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::spec::actuator::{Gains, types};
 use crate::spec::{Limited, Spec};
 
 impl Model {
-    pub(super) fn add_actuators(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_actuators(&mut self, spec: &Spec) -> ModelResult<()> {
         for actuator in &spec.actuators {
             let element = &actuator.element;
             let mut gains = actuator.gains.clone();
@@ -54,7 +54,7 @@ impl Model {
         Ok(())
     }
 
-    fn transmission(&self, element: &Element) -> Result<(TransmissionType, usize)> {
+    fn transmission(&self, element: &Element) -> ModelResult<(TransmissionType, usize)> {
         let kinds = [
             ("joint", TransmissionType::Joint),
             ("jointinparent", TransmissionType::JointInParent),
@@ -80,7 +80,7 @@ impl Model {
         kind: TransmissionType,
         id: usize,
         element: &Element,
-    ) -> Result<()> {
+    ) -> ModelResult<()> {
         let by = gains.inherit_range;
         if by < 0.0 {
             return Err(element.fault("inheritrange", "a number that is not negative"));

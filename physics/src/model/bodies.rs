@@ -1,12 +1,12 @@
 //! The tree of bodies.
 
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::math::IDENTITY;
 use crate::spec::Spec;
 
 impl Model {
-    pub(super) fn add_bodies(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_bodies(&mut self, spec: &Spec) -> ModelResult<()> {
         self.nbody = spec.bodies.len();
         for (id, body) in spec.bodies.iter().enumerate() {
             names::push(&mut self.body_name, &body.element, &body.name)?;

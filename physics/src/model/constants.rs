@@ -3,7 +3,7 @@
 use super::Model;
 use super::kinematics::Frames;
 use super::types::JointType;
-use crate::Result;
+use crate::ModelResult;
 use crate::math::{Cholesky, TINY, Vec3, diagonal_in, dot, matrix, mul, rotate};
 use crate::spec::Spec;
 
@@ -13,7 +13,7 @@ fn product(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl Model {
-    pub(super) fn set_constants(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn set_constants(&mut self, spec: &Spec) -> ModelResult<()> {
         let reference = self.qpos0.clone();
         let frames = Frames::new(self, &reference);
         let mut moments = Vec::new();

@@ -44,10 +44,10 @@ with_fields! {
 
         /// Reference positions.
         qpos0: Vec<f64>,
-        /// Positions at which springs rest.
+        /// Rest positions of springs.
         qpos_spring: Vec<f64>,
 
-        /// Parent; the world is its own.
+        /// Parent; the world is its own parent.
         body_parentid: Vec<usize>,
         /// Ancestor that is a child of the world.
         body_rootid: Vec<usize>,
@@ -55,7 +55,7 @@ with_fields! {
         body_weldid: Vec<usize>,
         /// Number of joints.
         body_jntnum: Vec<usize>,
-        /// First joint.
+        /// First joint, if any.
         body_jntadr: Vec<Option<usize>>,
         /// Number of degrees of freedom.
         body_dofnum: Vec<usize>,
@@ -63,7 +63,7 @@ with_fields! {
         body_dofadr: Vec<Option<usize>>,
         /// Number of geoms.
         body_geomnum: Vec<usize>,
-        /// First geom.
+        /// First geom, if any.
         body_geomadr: Vec<Option<usize>>,
         /// Position in the parent's frame.
         body_pos: Vec<[f64; 3]>,
@@ -73,7 +73,7 @@ with_fields! {
         body_ipos: Vec<[f64; 3]>,
         /// Orientation of the principal axes in the body's frame.
         body_iquat: Vec<[f64; 4]>,
-        /// Mass.
+        /// Mass, in kilograms.
         body_mass: Vec<f64>,
         /// Mass of the body and its descendants.
         body_subtreemass: Vec<f64>,
@@ -84,7 +84,7 @@ with_fields! {
         /// Share of gravity that is compensated.
         body_gravcomp: Vec<f64>,
 
-        /// Type.
+        /// Type of the joint.
         jnt_type: Vec<JointType>,
         /// First position.
         jnt_qposadr: Vec<usize>,
@@ -92,11 +92,11 @@ with_fields! {
         jnt_dofadr: Vec<usize>,
         /// Body that the joint moves.
         jnt_bodyid: Vec<usize>,
-        /// Whether the joint has a limit.
+        /// True for a joint with a limit.
         jnt_limited: Vec<bool>,
-        /// Whether the sum of the actuators' forces has a limit.
+        /// True if the sum of the actuators' forces has a limit.
         jnt_actfrclimited: Vec<bool>,
-        /// Whether the compensation of gravity counts as an actuator's force.
+        /// True if the compensation of gravity counts as an actuator's force.
         jnt_actgravcomp: Vec<bool>,
         /// Solver's reference of the limit.
         jnt_solref: Vec<[f64; 2]>,
@@ -110,16 +110,16 @@ with_fields! {
         jnt_stiffness: Vec<f64>,
         /// Quadratic and cubic stiffness.
         jnt_stiffnesspoly: Vec<[f64; 2]>,
-        /// Limits.
+        /// Limits of the position.
         jnt_range: Vec<[f64; 2]>,
         /// Limits of the sum of the actuators' forces.
         jnt_actfrcrange: Vec<[f64; 2]>,
         /// Distance from a limit below which the constraint is active.
         jnt_margin: Vec<f64>,
 
-        /// Body.
+        /// Body that it moves.
         dof_bodyid: Vec<usize>,
-        /// Joint.
+        /// Joint that has it.
         dof_jntid: Vec<usize>,
         /// Previous degree of freedom on the way to the world.
         dof_parentid: Vec<Option<usize>>,
@@ -140,7 +140,7 @@ with_fields! {
         /// Diagonal of the mass matrix at `qpos0`.
         dof_M0: Vec<f64>,
 
-        /// Type.
+        /// Type of the geom.
         geom_type: Vec<GeomType>,
         /// Bits that collide with other geoms' affinity.
         geom_contype: Vec<i32>,
@@ -148,9 +148,9 @@ with_fields! {
         geom_conaffinity: Vec<i32>,
         /// Dimension of a contact: 1, 3, 4 or 6.
         geom_condim: Vec<i32>,
-        /// Body.
+        /// Body of the geom.
         geom_bodyid: Vec<usize>,
-        /// Group.
+        /// Group of the geom.
         geom_group: Vec<i32>,
         /// Priority: the higher one sets the contact's parameters.
         geom_priority: Vec<i32>,
@@ -172,14 +172,14 @@ with_fields! {
         geom_friction: Vec<[f64; 3]>,
         /// Distance below which a contact is active.
         geom_margin: Vec<f64>,
-        /// Further distance in which contacts are detected.
+        /// Further distance, for the detection of contacts.
         geom_gap: Vec<f64>,
 
-        /// Type.
+        /// Type of the site.
         site_type: Vec<GeomType>,
-        /// Body.
+        /// Body of the site.
         site_bodyid: Vec<usize>,
-        /// Group.
+        /// Group of the site.
         site_group: Vec<i32>,
         /// Sizes by type.
         site_size: Vec<[f64; 3]>,
@@ -190,9 +190,9 @@ with_fields! {
 
         /// Dimension of the contact.
         pair_dim: Vec<i32>,
-        /// First geom.
+        /// First geom of the pair.
         pair_geom1: Vec<usize>,
-        /// Second geom.
+        /// Second geom of the pair.
         pair_geom2: Vec<usize>,
         /// Bodies: the first times 65,536 plus the second.
         pair_signature: Vec<usize>,
@@ -204,22 +204,22 @@ with_fields! {
         pair_solimp: Vec<[f64; 5]>,
         /// Distance below which the contact is active.
         pair_margin: Vec<f64>,
-        /// Further distance in which the contact is detected.
+        /// Further distance, for the detection of the contact.
         pair_gap: Vec<f64>,
         /// Friction: two sliding, one torsional, two rolling.
         pair_friction: Vec<[f64; 5]>,
-        /// Bodies whose geoms do not collide: the first times 65,536 plus the second.
+        /// Two bodies without collisions: the first times 65,536 plus the second.
         exclude_signature: Vec<usize>,
 
-        /// Type.
+        /// Type of the constraint.
         eq_type: Vec<EqualityType>,
-        /// First object.
+        /// First of both objects.
         eq_obj1id: Vec<usize>,
         /// Second object.
         eq_obj2id: Vec<Option<usize>>,
         /// Kind of both objects.
         eq_objtype: Vec<ObjectType>,
-        /// Whether the constraint is active at first.
+        /// True for a constraint that is active at first.
         eq_active0: Vec<bool>,
         /// Solver's reference.
         eq_solref: Vec<[f64; 2]>,
@@ -232,9 +232,9 @@ with_fields! {
         tendon_adr: Vec<usize>,
         /// Number of parts of the path.
         tendon_num: Vec<usize>,
-        /// Whether the tendon has a limit.
+        /// True for a tendon with a limit.
         tendon_limited: Vec<bool>,
-        /// Whether the sum of the actuators' forces has a limit.
+        /// True if the sum of the actuators' forces has a limit.
         tendon_actfrclimited: Vec<bool>,
         /// Solver's reference of the limit.
         tendon_solref_lim: Vec<[f64; 2]>,
@@ -289,11 +289,11 @@ with_fields! {
         actuator_actadr: Vec<Option<usize>>,
         /// Number of activations.
         actuator_actnum: Vec<usize>,
-        /// Whether the control is clamped.
+        /// True if the control is clamped.
         actuator_ctrllimited: Vec<bool>,
-        /// Whether the force is clamped.
+        /// True if the force is clamped.
         actuator_forcelimited: Vec<bool>,
-        /// Whether the activation is clamped.
+        /// True if the activation is clamped.
         actuator_actlimited: Vec<bool>,
         /// Parameters of the dynamics.
         actuator_dynprm: Vec<[f64; 10]>,
@@ -301,7 +301,7 @@ with_fields! {
         actuator_gainprm: Vec<[f64; 10]>,
         /// Parameters of the bias.
         actuator_biasprm: Vec<[f64; 10]>,
-        /// Whether the force follows the next activation.
+        /// True if the force follows the next activation.
         actuator_actearly: Vec<bool>,
         /// Range of the control.
         actuator_ctrlrange: Vec<[f64; 2]>,
@@ -320,7 +320,7 @@ with_fields! {
         sensor_type: Vec<i32>,
         /// Kind of the object.
         sensor_objtype: Vec<ObjectType>,
-        /// Object.
+        /// Object that is read.
         sensor_objid: Vec<Option<usize>>,
         /// Kind of the reference frame's object.
         sensor_reftype: Vec<ObjectType>,
@@ -328,22 +328,22 @@ with_fields! {
         sensor_refid: Vec<Option<usize>>,
         /// Number of values.
         sensor_dim: Vec<usize>,
-        /// First value.
+        /// Index of the first value.
         sensor_adr: Vec<usize>,
         /// Bound of the values; 0 for none.
         sensor_cutoff: Vec<f64>,
         /// Standard deviation of noise, which is not added.
         sensor_noise: Vec<f64>,
 
-        /// Time.
+        /// Time, in seconds.
         key_time: Vec<f64>,
-        /// Positions.
+        /// Positions, `nq` each.
         key_qpos: Vec<Vec<f64>>,
-        /// Velocities.
+        /// Velocities, `nv` each.
         key_qvel: Vec<Vec<f64>>,
-        /// Activations.
+        /// Activations, `na` each.
         key_act: Vec<Vec<f64>>,
-        /// Controls.
+        /// Controls, `nu` each.
         key_ctrl: Vec<Vec<f64>>,
     }
     {

@@ -3,7 +3,7 @@
 use super::kinematics::Frames;
 use super::types::{EqualityType, ObjectType};
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::math::{IDENTITY, conjugate, matrix, mul, rotate, sub, unit};
 use crate::mjcf::Element;
 use crate::spec::Spec;
@@ -15,7 +15,7 @@ const COMMON: [f64; 12] = [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0
 type Objects = (ObjectType, usize, Option<usize>);
 
 impl Model {
-    pub(super) fn add_equalities(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_equalities(&mut self, spec: &Spec) -> ModelResult<()> {
         let frames = Frames::new(self, &self.qpos0);
         for equality in &spec.equalities {
             let element = &equality.element;
@@ -55,7 +55,7 @@ impl Model {
         Ok(())
     }
 
-    fn bodies_or_sites(&self, element: &Element, only_bodies: &[&str]) -> Result<Objects> {
+    fn bodies_or_sites(&self, element: &Element, only_bodies: &[&str]) -> ModelResult<Objects> {
         let has = |name: &str| element.attribute(name).is_some();
         if has("site1") || has("site2") {
             let others = ["body1", "body2"].iter().chain(only_bodies);
@@ -72,8 +72,8 @@ impl Model {
     }
 }
 
-/// Joints or tendons, whose kind follows from the constraint's type.
-fn two(element: &Element, kind: &str, names: &[String]) -> Result<Objects> {
+/// Joints or tendons: their kind follows from the constraint's type.
+fn two(element: &Element, kind: &str, names: &[String]) -> ModelResult<Objects> {
     let (one, other) = (format!("{kind}1"), format!("{kind}2"));
     let second = match element.attribute(&other) {
         Some(_) => Some(names::named(element, &other, kind, names)?),
@@ -82,14 +82,14 @@ fn two(element: &Element, kind: &str, names: &[String]) -> Result<Objects> {
     Ok((ObjectType::Unknown, names::named(element, &one, kind, names)?, second))
 }
 
-fn polynomial(element: &Element) -> Result<[f64; 12]> {
+fn polynomial(element: &Element) -> ModelResult<[f64; 12]> {
     let mut data = COMMON;
     element.set_first("polycoef", &mut data[..5])?;
     Ok(data)
 }
 
 /// The anchor in both bodies' frames.
-fn connect(element: &Element, objects: Objects, frames: &Frames) -> Result<[f64; 12]> {
+fn connect(element: &Element, objects: Objects, frames: &Frames) -> ModelResult<[f64; 12]> {
     let mut data = [0.0; 12];
     if let (ObjectType::Body, one, Some(other)) = objects {
         element.needed("anchor")?;
@@ -104,7 +104,7 @@ fn connect(element: &Element, objects: Objects, frames: &Frames) -> Result<[f64;
 
 /// The anchor in the second body's frame, the relative pose, the scale of torques, and whether the pose is the
 /// reference's.
-fn weld(element: &Element, objects: Objects, frames: &Frames) -> Result<[f64; 12]> {
+fn weld(element: &Element, objects: Objects, frames: &Frames) -> ModelResult<[f64; 12]> {
     let scale = element.get("torquescale")?.unwrap_or(COMMON[10]);
     let mut data = [0.0; 12];
     data[10] = scale;

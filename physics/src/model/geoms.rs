@@ -2,16 +2,20 @@
 
 use super::types::GeomType;
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::math::{Quat, Vec3, from_z, norm, scale, sub};
 use crate::mjcf::Element;
 use crate::spec::Spec;
 use crate::spec::compiler::Compiler;
-use crate::spec::geom::Shape;
+use crate::spec::geom::ShapeValues;
 use crate::spec::relation::Pair;
 
 /// Size, position and orientation of a shape.
-fn place(shape: &Shape, element: &Element, compiler: &Compiler) -> Result<(Vec3, Vec3, Quat)> {
+fn place(
+    shape: &ShapeValues,
+    element: &Element,
+    compiler: &Compiler,
+) -> ModelResult<(Vec3, Vec3, Quat)> {
     let Some([a, b, c, d, e, f]) = shape.from_to else {
         return Ok((shape.size, shape.pos, shape.orientation.quat(element, compiler)?));
     };
@@ -45,7 +49,7 @@ fn sizes(kind: GeomType) -> usize {
     }
 }
 
-fn check_size(kind: GeomType, size: Vec3, element: &Element) -> Result<()> {
+fn check_size(kind: GeomType, size: Vec3, element: &Element) -> ModelResult<()> {
     let needed = sizes(kind);
     if size[..needed].iter().any(|&size| size <= 0.0) {
         return Err(element.fault("size", &format!("{needed} positive numbers for this type")));
@@ -69,7 +73,7 @@ fn bound(kind: GeomType, size: Vec3) -> f64 {
 }
 
 impl Model {
-    pub(super) fn add_geoms(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_geoms(&mut self, spec: &Spec) -> ModelResult<()> {
         for (id, body) in spec.bodies.iter().enumerate() {
             let first = self.ngeom;
             for written in &body.geoms {
@@ -128,7 +132,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn add_contacts(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_contacts(&mut self, spec: &Spec) -> ModelResult<()> {
         let mut pairs = Vec::new();
         for pair in &spec.pairs {
             let geom = |name| names::named(&pair.element, name, "geom", &self.geom_name);

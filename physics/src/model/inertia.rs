@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use super::Model;
 use super::types::GeomType;
-use crate::Result;
+use crate::ModelResult;
 use crate::math::{Mat3, TINY, Vec3, add, diagonal_in, dot, matrix, principal, scale, sub};
 use crate::spec::Spec;
 use crate::spec::body::{Body, Inertial};
@@ -49,7 +49,7 @@ fn moments(kind: GeomType, [a, b, c]: Vec3, mass: f64) -> Vec3 {
 }
 
 impl Model {
-    pub(super) fn add_inertias(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_inertias(&mut self, spec: &Spec) -> ModelResult<()> {
         let compiler = &spec.compiler;
         for (id, body) in spec.bodies.iter().enumerate().skip(1) {
             match (&body.inertial, compiler.inertia_from_geom) {
@@ -97,7 +97,7 @@ impl Model {
         }
     }
 
-    fn set_inertial(&mut self, id: usize, inertial: &Inertial, spec: &Spec) -> Result<()> {
+    fn set_inertial(&mut self, id: usize, inertial: &Inertial, spec: &Spec) -> ModelResult<()> {
         let element = &inertial.element;
         if inertial.mass < 0.0 {
             return Err(element.fault("mass", "a number that is not negative"));

@@ -2,13 +2,13 @@
 
 use super::types::JointType;
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::spec::joint::JointValues;
 use crate::spec::{Spec, direction};
 
 impl Model {
-    pub(super) fn add_joints(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_joints(&mut self, spec: &Spec) -> ModelResult<()> {
         // The last degree of freedom of each body or of its ancestors.
         let mut last: Vec<Option<usize>> = Vec::with_capacity(self.nbody);
         for (id, body) in spec.bodies.iter().enumerate() {
@@ -32,7 +32,7 @@ impl Model {
         element: &Element,
         spec: &Spec,
         last: &mut Option<usize>,
-    ) -> Result<()> {
+    ) -> ModelResult<()> {
         let kind = joint.kind;
         let compiler = &spec.compiler;
         let rotates = matches!(kind, JointType::Hinge | JointType::Ball);

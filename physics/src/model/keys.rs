@@ -2,13 +2,13 @@
 
 use super::types::JointType;
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::math::{Quat, unit};
 use crate::mjcf::Element;
 use crate::spec::Spec;
 
 /// The numbers of an attribute, or the default if the element does not have it.
-fn numbers(element: &Element, name: &str, default: &[f64]) -> Result<Vec<f64>> {
+fn numbers(element: &Element, name: &str, default: &[f64]) -> ModelResult<Vec<f64>> {
     let values: Vec<f64> = element.get(name)?.unwrap_or_else(|| default.to_vec());
     if values.len() != default.len() {
         return Err(element.fault(name, &format!("{} finite numbers", default.len())));
@@ -17,7 +17,7 @@ fn numbers(element: &Element, name: &str, default: &[f64]) -> Result<Vec<f64>> {
 }
 
 impl Model {
-    pub(super) fn add_keys(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_keys(&mut self, spec: &Spec) -> ModelResult<()> {
         for element in &spec.keys {
             names::push(&mut self.key_name, element, element.text("name").unwrap_or_default())?;
             let mut qpos = numbers(element, "qpos", &self.qpos0)?;

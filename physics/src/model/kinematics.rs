@@ -16,7 +16,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// The frames for positions, of which `qpos` has `nq`.
+    /// The frames for `nq` positions.
     pub(super) fn new(model: &Model, qpos: &[f64]) -> Self {
         let mut frames = Self {
             pos: vec![[0.0; 3]],

@@ -1,6 +1,6 @@
 //! The compiled model.
 //!
-//! Names, units and contents are those of `mujoco.MjModel` 4.0.0. An index of -1 there is `None` here. Angles are
+//! Names, units and contents follow `mujoco.MjModel` 4.0.0. An index of -1 there is `None` here. Angles are
 //! radians, and every array has one entry per body, joint, degree of freedom and so on, as the first word of its name
 //! says.
 
@@ -29,14 +29,14 @@ pub use types::{EqualityType, GeomType, JointType, ObjectType, TransmissionType,
 
 use crate::mjcf::{self, Element};
 use crate::spec::Spec;
-use crate::{Error, Place, Result};
+use crate::{Error, ModelResult, XmlPlace};
 
 impl Model {
     /// The model of an MJCF text, which may include no files.
     ///
     /// # Errors
     /// Malformed XML, unknown elements, dynamics that are not covered, and models that contradict themselves.
-    pub fn from_mjcf(text: &str) -> Result<Self> {
+    pub fn from_mjcf(text: &str) -> ModelResult<Self> {
         Self::compile(&mjcf::read(text)?)
     }
 
@@ -44,11 +44,11 @@ impl Model {
     ///
     /// # Errors
     /// As of [`Model::from_mjcf`], and files that cannot be read.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+    pub fn from_file(path: impl AsRef<Path>) -> ModelResult<Self> {
         Self::compile(&mjcf::read_file(path.as_ref())?)
     }
 
-    fn compile(root: &Element) -> Result<Self> {
+    fn compile(root: &Element) -> ModelResult<Self> {
         let spec = Spec::new(root)?;
         let mut model = Self { opt: spec.options.clone(), ..Self::default() };
         model.add_bodies(&spec)?;
@@ -68,7 +68,7 @@ impl Model {
     }
 
     /// Numbers as large as 1e300 overflow in products.
-    fn check_finite(&self, root: &Element) -> Result<()> {
+    fn check_finite(&self, root: &Element) -> ModelResult<()> {
         for (name, values) in self.fields() {
             if !values.iter().all(|value| value.is_finite()) {
                 let message = format!(
@@ -84,7 +84,7 @@ impl Model {
 /// An error about a name that nothing has.
 fn unknown_name(element: &Element, attribute: &str, kind: &str, names: &[String]) -> Error {
     let name = element.text(attribute).unwrap_or_default();
-    let place: &Place = element.attribute(attribute).map_or(&element.place, |a| &a.place);
+    let place: &XmlPlace = element.attribute(attribute).map_or(&element.place, |a| &a.place);
     let names = names.iter().map(String::as_str).filter(|name| !name.is_empty());
     Error::Unknown {
         place: place.clone(),

@@ -1,7 +1,7 @@
 //! Names of objects.
 
 use super::{Model, unknown_name};
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 
 /// The index of a name.
@@ -54,7 +54,7 @@ impl Model {
 }
 
 /// Appends the name of an element, which no other of its kind may have.
-pub(super) fn push(names: &mut Vec<String>, element: &Element, name: &str) -> Result<()> {
+pub(super) fn push(names: &mut Vec<String>, element: &Element, name: &str) -> ModelResult<()> {
     if index(names, name).is_some() {
         return Err(element.fault("name", "a name that no other element of its kind has"));
     }
@@ -68,7 +68,7 @@ pub(super) fn named(
     attribute: &str,
     kind: &str,
     names: &[String],
-) -> Result<usize> {
+) -> ModelResult<usize> {
     let name = element.needed(attribute)?;
     index(names, name).ok_or_else(|| unknown_name(element, attribute, kind, names))
 }

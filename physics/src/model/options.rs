@@ -10,7 +10,7 @@ with_fields! {
         timestep: f64,
         /// Ratio of the impedances of friction and normal force, for elliptic cones.
         impratio: f64,
-        /// Tolerance at which the solver stops.
+        /// Stopping tolerance of the solver.
         tolerance: f64,
         /// Tolerance of the line search.
         ls_tolerance: f64,

@@ -2,13 +2,13 @@
 
 use super::types::ObjectType;
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::spec::Spec;
 use crate::spec::sensor::{Reads, SENSORS};
 
 impl Model {
-    pub(super) fn add_sensors(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_sensors(&mut self, spec: &Spec) -> ModelResult<()> {
         for element in &spec.sensors {
             let known = SENSORS.iter().find(|(name, ..)| *name == element.name);
             let Some(&(_, number, values, reads)) = known else {
@@ -48,7 +48,7 @@ impl Model {
     }
 
     /// Kind and index of the object that a sensor reads.
-    fn sensed(&self, element: &Element, reads: Reads) -> Result<(ObjectType, Option<usize>)> {
+    fn sensed(&self, element: &Element, reads: Reads) -> ModelResult<(ObjectType, Option<usize>)> {
         let find = |kind: &str, names: &[String]| names::named(element, kind, kind, names);
         Ok(match reads {
             Reads::Nothing => (ObjectType::Unknown, None),
@@ -81,7 +81,7 @@ impl Model {
         element: &Element,
         kind: &str,
         name: &str,
-    ) -> Result<(ObjectType, Option<usize>)> {
+    ) -> ModelResult<(ObjectType, Option<usize>)> {
         element.needed(kind)?;
         let kinds = &[
             ("body", ObjectType::Body),

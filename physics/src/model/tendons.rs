@@ -3,12 +3,12 @@
 use super::kinematics::Frames;
 use super::types::{JointType, WrapType};
 use super::{Model, names};
-use crate::Result;
+use crate::ModelResult;
 use crate::math::{dot, norm, scale, sub};
 use crate::spec::Spec;
 
 impl Model {
-    pub(super) fn add_tendons(&mut self, spec: &Spec) -> Result<()> {
+    pub(super) fn add_tendons(&mut self, spec: &Spec) -> ModelResult<()> {
         for tendon in &spec.tendons {
             let (element, values) = (&tendon.element, &tendon.values);
             names::push(&mut self.tendon_name, element, element.text("name").unwrap_or_default())?;

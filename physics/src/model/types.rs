@@ -76,7 +76,7 @@ pub enum TransmissionType {
     Joint = 0,
     /// A joint; rotations in the parent's frame.
     JointInParent = 1,
-    /// A tendon.
+    /// A tendon of either kind.
     Tendon = 3,
 }
 
@@ -94,20 +94,20 @@ pub enum WrapType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum ObjectType {
-    /// None.
+    /// No object, or none needed.
     Unknown = 0,
     /// A body's inertial frame.
     Body = 1,
     /// A body's own frame.
     XBody = 2,
-    /// A joint.
+    /// A joint of any type.
     Joint = 3,
-    /// A geom.
+    /// A geom of any type.
     Geom = 5,
-    /// A site.
+    /// A site of any type.
     Site = 6,
-    /// A tendon.
+    /// A tendon of either kind.
     Tendon = 18,
-    /// An actuator.
+    /// An actuator of any type.
     Actuator = 19,
 }

@@ -2,7 +2,7 @@
 
 use super::defaults::Defaults;
 use super::{LIMITED, Limited};
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 
 /// Types of dynamics, gain and bias have MuJoCo's numbers.
@@ -75,7 +75,7 @@ impl Default for Gains {
 }
 
 impl Gains {
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         element.set_first("gear", &mut self.gear)?;
         element.set_choice("ctrllimited", LIMITED, &mut self.control_limited)?;
         element.set("ctrlrange", &mut self.control_range)?;
@@ -107,7 +107,7 @@ impl Gains {
         }
     }
 
-    fn general(&mut self, element: &Element) -> Result<()> {
+    fn general(&mut self, element: &Element) -> ModelResult<()> {
         element.set_choice("dyntype", DYNAMICS, &mut self.dynamics)?;
         element.set_choice("gaintype", GAINS, &mut self.gain)?;
         element.set_choice("biastype", BIASES, &mut self.bias)?;
@@ -122,7 +122,7 @@ impl Gains {
     }
 
     /// A servo of a position: `kp (ctrl - length) - kv velocity`.
-    fn position(&mut self, element: &Element) -> Result<()> {
+    fn position(&mut self, element: &Element) -> ModelResult<()> {
         element.set("kp", &mut self.gain_parameters[0])?;
         (self.dynamics, self.gain, self.bias) = (NO_DYNAMICS, FIXED, AFFINE_BIAS);
         self.bias_parameters[0] = 0.0;
@@ -154,7 +154,7 @@ impl Gains {
     }
 
     /// A servo of a velocity: `kv (ctrl - velocity)`.
-    fn velocity(&mut self, element: &Element) -> Result<()> {
+    fn velocity(&mut self, element: &Element) -> ModelResult<()> {
         element.set("kv", &mut self.gain_parameters[0])?;
         (self.dynamics, self.gain, self.bias) = (NO_DYNAMICS, FIXED, AFFINE_BIAS);
         self.bias_parameters = [0.0; 10];
@@ -164,7 +164,7 @@ impl Gains {
     }
 
     /// Damping in proportion to the control.
-    fn damper(&mut self, element: &Element) -> Result<()> {
+    fn damper(&mut self, element: &Element) -> ModelResult<()> {
         let damping = element.get::<f64>("kv")?.unwrap_or(0.0);
         if damping < 0.0 {
             return Err(element.fault("kv", "a number that is not negative"));
@@ -180,7 +180,7 @@ impl Gains {
     }
 
     /// A pneumatic or hydraulic cylinder.
-    fn cylinder(&mut self, element: &Element) -> Result<()> {
+    fn cylinder(&mut self, element: &Element) -> ModelResult<()> {
         (self.dynamics, self.gain, self.bias) = (FILTER, FIXED, AFFINE_BIAS);
         element.set("timeconst", &mut self.dynamics_parameters[0])?;
         element.set("area", &mut self.gain_parameters[0])?;
@@ -195,14 +195,14 @@ impl Gains {
     }
 }
 
-/// An actuator.
+/// An actuator as written.
 pub(crate) struct Actuator {
     pub(crate) element: Element,
     pub(crate) gains: Gains,
 }
 
 impl Actuator {
-    pub(super) fn new(element: &Element, defaults: &Defaults) -> Result<Self> {
+    pub(super) fn new(element: &Element, defaults: &Defaults) -> ModelResult<Self> {
         let mut gains = defaults.of(element, None)?.actuator.clone();
         gains.apply(element)?;
         Ok(Self { element: element.clone(), gains })

@@ -4,7 +4,7 @@ use super::defaults::Defaults;
 use super::geom::{GeomValues, SiteValues};
 use super::joint::JointValues;
 use super::orientation::Orientation;
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::model::JointType;
 
@@ -26,7 +26,7 @@ pub(crate) struct Inertial {
 }
 
 impl Inertial {
-    fn new(element: &Element) -> Result<Self> {
+    fn new(element: &Element) -> ModelResult<Self> {
         let mut orientation = Orientation::default();
         let turned = orientation.apply(element)?;
         let full = element.get("fullinertia")?;
@@ -49,7 +49,7 @@ impl Inertial {
     }
 }
 
-/// A body.
+/// A body, its frame and its parts.
 pub(crate) struct Body {
     /// The element without its children.
     pub(crate) element: Element,
@@ -65,7 +65,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    fn new(element: &Element, parent: usize) -> Result<Self> {
+    fn new(element: &Element, parent: usize) -> ModelResult<Self> {
         let mut orientation = Orientation::default();
         orientation.apply(element)?;
         let name =
@@ -86,7 +86,7 @@ impl Body {
 }
 
 /// All bodies of a root. The first is the world.
-pub(super) fn all(root: &Element, defaults: &Defaults) -> Result<Vec<Body>> {
+pub(super) fn all(root: &Element, defaults: &Defaults) -> ModelResult<Vec<Body>> {
     let mut world = Element { name: "worldbody".to_owned(), children: Vec::new(), ..root.clone() };
     world.attributes.clear();
     for section in root.all("worldbody") {
@@ -104,7 +104,7 @@ fn visit(
     inherited: Option<&str>,
     defaults: &Defaults,
     bodies: &mut Vec<Body>,
-) -> Result<()> {
+) -> ModelResult<()> {
     let inherited = element.text("childclass").or(inherited);
     if let Some(class) = element.text("childclass") {
         defaults.named(element, "childclass", class)?;

@@ -1,6 +1,6 @@
 //! Settings of the compiler: `compiler`.
 
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 
 /// The source of a body's mass and inertia.
@@ -45,7 +45,7 @@ impl Default for Compiler {
 }
 
 impl Compiler {
-    pub(super) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(super) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         element.set_choice("angle", &[("degree", true), ("radian", false)], &mut self.degree)?;
         // Global coordinates are gone from MuJoCo, too.
         element.choice("coordinate", &[("local", ())])?;

@@ -8,7 +8,7 @@ use super::joint::JointValues;
 use super::relation::{EqualityValues, PairValues};
 use super::tendon::TendonValues;
 use crate::mjcf::Element;
-use crate::{Error, Result};
+use crate::{Error, ModelResult};
 
 /// The values that elements of a class begin with.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Class {
     pub(crate) actuator: Gains,
 }
 
-/// All classes by name. `main` is always there.
+/// All classes by name, with at least `main`.
 pub(crate) struct Defaults {
     classes: BTreeMap<String, Class>,
 }
@@ -31,7 +31,7 @@ const MAIN: &str = "main";
 
 impl Defaults {
     /// The classes of a root.
-    pub(crate) fn new(root: &Element) -> Result<Self> {
+    pub(crate) fn new(root: &Element) -> ModelResult<Self> {
         let mut made = Self { classes: BTreeMap::from([(MAIN.to_owned(), Class::default())]) };
         for element in root.all("default") {
             let name = element.text("class").unwrap_or(MAIN);
@@ -44,7 +44,7 @@ impl Defaults {
         Ok(made)
     }
 
-    fn read(&mut self, element: &Element, name: &str, mut class: Class) -> Result<()> {
+    fn read(&mut self, element: &Element, name: &str, mut class: Class) -> ModelResult<()> {
         for child in &element.children {
             match child.name.as_str() {
                 "joint" => class.joint.apply(child)?,
@@ -71,12 +71,17 @@ impl Defaults {
     }
 
     /// The class that an element names, or that it inherits from its bodies.
-    pub(crate) fn of(&self, element: &Element, inherited: Option<&str>) -> Result<&Class> {
+    pub(crate) fn of(&self, element: &Element, inherited: Option<&str>) -> ModelResult<&Class> {
         self.named(element, "class", element.text("class").or(inherited).unwrap_or(MAIN))
     }
 
     /// The class of a name that an attribute gives.
-    pub(crate) fn named(&self, element: &Element, attribute: &str, name: &str) -> Result<&Class> {
+    pub(crate) fn named(
+        &self,
+        element: &Element,
+        attribute: &str,
+        name: &str,
+    ) -> ModelResult<&Class> {
         self.classes.get(name).ok_or_else(|| Error::Unknown {
             place: element.attribute(attribute).map_or(&element.place, |a| &a.place).clone(),
             what: format!("default class `{name}`"),

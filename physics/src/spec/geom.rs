@@ -2,7 +2,7 @@
 
 use super::Solver;
 use super::orientation::Orientation;
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::model::GeomType;
 
@@ -15,9 +15,9 @@ const TYPES: &[(&str, GeomType)] = &[
     ("box", GeomType::Box),
 ];
 
-/// A frame, and the size of what is in it.
+/// A frame, and the size of its contents.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct ShapeValues {
     pub(crate) kind: GeomType,
     pub(crate) size: [f64; 3],
     pub(crate) pos: [f64; 3],
@@ -26,7 +26,7 @@ pub(crate) struct Shape {
     pub(crate) from_to: Option<[f64; 6]>,
 }
 
-impl Shape {
+impl ShapeValues {
     fn new(size: [f64; 3]) -> Self {
         Self {
             kind: GeomType::Sphere,
@@ -37,7 +37,7 @@ impl Shape {
         }
     }
 
-    fn apply(&mut self, element: &Element) -> Result<()> {
+    fn apply(&mut self, element: &Element) -> ModelResult<()> {
         let other = match element.text("type") {
             Some(kind @ ("mesh" | "hfield" | "sdf")) => Some(kind),
             _ => None,
@@ -61,7 +61,7 @@ impl Shape {
 /// Values of a geom, which classes have, too.
 #[derive(Clone, Debug)]
 pub(crate) struct GeomValues {
-    pub(crate) shape: Shape,
+    pub(crate) shape: ShapeValues,
     pub(crate) contype: i32,
     pub(crate) conaffinity: i32,
     pub(crate) condim: i32,
@@ -79,7 +79,7 @@ pub(crate) struct GeomValues {
 impl Default for GeomValues {
     fn default() -> Self {
         Self {
-            shape: Shape::new([0.0; 3]),
+            shape: ShapeValues::new([0.0; 3]),
             contype: 1,
             conaffinity: 1,
             condim: 3,
@@ -97,7 +97,7 @@ impl Default for GeomValues {
 }
 
 impl GeomValues {
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         self.shape.apply(element)?;
         element.set("contype", &mut self.contype)?;
         element.set("conaffinity", &mut self.conaffinity)?;
@@ -127,18 +127,18 @@ impl GeomValues {
 /// Values of a site, which classes have, too.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteValues {
-    pub(crate) shape: Shape,
+    pub(crate) shape: ShapeValues,
     pub(crate) group: i32,
 }
 
 impl Default for SiteValues {
     fn default() -> Self {
-        Self { shape: Shape::new([0.005; 3]), group: 0 }
+        Self { shape: ShapeValues::new([0.005; 3]), group: 0 }
     }
 }
 
 impl SiteValues {
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         self.shape.apply(element)?;
         element.set("group", &mut self.group)?;
         Ok(())

@@ -1,7 +1,7 @@
 //! Joints as written.
 
 use super::{LIMITED, Limited, Solver};
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::model::JointType;
 
@@ -16,7 +16,7 @@ pub(crate) struct JointValues {
     /// Linear, quadratic and cubic coefficients.
     pub(crate) stiffness: [f64; 3],
     pub(crate) damping: [f64; 3],
-    /// Time constant and damping ratio; positive ones take the place of stiffness and damping.
+    /// Time constant and damping ratio; positive numbers replace stiffness and damping.
     pub(crate) spring_damper: [f64; 2],
     pub(crate) limited: Limited,
     pub(crate) range: [f64; 2],
@@ -63,7 +63,7 @@ const TYPES: &[(&str, JointType)] = &[
 ];
 
 impl JointValues {
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         element.set_choice("type", TYPES, &mut self.kind)?;
         element.set("pos", &mut self.pos)?;
         element.set("axis", &mut self.axis)?;

@@ -12,7 +12,7 @@ pub(crate) mod relation;
 pub(crate) mod sensor;
 pub(crate) mod tendon;
 
-use crate::Result;
+use crate::ModelResult;
 use crate::math::norm;
 use crate::mjcf::Element;
 use crate::model::Options;
@@ -32,7 +32,7 @@ pub(crate) const LIMITED: &[(&str, Limited)] =
     &[("false", Limited::False), ("true", Limited::True), ("auto", Limited::Auto)];
 
 impl Limited {
-    /// Whether the limit holds.
+    /// True if the limit holds.
     ///
     /// # Errors
     /// An empty range of a limit, and a range that `limited` does not mention if limits are not inferred.
@@ -42,7 +42,7 @@ impl Limited {
         name: &str,
         range: [f64; 2],
         autolimits: bool,
-    ) -> Result<bool> {
+    ) -> ModelResult<bool> {
         let given = range != [0.0, 0.0];
         let limited = match self {
             Limited::True => true,
@@ -83,7 +83,7 @@ impl Solver {
         element: &Element,
         reference: &str,
         impedance: &str,
-    ) -> Result<()> {
+    ) -> ModelResult<()> {
         element.set_first(reference, &mut self.reference)?;
         element.set_first(impedance, &mut self.impedance)?;
         Ok(())
@@ -110,7 +110,7 @@ pub(crate) struct Spec {
 
 impl Spec {
     /// Reads the sections of a root.
-    pub(crate) fn new(root: &Element) -> Result<Self> {
+    pub(crate) fn new(root: &Element) -> ModelResult<Self> {
         let section = |name: &'static str| root.all(name).flat_map(|section| &section.children);
         let mut compiler = compiler::Compiler::default();
         root.all("compiler").try_for_each(|element| compiler.apply(element))?;
@@ -159,7 +159,7 @@ impl Spec {
 }
 
 /// The number of keyframes that `size` asks for.
-fn least_keys(root: &Element) -> Result<usize> {
+fn least_keys(root: &Element) -> ModelResult<usize> {
     let mut least = 0;
     for element in root.all("size") {
         if let Some(count) = element.get::<i32>("nkey")? {
@@ -171,7 +171,7 @@ fn least_keys(root: &Element) -> Result<usize> {
 }
 
 /// The numbers of a `numeric`, followed by zeros if its size asks for more.
-fn numeric(element: &Element) -> Result<Vec<f64>> {
+fn numeric(element: &Element) -> ModelResult<Vec<f64>> {
     let mut data: Vec<f64> = element.get("data")?.unwrap_or_default();
     let size =
         element.get::<i32>("size")?.map_or(data.len(), |size| usize::try_from(size).unwrap_or(0));
@@ -183,7 +183,7 @@ fn numeric(element: &Element) -> Result<Vec<f64>> {
 }
 
 /// A direction of length 1.
-pub(crate) fn direction(element: &Element, name: &str, axis: [f64; 3]) -> Result<[f64; 3]> {
+pub(crate) fn direction(element: &Element, name: &str, axis: [f64; 3]) -> ModelResult<[f64; 3]> {
     let length = norm(&axis);
     if length < 1e-14 {
         return Err(element.fault(name, "a vector of positive length"));

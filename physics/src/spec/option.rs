@@ -1,6 +1,6 @@
 //! Options of the simulation: `option` and `flag`.
 
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::model::Options;
 
@@ -31,7 +31,7 @@ const DISABLED: &[(&str, i32)] = &[
 /// Parts of the simulation that a flag enables.
 const ENABLED: &[(&str, i32)] = &[("energy", 1 << 1), ("fwdinv", 1 << 2), ("invdiscrete", 1 << 3)];
 
-pub(super) fn apply(options: &mut Options, element: &Element) -> Result<()> {
+pub(super) fn apply(options: &mut Options, element: &Element) -> ModelResult<()> {
     let o = options;
     let numbers = [
         ("timestep", &mut o.timestep),

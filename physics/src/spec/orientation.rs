@@ -1,7 +1,7 @@
 //! Orientations of frames, in MJCF's five forms.
 
 use super::compiler::Compiler;
-use crate::Result;
+use crate::ModelResult;
 use crate::math::{
     IDENTITY, Quat, Vec3, about, cross, dot, from_axes, from_z, mul, scale, sub, unit,
 };
@@ -31,7 +31,7 @@ impl Default for Orientation {
 
 impl Orientation {
     /// Overwrites the orientation by an element's. Returns whether the element has one.
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<bool> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<bool> {
         let forms = ["quat", "axisangle", "xyaxes", "zaxis", "euler"];
         let mut given = forms.iter().filter(|form| element.attribute(form).is_some());
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
@@ -56,7 +56,7 @@ impl Orientation {
     ///
     /// # Errors
     /// Axes without a direction.
-    pub(crate) fn quat(&self, element: &Element, compiler: &Compiler) -> Result<Quat> {
+    pub(crate) fn quat(&self, element: &Element, compiler: &Compiler) -> ModelResult<Quat> {
         match self.form {
             None => unit(self.quat)
                 .ok_or_else(|| element.fault("quat", "a quaternion of positive length")),

@@ -2,7 +2,7 @@
 
 use super::Solver;
 use super::defaults::Defaults;
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 
 /// Values of a pair, which classes have, too. The geoms have no part in them.
@@ -12,7 +12,7 @@ pub(crate) struct PairValues {
     /// Two sliding, one torsional and two rolling coefficients.
     pub(crate) friction: [f64; 5],
     pub(crate) solver: Solver,
-    /// Reference of friction; zeros for that of the solver.
+    /// Reference of friction; zeros for the solver's own.
     pub(crate) friction_reference: [f64; 2],
     pub(crate) margin: f64,
     pub(crate) gap: f64,
@@ -32,7 +32,7 @@ impl Default for PairValues {
 }
 
 impl PairValues {
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         element.set("condim", &mut self.condim)?;
         if ![1, 3, 4, 6].contains(&self.condim) {
             return Err(element.fault("condim", "1, 3, 4 or 6"));
@@ -53,7 +53,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    pub(super) fn new(element: &Element, defaults: &Defaults) -> Result<Self> {
+    pub(super) fn new(element: &Element, defaults: &Defaults) -> ModelResult<Self> {
         let mut values = defaults.of(element, None)?.pair.clone();
         values.apply(element)?;
         Ok(Self { element: element.clone(), values })
@@ -74,7 +74,7 @@ impl Default for EqualityValues {
 }
 
 impl EqualityValues {
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         element.set("active", &mut self.active)?;
         self.solver.apply(element, "solref", "solimp")
     }
@@ -87,7 +87,7 @@ pub(crate) struct Equality {
 }
 
 impl Equality {
-    pub(super) fn new(element: &Element, defaults: &Defaults) -> Result<Self> {
+    pub(super) fn new(element: &Element, defaults: &Defaults) -> ModelResult<Self> {
         let mut values = defaults.of(element, None)?.equality.clone();
         values.apply(element)?;
         Ok(Self { element: element.clone(), values })

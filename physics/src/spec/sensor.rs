@@ -5,7 +5,7 @@
 pub(crate) enum Reads {
     Site,
     Joint,
-    /// A ball joint.
+    /// A joint of type ball.
     Ball,
     /// A hinge or slide joint.
     Scalar,

@@ -2,7 +2,7 @@
 
 use super::defaults::Defaults;
 use super::{LIMITED, Limited, Solver};
-use crate::Result;
+use crate::ModelResult;
 use crate::mjcf::Element;
 
 /// Values of a tendon, which classes have, too.
@@ -44,7 +44,7 @@ impl Default for TendonValues {
 }
 
 impl TendonValues {
-    pub(crate) fn apply(&mut self, element: &Element) -> Result<()> {
+    pub(crate) fn apply(&mut self, element: &Element) -> ModelResult<()> {
         element.set_choice("limited", LIMITED, &mut self.limited)?;
         element.set("range", &mut self.range)?;
         element.set("margin", &mut self.margin)?;
@@ -73,7 +73,7 @@ pub(crate) struct Tendon {
 }
 
 impl Tendon {
-    pub(super) fn new(element: &Element, defaults: &Defaults) -> Result<Self> {
+    pub(super) fn new(element: &Element, defaults: &Defaults) -> ModelResult<Self> {
         let mut values = defaults.of(element, None)?.tendon.clone();
         values.apply(element)?;
         let least = if element.name == "spatial" { 2 } else { 1 };

@@ -3,7 +3,7 @@
     python physics/tests/golden/make_model.py
 
 With the word `packages` and names of fields, it prints those fields of the models that gymnasium and dm_control install.
-With `text` it reads an MJCF text from its input instead.
+With `texts` it reads a JSON list of MJCF texts from its input instead, and prints null for each that mujoco rejects.
 """
 
 import json
@@ -31,7 +31,7 @@ def fields(model, names):
 
 
 def packages(names):
-    """Path, then fields or the reason why mujoco rejects the file."""
+    """Paths and fields of the models that are installed."""
     found = []
     for package, folder, wanted in (("gymnasium.envs.mujoco", "assets", GYMNASIUM), ("dm_control", "suite", DM_CONTROL)):
         try:
@@ -47,6 +47,13 @@ def packages(names):
     return {"mujoco": mujoco.__version__, "models": found}
 
 
+def of_text(text, names):
+    try:
+        return fields(mujoco.MjModel.from_xml_string(text), names)
+    except ValueError:
+        return None
+
+
 def golden(folder, names):
     models = {}
     for file in sorted(os.listdir(folder)):
@@ -58,8 +65,8 @@ def golden(folder, names):
 def main():
     if sys.argv[1:2] == ["packages"]:
         return print(json.dumps(packages(sys.argv[2:])))
-    if sys.argv[1:2] == ["text"]:
-        return print(json.dumps(fields(mujoco.MjModel.from_xml_string(sys.stdin.read()), sys.argv[2:])))
+    if sys.argv[1:2] == ["texts"]:
+        return print(json.dumps([of_text(text, sys.argv[2:]) for text in json.load(sys.stdin)]))
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "fields.txt")) as file:
         names = file.read().split()

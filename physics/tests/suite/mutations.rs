@@ -4,6 +4,10 @@ use std::fs;
 use std::panic::catch_unwind;
 
 use podracer_physics::Model;
+use podracer_test_support::python::run_mujoco;
+use serde_json::Value;
+
+use crate::compare::{errors, names};
 
 const TEXTS: usize = 2_000;
 
@@ -97,20 +101,73 @@ fn mutate(text: &mut String, numbers: &mut Numbers) {
     }
 }
 
-#[test]
-fn mutated_texts_never_panic() {
+/// Texts of the models in `tests/models`.
+fn originals() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models");
     let mut files: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let texts: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    let mut numbers = Numbers(7);
-    let mut models = 0;
-    for index in 0..TEXTS {
-        let mut text = texts[index % texts.len()].clone();
+    files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
+}
+
+/// Mutated texts of a seed, with one to three mutations each.
+fn mutated(seed: u64, count: usize) -> Vec<String> {
+    let (originals, mut numbers) = (originals(), Numbers(seed));
+    let text = |index: usize| {
+        let mut text = originals[index % originals.len()].clone();
         for _ in 0..1 + numbers.below(3) {
             mutate(&mut text, &mut numbers);
         }
+        text
+    };
+    (0..count).map(text).collect()
+}
+
+#[test]
+fn mutated_models_are_mujocos() {
+    let models = |text: &String| Some((text.clone(), Model::from_mjcf(text).ok()?));
+    let models: Vec<(String, Model)> = mutated(11, TEXTS).iter().filter_map(models).collect();
+    let texts: Vec<&String> = models.iter().map(|(text, _)| text).collect();
+    let names = names();
+    let arguments: Vec<&str> =
+        ["texts"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let script = include_str!("../golden/make_model.py");
+    let input = serde_json::to_string(&texts).unwrap();
+    let Some(output) = run_mujoco(script, &arguments, &input).unwrap() else { return };
+    let answer: Vec<Value> = serde_json::from_str(&output[output.find('[').unwrap()..]).unwrap();
+    let mut complaints = Vec::new();
+    let mut rejected = 0;
+    for ((text, model), expected) in models.iter().zip(&answer) {
+        if expected.is_null() {
+            rejected += 1;
+            eprintln!("REJECTED {text}");
+            continue;
+        }
+        match errors(model, expected) {
+            Err(error) => complaints.push(format!("{error}: {text}")),
+            Ok(errors) => {
+                let worst = errors.iter().filter(|(_, error)| **error > 1e-9);
+                let worst: Vec<_> = worst.collect();
+                if !worst.is_empty() {
+                    complaints.push(format!("{worst:?}: {text}"));
+                }
+            }
+        }
+    }
+    eprintln!("{} models, {rejected} rejected by MuJoCo", models.len());
+    assert!(
+        complaints.is_empty(),
+        "{} of {}:\n{}",
+        complaints.len(),
+        models.len(),
+        complaints.join("\n")
+    );
+}
+
+#[test]
+fn mutated_texts_never_panic() {
+    let mut models = 0;
+    for (index, text) in mutated(7, TEXTS).into_iter().enumerate() {
         let result = catch_unwind(|| Model::from_mjcf(&text));
         let result = result.unwrap_or_else(|_| panic!("text {index} panics:\n{text}"));
         match result {
