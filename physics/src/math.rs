@@ -173,7 +173,7 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// The factor, or the index of the first pivot that is not positive.
+    /// The factor, or the index of the first pivot that is not positive, or that rounding alone makes positive.
     pub(crate) fn new(m: &[Vec<f64>]) -> Result<Cholesky, usize> {
         let mut rows: Vec<Vec<f64>> = Vec::with_capacity(m.len());
         for (i, given) in m.iter().enumerate() {
@@ -183,7 +183,7 @@ impl Cholesky {
                 let rest = given[j] - known.sum::<f64>();
                 row[j] = if i != j {
                     rest / rows[j][j]
-                } else if rest > TINY && rest.is_finite() {
+                } else if rest > TINY.max(1e-12 * given[i]) && rest.is_finite() {
                     rest.sqrt()
                 } else {
                     return Err(i);

@@ -20,6 +20,8 @@ enum Effect {
 struct ElementRule {
     name: String,
     effect: Effect,
+    /// True for an element that its parent has at most once.
+    unique: bool,
     attributes: Vec<(String, Effect)>,
     children: Vec<usize>,
 }
@@ -56,13 +58,21 @@ fn table(text: &str) -> Vec<ElementRule> {
         }
         last.clear();
         for name in names {
-            let (name, effect) = effect(name.trim_matches(['[', ']']));
+            let (word, effect) = effect(name.trim_matches(['[', ']']));
+            let unique = word.ends_with('?');
+            let name = word.trim_end_matches('?').to_owned();
             parents.iter().for_each(|&parent| {
                 let next = rules.len();
                 rules[parent].children.push(next);
             });
             last.push(rules.len());
-            rules.push(ElementRule { name, effect, attributes: Vec::new(), children: Vec::new() });
+            rules.push(ElementRule {
+                name,
+                effect,
+                unique,
+                attributes: Vec::new(),
+                children: Vec::new(),
+            });
         }
         extend(&mut rules, &last, words);
         above.push(last.clone());
@@ -132,6 +142,10 @@ fn check_element(element: &Element, rule: &ElementRule) -> ModelResult<()> {
                 hint: near(&child.name, names, "it has"),
             });
         };
+        if known.unique && element.all(&child.name).count() > 1 {
+            let message = format!("`{}` has more than one `{}`", element.name, child.name);
+            return Err(child.invalid(message));
+        }
         check_element(child, known)?;
     }
     Ok(())

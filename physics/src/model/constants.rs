@@ -28,14 +28,14 @@ impl Model {
         };
         self.dof_M0 = diagonal(&matrix);
         self.add_tendon_armature(&mut matrix, &moments);
-        let mean = diagonal(&matrix).iter().sum::<f64>() / self.nv.max(1) as f64;
-        let mean = if self.nv == 0 { 1.0 } else { mean };
+        let sum = diagonal(&matrix).iter().sum::<f64>();
+        let mean = if self.nv == 0 { 1.0 } else { sum / self.nv as f64 };
         self.stat_meaninertia = spec.meaninertia.unwrap_or(mean);
         let factor = Cholesky::new(&matrix).map_err(|dof| {
             let (body, joint) = (self.dof_bodyid[dof], self.dof_jntid[dof]);
             let joint = &spec.bodies[body].joints[joint - self.body_jntadr[body].unwrap_or(0)];
             joint.element.invalid(
-                "the joint moves no mass: give the body a geom with mass, or the joint `armature`"
+                "the joint moves no mass of its own: another joint moves it in the same way. Leave one out, or set `armature`"
                     .to_owned(),
             )
         })?;
@@ -51,7 +51,8 @@ impl Model {
             self.actuator_length0.push(length);
             self.actuator_acc0.push(product(&acceleration, &acceleration).sqrt());
             if let Some(ratio) = spec.actuators[actuator].gains.damping_ratio {
-                let mass = 1.0 / product(&moment, &acceleration).max(TINY);
+                let inverse = product(&moment, &acceleration);
+                let mass = if inverse < TINY { 0.0 } else { 1.0 / inverse };
                 let gain = self.actuator_gainprm[actuator][0].max(0.0);
                 self.actuator_biasprm[actuator][2] = -2.0 * ratio * (gain * mass).sqrt();
             }
@@ -81,12 +82,19 @@ impl Model {
         whole
     }
 
-    /// The armature of tendons, which `dof_M0` does not have.
+    /// The armature of tendons, which `dof_M0` does not have. MuJoCo's mass matrix has no entry for two degrees of
+    /// freedom on different branches, so that a tendon between branches couples none of them.
     fn add_tendon_armature(&self, whole: &mut [Vec<f64>], tendons: &[Vec<f64>]) {
         for (moment, armature) in tendons.iter().zip(&self.tendon_armature) {
             for i in 0..self.nv {
-                for j in 0..self.nv {
-                    whole[i][j] += armature * moment[i] * moment[j];
+                let mut next = Some(i);
+                while let Some(j) = next {
+                    let added = armature * moment[i] * moment[j];
+                    whole[i][j] += added;
+                    if i != j {
+                        whole[j][i] += added;
+                    }
+                    next = self.dof_parentid[j];
                 }
             }
         }

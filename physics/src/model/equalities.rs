@@ -42,6 +42,10 @@ impl Model {
                     (EqualityType::Tendon, objects, polynomial(element)?)
                 }
             };
+            if Some(objects.1) == objects.2 {
+                let message = "both objects of the equality are the same".to_owned();
+                return Err(element.invalid(message));
+            }
             self.neq += 1;
             self.eq_type.push(kind);
             self.eq_objtype.push(objects.0);

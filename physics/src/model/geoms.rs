@@ -22,6 +22,10 @@ fn place(
     let (from, to) = ([a, b, c], [d, e, f]);
     let along = sub(from, to);
     let length = norm(&along);
+    if element.attribute("pos").is_some() {
+        let message = "`pos` and `fromto` both set the position: leave one out";
+        return Err(element.invalid(message.to_owned()));
+    }
     if length < 1e-14 {
         return Err(element.fault("fromto", "two points that differ"));
     }
@@ -54,8 +58,12 @@ fn check_size(kind: GeomType, size: Vec3, element: &Element) -> ModelResult<()> 
     if size[..needed].iter().any(|&size| size <= 0.0) {
         return Err(element.fault("size", &format!("{needed} positive numbers for this type")));
     }
-    if kind == GeomType::Plane && size.iter().any(|&size| size < 0.0) {
-        return Err(element.fault("size", "numbers that are not negative for a plane"));
+    let [x, y, spacing] = size;
+    if kind == GeomType::Plane && (x < 0.0 || y < 0.0 || spacing <= 0.0) {
+        return Err(element.fault(
+            "size",
+            "three numbers for a plane, the last positive, the others not negative",
+        ));
     }
     Ok(())
 }

@@ -56,12 +56,12 @@ impl Model {
                 (Some(inertial), FromGeom::False | FromGeom::Auto) => {
                     self.set_inertial(id, inertial, spec)?;
                 }
-                (None, FromGeom::False) => {}
+                (None, FromGeom::False) => self.set_massless(id),
                 (inertial, _) => {
-                    if !self.set_from_geoms(id, body, compiler.inertia_groups)
-                        && let Some(inertial) = inertial
-                    {
-                        self.set_inertial(id, inertial, spec)?;
+                    match (self.set_from_geoms(id, body, compiler.inertia_groups), inertial) {
+                        (true, _) => {}
+                        (false, Some(inertial)) => self.set_inertial(id, inertial, spec)?,
+                        (false, None) => self.set_massless(id),
                     }
                 }
             }
@@ -80,12 +80,32 @@ impl Model {
                 self.body_inertia[id] = [(a + b + c) / 3.0; 3];
             }
         }
+        let moving = (1..self.nbody).filter(|&id| self.body_jntnum[id] > 0);
+        for id in moving {
+            if !self.is_heavy(id) {
+                let message = "the body moves without mass or inertia: give it a geom with mass, or `inertial`";
+                return Err(spec.bodies[id].element.invalid(message.to_owned()));
+            }
+        }
         self.set_total_mass(compiler.total_mass);
         self.body_subtreemass = self.body_mass.clone();
         for id in (1..self.nbody).rev() {
             self.body_subtreemass[self.body_parentid[id]] += self.body_subtreemass[id];
         }
         Ok(())
+    }
+
+    /// MuJoCo gives the body's own frame, which is in the parent's, to the inertia of a body without mass.
+    fn set_massless(&mut self, id: usize) {
+        self.body_ipos[id] = self.body_pos[id];
+        self.body_iquat[id] = self.body_quat[id];
+    }
+
+    /// True for a body with mass and inertia of its own, or of a body that is welded to it.
+    fn is_heavy(&self, id: usize) -> bool {
+        let own = self.body_mass[id] >= TINY && self.body_inertia[id].iter().all(|&x| x >= TINY);
+        let mut children = (id + 1..self.nbody).filter(|&child| self.body_parentid[child] == id);
+        own || children.any(|child| self.body_jntnum[child] == 0 && self.is_heavy(child))
     }
 
     fn set_total_mass(&mut self, total: f64) {

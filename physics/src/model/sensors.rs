@@ -53,7 +53,13 @@ impl Model {
         Ok(match reads {
             Reads::Nothing => (ObjectType::Unknown, None),
             Reads::Site => (ObjectType::Site, Some(find("site", &self.site_name)?)),
-            Reads::Tendon => (ObjectType::Tendon, Some(find("tendon", &self.tendon_name)?)),
+            Reads::Tendon => {
+                let tendon = find("tendon", &self.tendon_name)?;
+                if element.name.starts_with("tendonlimit") && !self.tendon_limited[tendon] {
+                    return Err(element.fault("tendon", "a tendon with a limit"));
+                }
+                (ObjectType::Tendon, Some(tendon))
+            }
             Reads::Actuator => (ObjectType::Actuator, Some(find("actuator", &self.actuator_name)?)),
             Reads::Body => (ObjectType::Body, Some(find("body", &self.body_name)?)),
             Reads::Frame => self.frame(element, "objtype", "objname")?,

@@ -28,6 +28,9 @@ impl Model {
                     (WrapType::Joint, joint, part.get("coef")?.unwrap_or(0.0))
                 } else {
                     let site = names::named(part, "site", "site", &self.site_name)?;
+                    if self.nwrap > first && self.wrap_objid[self.nwrap - 1] == site {
+                        return Err(part.fault("site", "another site than the one before"));
+                    }
                     (WrapType::Site, site, 0.0)
                 };
                 self.nwrap += 1;

@@ -72,6 +72,9 @@ impl JointValues {
         element.set_first("stiffness", &mut self.stiffness)?;
         element.set_first("damping", &mut self.damping)?;
         element.set("springdamper", &mut self.spring_damper)?;
+        if self.spring_damper != [0.0; 2] && self.spring_damper.iter().any(|&x| x <= 0.0) {
+            return Err(element.fault("springdamper", "two positive numbers"));
+        }
         element.set_choice("limited", LIMITED, &mut self.limited)?;
         element.set("range", &mut self.range)?;
         element.set("margin", &mut self.margin)?;

@@ -152,7 +152,11 @@ impl Spec {
             spec.actuators.push(actuator::Actuator::new(element, &defaults)?);
         }
         for element in section("custom").filter(|element| element.name == "numeric") {
-            spec.numerics.push((element.needed("name")?.to_owned(), numeric(element)?));
+            let name = element.needed("name")?;
+            if spec.numerics.iter().any(|(known, _)| known == name) {
+                return Err(element.fault("name", "a name that no other `numeric` has"));
+            }
+            spec.numerics.push((name.to_owned(), numeric(element)?));
         }
         Ok(spec)
     }

@@ -3,7 +3,8 @@
     python physics/tests/golden/make_model.py
 
 With the word `packages` and names of fields, it prints those fields of the models that gymnasium and dm_control install.
-With `texts` it reads a JSON list of MJCF texts from its input instead, and prints null for each that mujoco rejects.
+With `texts` it reads a JSON list of MJCF texts from its input instead, and prints null for each that mujoco rejects
+or makes infinite.
 """
 
 import json
@@ -15,7 +16,8 @@ import numpy as np
 
 GYMNASIUM = """half_cheetah hopper walker2d_v5 ant humanoid humanoidstandup swimmer reacher inverted_pendulum
 inverted_double_pendulum pusher_v5 walker2d pusher point""".split()
-DM_CONTROL = """cartpole pendulum acrobot cheetah walker hopper reacher finger ball_in_cup point_mass""".split()
+DM_CONTROL = """cartpole pendulum acrobot cheetah walker hopper reacher finger ball_in_cup point_mass
+humanoid humanoid_CMU swimmer fish quadruped manipulator stacker lqr dog""".split()
 
 
 def numbers(value):
@@ -49,9 +51,10 @@ def packages(names):
 
 def of_text(text, names):
     try:
-        return fields(mujoco.MjModel.from_xml_string(text), names)
+        made = fields(mujoco.MjModel.from_xml_string(text), names)
     except ValueError:
         return None
+    return made if all(np.isfinite(values).all() for values in made.values()) else None
 
 
 def golden(folder, names):

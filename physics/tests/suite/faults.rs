@@ -51,7 +51,8 @@ fn faults_name_place_expectation_and_remedy() {
             "`quat` and `euler` both turn the frame: leave one out",
         ),
         ("<geom size='1' class='c'/>", "default class `c` is unknown"),
-        ("<joint/>", "the joint moves no mass"),
+        ("<joint/>", "the body moves without mass or inertia"),
+        ("<joint/><joint/><geom size='1'/>", "another joint moves it in the same way"),
         ("<joint axis='0 0 0'/><geom size='1'/>", "expected a vector of positive length"),
         ("<joint range='1 0'/><geom size='1'/>", "expected two numbers, the smaller first"),
         (
