@@ -45,8 +45,10 @@ fn table(text: &str) -> Vec<ElementRule> {
         let parents = above.last().cloned().unwrap_or_default();
         let first = words.next().unwrap_or_default();
         if let Some(name) = first.strip_prefix('@') {
-            let known = rules.iter().rposition(|rule| rule.name == name);
-            let known = known.expect("the table defines an element before it is named again");
+            let known = rules
+                .iter()
+                .rposition(|rule| rule.name == name)
+                .expect("the table defines an element before it is named again");
             parents.iter().for_each(|&parent| rules[parent].children.push(known));
             continue;
         }
