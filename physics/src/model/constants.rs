@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::kinematics::Frames;
-use super::types::JointType;
+use super::types::{JointType, TransmissionType};
 use crate::ModelResult;
 use crate::math::{Cholesky, TINY, Vec3, diagonal_in, dot, matrix, mul, rotate};
 use crate::spec::Spec;
@@ -79,13 +79,39 @@ impl Model {
         for (dof, armature) in self.dof_armature.iter().enumerate() {
             whole[dof][dof] += armature;
         }
+        for actuator in 0..self.nu {
+            if let (TransmissionType::Joint | TransmissionType::JointInParent, Some(joint)) =
+                (self.actuator_trntype[actuator], self.actuator_trnid[actuator][0])
+            {
+                let dof = self.jnt_dofadr[joint];
+                whole[dof][dof] += self.geared_armature(actuator);
+            }
+        }
         whole
+    }
+
+    fn geared_armature(&self, actuator: usize) -> f64 {
+        let gear = self.actuator_gear[actuator][0];
+        gear * gear * self.actuator_armature[actuator]
+    }
+
+    /// Armature of each tendon, with its actuators'.
+    fn tendon_armatures(&self) -> Vec<f64> {
+        let mut armatures = self.tendon_armature.clone();
+        for actuator in 0..self.nu {
+            if let (TransmissionType::Tendon, Some(tendon)) =
+                (self.actuator_trntype[actuator], self.actuator_trnid[actuator][0])
+            {
+                armatures[tendon] += self.geared_armature(actuator);
+            }
+        }
+        armatures
     }
 
     /// The armature of tendons, which `dof_M0` does not have. MuJoCo's mass matrix has no entry for two degrees of
     /// freedom on different branches, so that a tendon between branches couples none of them.
     fn add_tendon_armature(&self, whole: &mut [Vec<f64>], tendons: &[Vec<f64>]) {
-        for (moment, armature) in tendons.iter().zip(&self.tendon_armature) {
+        for (moment, armature) in tendons.iter().zip(&self.tendon_armatures()) {
             for i in 0..self.nv {
                 let mut next = Some(i);
                 while let Some(j) = next {
@@ -173,8 +199,8 @@ impl Model {
         let near_zero = |values: &[f64]| values.iter().all(|value| value.abs() < 1e-6);
         let first = self.body_jntadr[body].unwrap_or(0);
         let mut joints = first..first + self.body_jntnum[body];
-        let armature = self.tendon_armature.iter().zip(moments);
-        let mut heavy = armature.filter(|(armature, _)| **armature > 0.0);
+        let armatures = self.tendon_armatures();
+        let mut heavy = armatures.iter().zip(moments).filter(|(armature, _)| **armature > 0.0);
         !joints.is_empty()
             && self.body_weldid[self.body_parentid[body]] == 0
             && !self.body_parentid[1..].contains(&body)

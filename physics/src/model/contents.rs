@@ -311,6 +311,12 @@ with_fields! {
         actuator_actrange: Vec<[f64; 2]>,
         /// Scale of length and force; axes for ball and free joints.
         actuator_gear: Vec<[f64; 6]>,
+        /// Inertia that is added at the object, times the square of the gear.
+        actuator_armature: Vec<f64>,
+        /// Linear damping that is added at the object, times the square of the gear.
+        actuator_damping: Vec<f64>,
+        /// Quadratic and cubic damping.
+        actuator_dampingpoly: Vec<[f64; 2]>,
         /// Norm of the acceleration by a unit force at `qpos0`.
         actuator_acc0: Vec<f64>,
         /// Length at `qpos0`.

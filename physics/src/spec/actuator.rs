@@ -48,6 +48,9 @@ pub(crate) struct Gains {
     pub(crate) activation_range: [f64; 2],
     pub(crate) inherit_range: f64,
     pub(crate) early: bool,
+    pub(crate) armature: f64,
+    /// Linear, quadratic and cubic coefficients.
+    pub(crate) damping: [f64; 3],
 }
 
 impl Default for Gains {
@@ -70,6 +73,8 @@ impl Default for Gains {
             activation_range: [0.0; 2],
             inherit_range: 0.0,
             early: false,
+            armature: 0.0,
+            damping: [0.0; 3],
         }
     }
 }
@@ -83,6 +88,10 @@ impl Gains {
         element.set("forcerange", &mut self.force_range)?;
         element.set_choice("actlimited", LIMITED, &mut self.activation_limited)?;
         element.set("actrange", &mut self.activation_range)?;
+        if element.set("armature", &mut self.armature)? && self.armature < 0.0 {
+            return Err(element.fault("armature", "a number that is not negative"));
+        }
+        element.set_first("damping", &mut self.damping)?;
         match element.name.as_str() {
             "motor" => {
                 let plain = Self::default();
