@@ -52,7 +52,7 @@ def packages(names):
 def of_text(text, names):
     try:
         made = fields(mujoco.MjModel.from_xml_string(text), names)
-    except ValueError:
+    except Exception:  # mujoco raises errors of several kinds
         return None
     return made if all(np.isfinite(values).all() for values in made.values()) else None
 
