@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-dsl", &["podracer-compiler", "podracer-derive"]),
     ("podracer-rl", &["podracer-dsl", "podracer-envs"]),
     ("podracer-envs", &["podracer-dsl"]),
+    ("podracer-physics", &[]),
     ("podracer-plugins", &[]),
     ("podracer-sampler", &[]),
     ("podracer-mpi", &[]),

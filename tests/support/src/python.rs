@@ -1,4 +1,4 @@
-//! Pythons with packages: with jaxlib, which `make test` installs, with the peers of the benches, and with those that read records.
+//! Pythons with packages: with jaxlib, which `make test` installs, with the peers of the benches, with those that read records, and with mujoco.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -32,6 +32,12 @@ const RECORDS: Named = Named {
     missing: "no wandb: `make test-all` installs it, and PODRACER_RECORDS_PYTHON names a Python that has the packages of `tests/records.txt`",
 };
 
+const MUJOCO: Named = Named {
+    variable: "PODRACER_MUJOCO_PYTHON",
+    package: "mujoco, gymnasium",
+    missing: "no mujoco and gymnasium: `pip install mujoco==4.0.0 gymnasium[mujoco] dm_control`, and PODRACER_MUJOCO_PYTHON names a Python that has them",
+};
+
 /// Runs a Python script with arguments and input, and gives what it printed. `None`, and the running test counts as
 /// skipped, where there is no Python with jaxlib (`PODRACER_PYTHON` names one).
 ///
@@ -55,6 +61,14 @@ pub fn run_peer(script: &str, arguments: &[&str], input: &str) -> Result<Option<
 /// An error if the script fails, with its output.
 pub fn run_records(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     run_with(&RECORDS, script, arguments, input)
+}
+
+/// [`run`] with mujoco and gymnasium (`PODRACER_MUJOCO_PYTHON` names a Python that has them).
+///
+/// # Errors
+/// An error if the script fails, with its output.
+pub fn run_mujoco(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
+    run_with(&MUJOCO, script, arguments, input)
 }
 
 fn run_with(

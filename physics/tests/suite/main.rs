@@ -1,0 +1,7 @@
+//! Compiled models, compared with MuJoCo's field by field, and texts that are no models.
+
+mod compare;
+mod faults;
+mod golden;
+mod mutations;
+mod packages;
