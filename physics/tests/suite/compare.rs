@@ -14,7 +14,7 @@ pub(crate) fn fields(model: &Model) -> BTreeMap<String, Vec<f64>> {
     own.chain(options).chain([mean]).collect()
 }
 
-/// Names of all fields.
+/// Names of the fields of a model.
 pub(crate) fn names() -> Vec<String> {
     fields(&Model::default()).into_keys().collect()
 }
