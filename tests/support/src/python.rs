@@ -35,7 +35,7 @@ const RECORDS: Named = Named {
 const MUJOCO: Named = Named {
     variable: "PODRACER_MUJOCO_PYTHON",
     package: "mujoco, gymnasium",
-    missing: "no mujoco and gymnasium: `pip install mujoco==4.0.0 gymnasium[mujoco] dm_control`, and PODRACER_MUJOCO_PYTHON names a Python that has them",
+    missing: "no mujoco: `make test-all` installs it, and PODRACER_MUJOCO_PYTHON names a Python that has the packages of `tests/mujoco.txt`",
 };
 
 /// Runs a Python script with arguments and input, and gives what it printed. `None`, and the running test counts as
@@ -63,7 +63,7 @@ pub fn run_records(script: &str, arguments: &[&str], input: &str) -> Result<Opti
     run_with(&RECORDS, script, arguments, input)
 }
 
-/// [`run`] with mujoco and gymnasium (`PODRACER_MUJOCO_PYTHON` names a Python that has them).
+/// [`run`] with the packages of `tests/mujoco.txt` (`PODRACER_MUJOCO_PYTHON` names a Python that has them).
 ///
 /// # Errors
 /// An error if the script fails, with its output.
