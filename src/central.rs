@@ -99,7 +99,7 @@ impl<A: Learn<Observation = Tensor>> CentralInference<A> {
         }
         if self.agent.staleness() == Staleness::Refused {
             return Err(UsageError::new(
-                "this agent learns only from what its present parameters acted, and with central inference the parameters may change within \
+                "this agent is on-policy, and with central inference the parameters may change within \
                  an unroll: run it in Anakin, or in Sebulba with lag = 0",
             ));
         }

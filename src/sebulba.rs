@@ -154,9 +154,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         self.check_lanes(environments.environments)?;
         let on_policy = self.settings.fixed_lag() == Some(0);
         if self.agent.staleness() == Staleness::Refused && !on_policy {
-            return Err(UsageError::new(
-                "this agent learns only from what its present parameters acted: it needs lag = 0",
-            ));
+            return Err(UsageError::new("this agent is on-policy: it needs lag = 0"));
         }
         Ok(())
     }

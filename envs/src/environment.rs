@@ -95,7 +95,7 @@ pub trait Environment: Clone + 'static {
         None
     }
 
-    /// A picture of a state, u8 `[height, width, 3]`: [`render::Pixels`](crate::render::Pixels) draws one. `podracer play` shows
+    /// A picture of a state, u8 `[height, width, 3]`: [`render::Canvas`](crate::render::Canvas) draws one. `podracer play` shows
     /// it; training never asks for it. `None` if the environment draws nothing; whether there is a picture must not depend on
     /// the state.
     fn render(&self, state: &Self::State) -> Option<Tensor> {

@@ -30,8 +30,7 @@ pub enum Security {
 pub enum SecurityError {
     /// An address that others reach, and nothing was said.
     #[error(
-        "{0} is reached over the network: give --certificates FOLDER, which `podracer certificates new FOLDER` makes, or \
-         --insecure to let in whoever reaches it"
+        "{0} is reached over the network: give --certificates FOLDER, which `podracer certificates new FOLDER` makes, or --insecure to accept every connection that reaches it"
     )]
     Missing(Address),
     /// Certificates for an address that has no use for them.

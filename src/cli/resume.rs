@@ -104,7 +104,7 @@ pub(super) fn session(
     let (directory, points) =
         RunDirectory::resume(&args.run, &ready.settings, &ready.recorded, &found, &progress.files)?;
     console.say(&format!(
-        "going on after {} iterations, from {}",
+        "resuming after {} iterations, from {}",
         counters.iterations,
         found.path.display()
     ));
@@ -135,7 +135,7 @@ mod tests {
     fn stopped(folder: &Path, calls: u64, more: &[&str]) {
         let printed = with(&short(folder, more), None, Some(calls));
         assert_eq!(printed.code, 130, "{}", printed.err);
-        let resume = format!("`podracer resume {}` goes on", folder.display());
+        let resume = format!("`podracer resume {}` continues", folder.display());
         assert!(printed.err.contains(&resume), "{}", printed.err);
     }
 
@@ -186,7 +186,7 @@ mod tests {
         let every = ["--set", "train.checkpoint_every=32"];
         let printed = with(&short(run, &every), Some(4), None);
         assert_eq!(printed.code, 1);
-        let way_back = format!("`podracer resume {}` goes on after 32 iterations", run.display());
+        let way_back = format!("`podracer resume {}` resumes after 32 iterations", run.display());
         assert!(
             printed.err.contains("the training failed after 48 iterations")
                 && printed.err.contains(&way_back),
@@ -213,7 +213,7 @@ mod tests {
         let every = ["--set=train.checkpoint_every=16", "--set=train.store_every=48"];
         let printed = with(&short(run, &every), Some(5), None);
         assert_eq!(printed.code, 1);
-        let way_back = format!("`podracer resume {}` goes on after 48 iterations", run.display());
+        let way_back = format!("`podracer resume {}` resumes after 48 iterations", run.display());
         assert!(printed.err.contains(&way_back), "{}", printed.err);
         let run = run.to_str().unwrap();
         assert_eq!(podracer(&["eval", run, "--json"]).json()["iterations"], 64);
@@ -275,7 +275,8 @@ mod tests {
         fs::write(run.join("config.toml"), &config).unwrap();
         let printed = podracer(&["resume", name, "--steps=1", "--devices=2"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
-        let warning = "warning: the run learnt on 1 device(s) and goes on with 2: what follows is another run";
+        let warning =
+            "warning: the run learnt on 1 device(s) and resumes with 2: the resumed run differs";
         assert!(printed.err.contains(warning), "{}", printed.err);
         let config = fs::read_to_string(run.join("config.toml")).unwrap();
         assert!(config.contains("devices = 2"), "{config}");

@@ -160,7 +160,7 @@ impl Made {
 fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
     if args.run_dir.is_some() || args.seed.is_some() || !args.experiment.set.is_empty() {
         return Err(UsageError::new(format!(
-            "{} is a run, which goes on as it was: --run-dir, --seed and --set are for one that begins",
+            "{} is a run, and resumes with its settings: --run-dir, --seed and --set are for a new run",
             run.display()
         ))
         .into());

@@ -129,7 +129,7 @@ fn a_training_that_fails_says_when() {
     let folder = tempfile::tempdir().unwrap();
     let printed = with(&short(folder.path(), &[]), Some(2), None);
     assert_eq!(printed.code, 1);
-    let expected = "error: the training failed after 16 iterations (there is no checkpoint to go on from yet): the device is on fire";
+    let expected = "error: the training failed after 16 iterations (there is no checkpoint to resume from yet): the device is on fire";
     assert!(printed.err.contains(expected), "{}", printed.err);
 }
 
@@ -174,7 +174,7 @@ fn mistakes_have_exit_code_2() {
         (&["plugins", "install", "gpu"], "there is no plugin `gpu`"),
         (
             &["envs", "install", "gym"],
-            "there are no packages `gym` for environments: the known ones are gymnasium, atari, box2d, mujoco, envpool",
+            "there are no packages `gym` for environments: the known names are gymnasium, atari, box2d, mujoco, envpool",
         ),
     ];
     for (arguments, expected) in cases {
@@ -429,7 +429,8 @@ fn a_program_that_a_file_names_runs_only_with_trust() {
     let refused = |arguments: &[&str], source: &str| {
         let printed = podracer(arguments);
         assert_eq!(printed.code, 2, "{arguments:?}: {}", printed.err);
-        let problem = format!("{source}: `environment.python` is `/opt/theirs`: what it names");
+        let problem =
+            format!("{source}: `environment.python` is `/opt/theirs`: its programs and folders");
         assert!(printed.err.contains(&problem), "{arguments:?}: {}", printed.err);
         assert!(printed.err.contains("add --trust"), "{}", printed.err);
     };

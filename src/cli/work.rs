@@ -83,7 +83,7 @@ pub(super) fn new_certificates(
     let names = files.iter().map(|file| format!("{}\n", file.display()));
     console.print(&names.collect::<String>())?;
     console.say(
-        "a worker's machine needs ca.pem, worker.pem and worker.key; ca.key signs further ones: keep it where neither runs",
+        "a worker's machine needs ca.pem, worker.pem and worker.key; ca.key signs further certificates: keep it where neither runs",
     );
     Ok(0)
 }

@@ -135,7 +135,7 @@ impl Training for CentralTraining {
 
     fn repeats(&self) -> Result<&dyn Repeats, String> {
         Err(
-            "which steps an inference was of, and which parameters it had, was decided by time ([central]): the iterations of this run \
+            "time decided the steps and the parameters of each inference batch ([central]): the iterations of this run \
              cannot be made again; with [sebulba] and sebulba.schedule = \"deterministic\" they can"
                 .to_owned(),
         )
@@ -255,7 +255,7 @@ impl Run for TrainingRun {
         }
         if self.stale {
             caveats.push(format!(
-                "this agent takes what it learns from for acted by its present parameters, and with central.lag = {} they may be older: \
+                "this agent is on-policy, and with central.lag = {} the acting parameters may be older: \
                  the metrics parameter_lag and versions_in_unroll show by how much; central.lag = 0 keeps them at their least",
                 self.lag
             ));

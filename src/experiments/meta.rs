@@ -196,7 +196,7 @@ impl Training for RuleTraining {
     }
 
     fn plays(&self) -> Result<&dyn Plays, String> {
-        Err("what it trains is an update rule and no agent: agents of kind `learned` learn by it, with agent.rule = \
+        Err("the training makes an update rule and no agent: agents of kind `learned` learn by it, with agent.rule = \
              the run's parameters.safetensors"
             .to_owned())
     }

@@ -93,8 +93,7 @@ impl Training for SebulbaTraining {
         match self.sebulba.settings().fixed_lag() {
             Some(_) => Ok(self),
             None => Err(
-                "the actors of this run took new parameters whenever there were some (sebulba.schedule = \"free-running\"): time \
-                 decided what it learnt from, and its iterations cannot be made again; with sebulba.schedule = \"deterministic\" they can"
+                "the actors of this run took new parameters whenever there were some (sebulba.schedule = \"free-running\"): time decided the data that it learnt from, and its iterations cannot be made again; with sebulba.schedule = \"deterministic\" they can"
                     .to_owned(),
             ),
         }

@@ -62,7 +62,7 @@ impl Export {
             .with_context(|| format!("`{}` is no manifest of an export", path.display()))?;
         ensure!(
             manifest.format == FORMAT,
-            "`{}` is of format {}, and this podracer reads {FORMAT}",
+            "`{}` has format {}, and this podracer reads {FORMAT}",
             path.display(),
             manifest.format
         );

@@ -115,7 +115,7 @@ impl Manifest {
                     None => "is not there".to_owned(),
                 };
                 return Err(UsageError::new(format!(
-                    "the parameter `{name}` must be {} and {got}: these parameters are of another agent or environment; \
+                    "the parameter `{name}` must be {} and {got}: these parameters belong to another agent or environment; \
                      `podracer export RUN/config.toml --run RUN` exports what a run trained",
                     argument.ty()?
                 ))

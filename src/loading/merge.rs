@@ -163,7 +163,7 @@ impl Layer<'_> {
         for (key, value) in changes {
             let must = match value {
                 _ if !key.starts_with("xla_") => {
-                    "be an option of XLA, whose names begin with `xla_`,"
+                    "be an option of XLA, with a name that begins with `xla_`,"
                 }
                 Value::Array(_) | Value::Table(_) | Value::Datetime(_) => {
                     "be a number, a string, true or false"

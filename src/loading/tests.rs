@@ -157,7 +157,7 @@ fn mistakes_say_what_is_allowed() {
         ("anakin.replay=host", "one on the host needs the other loop, `sebulba.replay = \"host\"`"),
         ("sebulba.replay=disk", "sebulba.replay is `disk` and must be one of: device, host"),
         ("sebulba.replay_folder=/tmp", "a folder is for sebulba.replay = \"host\""),
-        ("xla.vector_width=1", "names begin with `xla_`"),
+        ("xla.vector_width=1", "a name that begins with `xla_`"),
         ("agent", "--set takes `table.key=value`"),
         ("clip=1", "--set takes `table.key=value`"),
     ];

@@ -41,8 +41,7 @@ impl Trust {
         match &unknown.collect::<Vec<_>>()[..] {
             [] => Ok(()),
             all => Err(UsageError::new(format!(
-                "{}: what it names would run or be written as you; if you trust the file, add --trust, or name what it names in \
-                 {VARIABLE}",
+                "{}: its programs and folders would be used with your rights; if you trust the file, add --trust, or name them in {VARIABLE}",
                 all.join("; ")
             ))),
         }

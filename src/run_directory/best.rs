@@ -49,7 +49,7 @@ fn check(path: &Path) -> Result<(), UsageError> {
         return Ok(());
     }
     Err(UsageError::new(format!(
-        "`{}` has no {BEST}/: it is of the evaluations during a training, which `--set train.eval_every=100` makes",
+        "`{}` has no {BEST}/: evaluations during a training write it (`--set train.eval_every=100`)",
         path.display()
     )))
 }

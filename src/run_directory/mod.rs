@@ -224,7 +224,7 @@ impl RunDirectory {
                 UsageError::new(format!("{error}: the run is under way, in another process")).into()
             }
             CheckpointError::None { .. } => UsageError::new(format!(
-                "{error}: the run in `{path}` was stopped before its first one; `{program} train {path}/{CONFIG}` begins it anew",
+                "{error}: the run in `{path}` was stopped before its first checkpoint; `{program} train {path}/{CONFIG}` begins it anew",
                 program = program_name(),
                 path = path.display()
             ))
@@ -323,9 +323,9 @@ impl RunDirectory {
     pub fn way_back(&self) -> String {
         let run = self.folder.path().display();
         match &self.last {
-            None => "there is no checkpoint to go on from yet".to_owned(),
+            None => "there is no checkpoint to resume from yet".to_owned(),
             Some((path, iterations)) => format!(
-                "`{} resume {run}` goes on after {iterations} iterations, from `{}`",
+                "`{} resume {run}` resumes after {iterations} iterations, from `{}`",
                 program_name(),
                 self.folder.shown(path).display()
             ),

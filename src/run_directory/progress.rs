@@ -139,8 +139,7 @@ impl RunProgress {
             .collect();
         if !different.is_empty() {
             return Err(UsageError::new(format!(
-                "the checkpoint `{path}` is of other settings than config.toml: {}; set them back, or begin a run of the new \
-                 ones with `{program} train`",
+                "the checkpoint `{path}` has other settings than config.toml: {}; set them back, or begin a run with the new settings with `{program} train`",
                 different.join(", "),
                 program = program_name()
             ))
@@ -157,8 +156,7 @@ impl RunProgress {
         if actors[0] != actors[1] {
             let [before, now] = actors.map(Option::unwrap_or_default);
             return Err(UsageError::new(format!(
-                "the checkpoint `{path}` has the environments of the threads of {before} actor device(s), and the run is to go on with \
-                 {now}: name as many with --actors, or begin a run with `{} train`",
+                "the checkpoint `{path}` has the environments of the threads of {before} actor device(s), and the run is to resume with {now}: name as many with --actors, or begin a run with `{} train`",
                 program_name()
             ))
             .into());
@@ -176,7 +174,7 @@ impl RunProgress {
             && before != now
         {
             warnings.push(format!(
-                "the run learnt on {before} device(s) and goes on with {now}: what follows is another run than without the stop"
+                "the run learnt on {before} device(s) and resumes with {now}: the resumed run differs from an uninterrupted run"
             ));
         }
         let added = now.iter().filter(|(key, _)| of_the_rule(key));
@@ -188,13 +186,13 @@ impl RunProgress {
         let (before, now) = (name(&self.recorded), name(recorded));
         if !added.is_empty() {
             warnings.push(format!(
-                "the run goes on with options that podracer chooses since: {}: results may differ in the last bits",
+                "the run resumes with other options of podracer: {}: results may differ in the last bits",
                 added.join(", ")
             ));
         }
         if before != now {
             warnings.push(format!(
-                "the run was on {before} and goes on with {now}: results may differ in the last bits"
+                "the run was on {before} and resumes with {now}: results may differ in the last bits"
             ));
         }
         Ok((!warnings.is_empty()).then(|| warnings.join("; ")))

@@ -119,7 +119,7 @@ fn a_run_without_a_checkpoint_is_under_way_or_was_stopped() {
     let run = RunDirectory::create(Some(&path), &settings(), &recorded()).unwrap();
     assert!(found().ends_with(": the run is under way, in another process"), "{}", found());
     drop(run);
-    assert!(found().contains("was stopped before its first one"), "{}", found());
+    assert!(found().contains("was stopped before its first checkpoint"), "{}", found());
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_run_goes_on_with_the_options_that_the_rule_has_since() {
     let check = |before: &Settings, now: &Settings| checked(before, now, &level);
     let now = with(&level);
     let warning = check(&with(&[]), &now).unwrap().unwrap();
-    let expected = "options that podracer chooses since: xla.xla_backend_optimization_level = 2";
+    let expected = "other options of podracer: xla.xla_backend_optimization_level = 2";
     assert!(warning.contains(expected), "{warning}");
     assert_eq!(check(&now, &now).unwrap(), None);
     for other in [

@@ -174,7 +174,7 @@ fn a_rule_is_trained_goes_on_and_is_learned_by() {
     let refused = podracer(&["eval", "whole"]).current_dir(inside).assert().code(2);
     let said = text(&refused.get_output().stderr);
     assert!(
-        said.contains("lpg-gridworlds: what it trains is an update rule and no agent"),
+        said.contains("lpg-gridworlds: the training makes an update rule and no agent"),
         "{said}"
     );
 }
@@ -195,7 +195,7 @@ fn what_trains_no_rule_is_refused() {
         (&["--set", "meta.lifetime=[4, 2]"], "meta.lifetime is [4, 2]: the least must come first"),
         (&["--set", "meta.learning_rate_factors=[]"], "must name 1 to 1000 factors"),
         (&["--set", "environment.name=pendulum"], "a rule of LPG is for discrete actions"),
-        (&["--set", "train.eval_every=1"], "what it trains is an update rule and no agent"),
+        (&["--set", "train.eval_every=1"], "the training makes an update rule and no agent"),
         (&["--actors", "0", "--learners", "1"], "`meta.actors` is not a setting"),
     ] {
         let refused = meta(folder.path(), more).code(2);

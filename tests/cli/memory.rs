@@ -51,7 +51,7 @@ fn run_out(experiment: &[&str]) {
         assert!(has_checkpoint(&run), "{said}");
     } else {
         assert_eq!(status.code(), Some(1), "{status}: {said}");
-        for part in ["not enough memory: ", "; smaller batches", "` goes on after "] {
+        for part in ["not enough memory: ", "; smaller batches", "` resumes after "] {
             assert!(said.contains(part), "{part}: {said}");
         }
     }

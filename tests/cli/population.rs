@@ -75,7 +75,7 @@ fn every_seed_is_a_run_of_its_own() {
             messages.expect("messages").lines().map(|line| json(line.as_bytes())).collect();
         let of_run = messages.iter().filter(|message| message["kind"] == "run");
         let texts = of_run.map(|message| message["text"].to_string()).collect::<Vec<_>>().join(" ");
-        for part in ["begins", "is done after 4", "goes on after 4", "is done after 6 iterations"] {
+        for part in ["begins", "is done after 4", "resumes after 4", "is done after 6 iterations"] {
             assert!(texts.contains(part), "{part}: {texts}");
         }
     }

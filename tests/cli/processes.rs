@@ -110,7 +110,7 @@ fn several_processes_train_what_one_does_with_as_many_devices() {
     let steps = format!("--steps={}", 6 * CALL);
     let two = of("two").display().to_string();
     let output = podracer(&["resume", &two, &steps]).assert().success().get_output().clone();
-    let warning = "the run learnt on 2 device(s) and goes on with 1";
+    let warning = "the run learnt on 2 device(s) and resumes with 1";
     assert!(text(&output.stderr).contains(warning), "{}", text(&output.stderr));
 }
 

@@ -262,7 +262,7 @@ fn a_run_with_full_queues_resumes_bit_identically() {
         fs::read_to_string(run.join("metrics.jsonl")).is_ok_and(|text| text.lines().any(waits))
     });
     let (_, said) = stopped(child, "INT");
-    assert!(said.contains("` goes on"), "{said}");
+    assert!(said.contains("` continues"), "{said}");
     let resumed = result(&mut command(&resume(&run)));
     assert!(resumed["resumed_from_iteration"].as_u64() < Some(20));
     assert_eq!(resumed["params_sha256"], expected["params_sha256"]);
@@ -283,7 +283,7 @@ fn a_signal_stops_a_run_with_a_checkpoint() {
     // Before its first call it has nothing to save.
     wait_for("a checkpoint", || has_checkpoint(&run));
     let (printed, said) = stopped(child, "TERM");
-    assert!(said.contains("` goes on"), "{said}");
+    assert!(said.contains("` continues"), "{said}");
     let stopped: Value = serde_json::from_str(&printed).expect("a JSON object");
     assert_eq!(stopped["interrupted"], true);
     let mut resume = command(&resume(&run));
@@ -305,7 +305,7 @@ fn a_limit_on_the_size_of_files_is_an_error_that_leaves_the_last_checkpoint() {
     let output = limited.arg(&run).env(QUICK.0, QUICK.1).output().expect("bash runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let way_back = format!("`podracer resume {}` goes on after 16 iterations", run.display());
+    let way_back = format!("`podracer resume {}` resumes after 16 iterations", run.display());
     for part in [
         "error: no checkpoint after 32 iterations",
         &way_back,
@@ -383,13 +383,13 @@ fn other_learners_go_on_and_other_actors_do_not() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        said.contains("threads of 1 actor device(s), and the run is to go on with 2"),
+        said.contains("threads of 1 actor device(s), and the run is to resume with 2"),
         "{said}"
     );
     let output = again(&["--learners=1"]);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("warning: the run learnt on 2 device(s) and goes on with 1"), "{said}");
+    assert!(said.contains("warning: the run learnt on 2 device(s) and resumes with 1"), "{said}");
     let resumed: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
     assert_eq!(resumed["resumed_from_iteration"], done["iterations"]);
     assert_eq!(

@@ -159,7 +159,7 @@ fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
         let said = text(&output.stderr);
         let code = if signals > 0 { 130 } else { 1 };
         assert_eq!(status.code(), Some(code), "{said}");
-        for part in expected.iter().chain(&["` goes on after "]) {
+        for part in expected.iter().chain(&["` resumes after "]) {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(left.len() >= 2, "{left:?}");
@@ -184,7 +184,7 @@ fn a_server_that_comes_back_with_other_shapes_ends_the_run_with_a_checkpoint() {
     let output = run.wait_with_output().expect("a child");
     let said = text(&output.stderr);
     assert_eq!(status.code(), Some(1), "{said}");
-    for part in ["it answers nonsense: it serves other spaces than before", "` goes on after "] {
+    for part in ["it answers nonsense: it serves other spaces than before", "` resumes after "] {
         assert!(said.contains(part), "{part}: {said}");
     }
     fs::remove_file(once).expect("it is there");

@@ -126,7 +126,7 @@ fn while_it_compiles() {
     // The first message comes right before the compilation.
     wait_for("a message", || run.join("messages.jsonl").exists());
     let (_, said) = stopped(child, "INT");
-    assert!(said.contains("stopped; there is no checkpoint to go on from yet"), "{said}");
+    assert!(said.contains("stopped; there is no checkpoint to resume from yet"), "{said}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn while_it_acts_learns_and_evaluates() {
     wait_for("an iteration", || fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
     let (printed, said) = stopped(child, "INT");
     assert!(said.contains("stopping after this call"), "{said}");
-    assert!(said.contains("` goes on"), "{said}");
+    assert!(said.contains("` continues"), "{said}");
     let result: Value = serde_json::from_str(&printed).expect("a JSON object");
     assert_eq!(result["interrupted"], true);
 
@@ -182,7 +182,7 @@ fn nohup_shields_from_a_hangup() {
     let before = size();
     wait_for("another iteration", || size() > 2 * before);
     let (_, said) = stopped(child, "TERM");
-    assert!(said.contains("` goes on"), "{said}");
+    assert!(said.contains("` continues"), "{said}");
 }
 
 /// True once a process has a handler for SIGTERM: before that, a trial has asked the kernel to end it with its parent.

@@ -149,7 +149,7 @@ fn a_learner_that_is_stopped_without_workers_leaves_a_checkpoint() {
         let status = soon_over(&mut child);
         lines.map_while(Result::ok).for_each(|line| said = format!("{said}\n{line}"));
         assert_eq!(status.code(), Some(130), "{said}");
-        assert!(said.contains("`podracer resume run` goes on"), "{said}");
+        assert!(said.contains("`podracer resume run` continues"), "{said}");
         let checkpoints = fs::read_dir(folder.path().join("run/checkpoints")).expect("a folder");
         assert!(checkpoints.count() > 0, "{said}");
     };

@@ -119,7 +119,7 @@ fn variant(
         if !fixed && let Some(problem) = plain(&field.ty) {
             let name = field.ident.as_ref().map_or_else(|| i.to_string(), ToString::to_string);
             let advice = match &field.ty {
-                Type::Reference(_) => "a tree owns what it holds, and a `Tensor` is `Copy`",
+                Type::Reference(_) => "a tree owns its leaves, and a `Tensor` is `Copy`",
                 _ => "mark it `#[tree(fixed)]` if it is known while tracing, or make it a `Tensor`",
             };
             let message = format!("`{name}` is {problem}, not a tensor: {advice}");

@@ -79,7 +79,7 @@ fn check_floats(op: &str, leaves: &[(Path, TensorType)], tensors: &[Tensor], loc
         fine = false;
         let name = path.under("argument");
         let message = format!(
-            "`{name}` is {ty}: only floats have gradients; capture it, or return it beside the loss"
+            "`{name}` is {ty}: only floats have gradients; capture it, or return it with the loss"
         );
         state::with(|trace| trace.error(TraceError::new(op, message, loc)));
     }

@@ -13,7 +13,7 @@ use podracer_compiler::{Loc, OpRef, TensorType};
 /// The result of a function under [`grad`]: the loss, a float scalar, or a pair of the loss and an auxiliary tree.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a loss",
-    label = "expected a scalar `Tensor`, or `(Tensor, auxiliary)` with a tree beside the loss"
+    label = "expected a scalar `Tensor`, or `(Tensor, auxiliary)` with a tree of other results"
 )]
 pub trait Loss: Tree {
     /// The loss, a float scalar.

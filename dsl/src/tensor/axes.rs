@@ -8,7 +8,7 @@ use std::fmt;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "expected `[usize; N]`, `&[usize]`, `Vec<usize>` or one `usize`",
-    note = "every extent is given, and none is -1: `x.flatten()` gives one axis of all elements"
+    note = "every extent is given, and none is -1: `x.flatten()` gives one axis with every element"
 )]
 pub trait Shape {
     /// The extent of each axis.

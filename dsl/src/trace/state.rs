@@ -205,7 +205,7 @@ impl Trace {
             let message = match tensor.trace_id() {
                 0 => "a tensor was made outside of any trace: make it inside the traced function",
                 _ => {
-                    "a tensor of another trace was used: pass its value as an argument of this one"
+                    "a tensor of another trace was used: pass its value as an argument of this trace"
                 }
             };
             self.error(TraceError::new("", message, tensor.made()).label("made here"));

@@ -82,8 +82,7 @@ impl AnyTree {
     }
 
     fn other_type(&self, wanted: &str, loc: Loc) -> ! {
-        let message =
-            format!("the tree is of the type `{}`, not `{wanted}`", self.structure.choice);
+        let message = format!("the tree has the type `{}`, not `{wanted}`", self.structure.choice);
         let error = TraceError::new("AnyTree::get", message.clone(), loc);
         match state::with(|trace| trace.error(error)) {
             // `trace` catches the panic and returns the error that was just recorded.

@@ -137,7 +137,7 @@ fn another_type_is_reported() {
     assert_eq!(
         one(errors(f32([]), |x| AnyTree::new((x, x)).get::<Key>())),
         format!(
-            "error: AnyTree::get: the tree is of the type `{}`, not `{}`",
+            "error: AnyTree::get: the tree has the type `{}`, not `{}`",
             type_name::<(Tensor, Tensor)>(),
             type_name::<Key>()
         )

@@ -209,13 +209,13 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
         let environments = self.spec.environments;
         if lanes.len() != environments {
             return Err(HostError::Snapshot(format!(
-                "it is of a batch of {} environments, and this one has {environments}",
+                "it comes from a batch of {} environments, and this batch has {environments}",
                 lanes.len()
             )));
         }
         if !rest.is_empty() {
             return Err(HostError::Snapshot(format!(
-                "it has {} bytes too many: it is of another batch",
+                "it has {} bytes too many: it comes from another batch",
                 rest.len()
             )));
         }

@@ -151,7 +151,7 @@ fn a_snapshot_is_all_that_the_next_steps_depend_on() {
     assert_eq!(go_on(&mut other, &mut memory), expected);
     for environments in [4, 6] {
         let message =
-            format!("it is of a batch of 5 environments, and this one has {environments}");
+            format!("it comes from a batch of 5 environments, and this batch has {environments}");
         refused(cartpoles(environments, 1).restore(&snapshot), &message);
     }
     refused(other.restore(&snapshot[..snapshot.len() - 1]), "expected more data");

@@ -24,6 +24,12 @@ fn after<E: Environment<Observation = Tensor>>(env: E, actions: &[i32]) -> Array
     results.remove(0)
 }
 
+/// The program that draws a first state, as text.
+fn program<E: Environment<Observation = Tensor>>(env: &E) -> String {
+    let draw = |key: Key| env.render(&env.initial_state(key)).expect("it draws");
+    trace(key(), draw).expect("it traces").to_string()
+}
+
 #[test]
 fn wrappers_draw_what_their_environments_draw() {
     fn check<E: Environment<Observation = Tensor>>(env: E) {
@@ -45,6 +51,9 @@ fn every_environment_draws_a_large_picture() {
         let ty = picture.expect("it traces").types().remove(0);
         let longer = ty.shape[..2].iter().max().expect("two sides");
         assert!((256..=400).contains(longer) && ty.shape[2] == 3, "{ty}");
+        // The same program, whether the environment's type is known or erased.
+        let (known, erased) = (program(&env), program(&AnyEnvironment::new(env.clone())));
+        assert!(known == erased, "{known}\n{erased}");
     }
     every_environment!(check);
 }

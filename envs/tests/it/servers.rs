@@ -221,11 +221,11 @@ fn a_fault_that_stays_is_an_error_with_what_was_printed() {
     for (fault, expected) in [
         (
             "die",
-            "it died after 2 restarts (signal: 9 (SIGKILL)); the end of what it printed:\na fake has started",
+            "it died after 2 restarts (signal: 9 (SIGKILL)); the end of its output:\na fake has started",
         ),
         (
             "leave",
-            "it died after 2 restarts (exit status: 3); the end of what it printed:\na fake has started\nthe ball is lost",
+            "it died after 2 restarts (exit status: 3); the end of its output:\na fake has started\nthe ball is lost",
         ),
         ("raise", "RuntimeError: the pole is broken"),
         ("garbage", "expected text, got `\u{fffd}\u{fffd} nonsense`"),
@@ -250,7 +250,7 @@ fn a_server_that_does_not_start_is_an_error() {
     for (fault, expected) in [
         (
             "leave at the start",
-            "it died (exit status: 3); the end of what it printed:\nthe ball is lost",
+            "it died (exit status: 3); the end of its output:\nthe ball is lost",
         ),
         ("sleep at the start", "it did not answer for 1 s; it printed nothing"),
         (

@@ -169,7 +169,7 @@ async fn shaken(
         Ok(Err((error, guarded))) => {
             link.refuse();
             complain(match tls::is_no_tls(&error) {
-                true => "what it sends is not TLS, which this learner was started with: a worker needs --certificates FOLDER in \
+                true => "its bytes are not TLS, and this learner uses TLS: a worker needs --certificates FOLDER in \
                          place of --insecure"
                     .to_owned(),
                 false => format!("no TLS connection: {error}"),

@@ -127,14 +127,14 @@ impl WorkStream {
         }
         if !hello.run.is_empty() && hello.run != run.id {
             return Err(Status::aborted(format!(
-                "the worker has made environments for another run ({:.80}); this one is {}",
+                "the worker has made environments for another run ({:.80}); this run is {}",
                 hello.run, run.id
             )));
         }
         let most = run.spec.environments;
         if !(1..=most).contains(&n) {
             return Err(Status::failed_precondition(format!(
-                "a worker of this run has 1 to {most} environments, and this one has {n}"
+                "a worker of this run has 1 to {most} environments, and this worker has {n}"
             )));
         }
         let worker_spaces = hello.spaces.unwrap_or_default();

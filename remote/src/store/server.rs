@@ -91,7 +91,7 @@ impl StoredValues {
     fn check(&self, word: &str) -> Result<(), Status> {
         match word == self.word {
             true => Ok(()),
-            false => Err(Status::permission_denied("this store is of another training")),
+            false => Err(Status::permission_denied("this store belongs to another training")),
         }
     }
 

@@ -45,15 +45,19 @@ fn workers_that_do_not_fit_are_refused() {
         Hello { spaces: Some(other_spaces), ..hello(1) },
     );
     check(final_one, "there is no observation space", Hello { spaces: None, ..hello(1) });
-    check(final_one, "a worker of this run has 1 to 64 environments, and this one has 0", hello(0));
     check(
         final_one,
-        "a worker of this run has 1 to 64 environments, and this one has 65",
+        "a worker of this run has 1 to 64 environments, and this worker has 0",
+        hello(0),
+    );
+    check(
+        final_one,
+        "a worker of this run has 1 to 64 environments, and this worker has 65",
         hello(65),
     );
     check(
         Code::Aborted,
-        "the worker has made environments for another run (run-0); this one is run-1",
+        "the worker has made environments for another run (run-0); this run is run-1",
         Hello { run: "run-0".to_owned(), ..hello(1) },
     );
     let mut large = Client::open(&place);

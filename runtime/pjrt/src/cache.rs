@@ -157,7 +157,7 @@ fn load(client: &Client, path: &Path, key: &str) -> Option<Executable> {
         }
     };
     let Some(program) = bytes.strip_prefix(key.as_bytes()) else {
-        tracing::warn!(path = %path.display(), "a cached program is another one than its name says: it is removed and compiled again");
+        tracing::warn!(path = %path.display(), "a cached program is not the program of its name: it is removed and compiled again");
         let _ = fs::remove_file(path);
         return None;
     };

@@ -86,7 +86,7 @@ pub enum RuntimeError {
     },
     /// A call without arguments for each replica, and for no other.
     #[error(
-        "the program runs on {expected} replica(s) and arguments for {got} were given: one execute takes those of all replicas"
+        "the program runs on {expected} replica(s) and arguments for {got} were given: one execute takes every replica's arguments"
     )]
     ReplicaCount {
         /// The program's replicas.

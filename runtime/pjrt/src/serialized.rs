@@ -77,7 +77,7 @@ impl Serialized {
         let serialized =
             <Self as Message>::decode(body).map_err(|error| wrong(&error.to_string()))?;
         if serialized.plugin != plugin {
-            return Err(wrong("it was made by another plugin, or another version of this one"));
+            return Err(wrong("it was made by another plugin, or another version of this plugin"));
         }
         if serialized.machine != machine::fingerprint() {
             return Err(wrong("it was made on a machine with another processor"));

@@ -10,7 +10,7 @@ use crate::OthersCanWrite;
 #[non_exhaustive]
 pub enum PluginError {
     /// A name that is no plugin's in the table.
-    #[error("there is no plugin `{name}`: the known ones are {known}")]
+    #[error("there is no plugin `{name}`: the known names are {known}")]
     UnknownName {
         /// The name that was asked for.
         name: String,
@@ -53,7 +53,7 @@ pub enum PluginError {
         problem: String,
     },
     /// Other users can write a file that is to be run.
-    #[error("{found}; `{remedy}` checks or replaces what it has installed")]
+    #[error("{found}; `{remedy}` checks or replaces the installed files")]
     OthersCanWrite {
         /// The file or folder.
         found: OthersCanWrite,
@@ -86,7 +86,7 @@ pub enum PluginError {
         problem: String,
     },
     /// A name that is no set of packages' in the table.
-    #[error("there are no packages `{name}` for environments: the known ones are {known}")]
+    #[error("there are no packages `{name}` for environments: the known names are {known}")]
     UnknownPackages {
         /// The name that was asked for.
         name: String,

@@ -19,8 +19,7 @@ const STICKY: u32 = 0o1000;
 pub enum OthersCanWrite {
     /// The permissions let other users write.
     #[error(
-        "other users can write `{path}` (mode {mode:04o}), and what they put there would run as you: `chmod go-w {path}`, if you trust \
-         what is there now",
+        "other users can write `{path}` (mode {mode:04o}), and programs that they put there would run as you: `chmod go-w {path}`, if you trust its present contents",
         path = path.display()
     )]
     Mode {
@@ -31,8 +30,7 @@ pub enum OthersCanWrite {
     },
     /// Another user, who is not root, owns it.
     #[error(
-        "`{path}` belongs to another user (number {owner}), and what they put there would run as you: `chown {user} {path}`, if you \
-         trust what is there now",
+        "`{path}` belongs to another user (number {owner}), and programs that they put there would run as you: `chown {user} {path}`, if you trust its present contents",
         path = path.display()
     )]
     Owner {

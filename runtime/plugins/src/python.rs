@@ -98,7 +98,7 @@ impl PackageSet {
                 true => return Ok(python),
                 false => "the Python that they were installed for is gone",
             },
-            Ok(_) => "they are of other versions than this podracer's",
+            Ok(_) => "they have other versions than this podracer's",
             Err(_) => "they are not installed",
         };
         Err(PluginError::PackagesMissing { name: self.name, folder, problem })

@@ -69,7 +69,7 @@ impl Inference {
         }
         for origin in working.lanes.take_given_up() {
             tracing::warn!(
-                "inference thread {}: new workers from {origin} are late or leave, again and again: batches do not wait for the next ones",
+                "inference thread {}: new workers from {origin} are late or leave, again and again: batches do not wait for the next such workers",
                 self.index
             );
         }

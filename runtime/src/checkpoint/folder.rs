@@ -371,7 +371,7 @@ fn read_manifest(path: &Path, text: &str) -> Result<Manifest, CheckpointError> {
     let known = &manifest.manifest_sha256;
     if format == Some(UNCHECKED) && known.is_empty() {
         tracing::warn!(
-            "the manifest of the checkpoint `{}` is of an earlier version and has no checksum: it is taken as it is",
+            "the manifest of the checkpoint `{}` comes from an earlier version and has no checksum: it is taken as it is",
             path.display()
         );
         return Ok(manifest);

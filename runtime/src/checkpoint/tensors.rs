@@ -81,7 +81,7 @@ pub(super) fn read_header(
     // type.
     let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
     if start + metadata.data_len() as u64 != bytes {
-        return Err("its header is of another number of bytes".to_owned());
+        return Err("its header has another number of bytes".to_owned());
     }
     let mut tensors = Vec::new();
     for name in metadata.offset_keys() {
@@ -95,8 +95,8 @@ pub(super) fn read_header(
 
 fn tensor_type(name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorType, String> {
     let ours = DTYPES.iter().find(|(_, theirs)| *theirs == dtype);
-    let (ours, _) =
-        ours.ok_or_else(|| format!("`{name}` is of {dtype:?}, which is no type here"))?;
+    let (ours, _) = ours
+        .ok_or_else(|| format!("`{name}` has the type {dtype:?}, which podracer does not have"))?;
     Ok(TensorType::new(*ours, shape))
 }
 

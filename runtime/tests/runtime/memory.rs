@@ -27,7 +27,7 @@ fn results_that_do_not_fit_are_an_error() {
     let message = launched(NUMBERS, vec![f32s(&[1 << 40])]);
     assert!(
         message.starts_with(
-            "not enough memory: beside its arguments the program takes 4096.00 GiB in all on 1 device(s), and "
+            "not enough memory: in addition to its arguments the program takes 4096.00 GiB in all on 1 device(s), and "
         ) && message.contains(" are free; smaller batches"),
         "{message}"
     );

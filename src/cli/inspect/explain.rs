@@ -287,8 +287,7 @@ fn text(experiment: &str, explanation: &Explanation) -> String {
             );
         }
         Cause::Device => {
-            text += "The reference semantics of its program give finite numbers: rounding on the device decides it, or XLA's \
-                     options (`[xla]`) change what is computed.\n";
+            text += "The reference semantics of its program give finite numbers: rounding on the device decides it, or XLA's options (`[xla]`) change the results.\n";
         }
     }
     text

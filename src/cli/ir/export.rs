@@ -85,7 +85,7 @@ pub(crate) fn export(
         None => {
             let seed = settings.train.seed;
             console.say(&format!(
-                "the parameters are those of an untrained agent, seed {seed}; --run RUN takes those that a run trained"
+                "the parameters belong to an untrained agent, seed {seed}; --run RUN takes the parameters of a run"
             ));
             client = open(&settings, None, false)?;
             Parameters::Initial { client: &client, seed }

@@ -126,13 +126,13 @@ pub(super) fn launch(
     let train = launched.train();
     let Some(run) = &train.run_dir else {
         return Err(UsageError::new(
-            "name the run directory with --run-dir, in a folder that all machines share: a job that is restarted goes on from it",
+            "name the run directory with --run-dir, in a folder that all machines share: a restarted job resumes from it",
         )
         .into());
     };
     if train.seeds.is_some() {
         return Err(UsageError::new(
-            "--seeds has no --resume, by which a restarted job continues: write a job that runs `train --seeds` in several processes yourself",
+            "--seeds has no --resume, so a restarted job cannot continue: write a job that runs `train --seeds` in several processes yourself",
         )
         .into());
     }

@@ -63,7 +63,7 @@ impl Reopened {
         let settings = RunDirectory::settings(run, overrides, program.registry)?;
         let found = find(&settings)?;
         for skipped in &found.skipped {
-            console.warn(&format!("{skipped}; the one before it is taken"));
+            console.warn(&format!("{skipped}; the checkpoint before it is taken"));
         }
         let ready = Ready::new(settings, console, program)?;
         let (progress, warning) = ready.goes_on_from(&found, program.registry)?;
@@ -117,7 +117,7 @@ impl Session {
     pub(crate) fn tell_beginning(&self, console: &mut Console<'_>) {
         let begins = match &self.from {
             None => "begins".to_owned(),
-            Some(checkpoint) => format!("goes on after {} iterations", checkpoint.iterations),
+            Some(checkpoint) => format!("resumes after {} iterations", checkpoint.iterations),
         };
         let Recorded { podracer, host, .. } = &self.ready.recorded;
         console.keep(MessageKind::Run, &format!("{begins} on {host}, podracer {podracer}"));
@@ -290,7 +290,7 @@ impl Session {
         ready.tell(Order::End { done: !interrupted })?;
         if interrupted {
             console.say(&format!(
-                "stopped after {} of {} calls; the parameters and the result are in {run}, and `{program} resume {run}` goes on",
+                "stopped after {} of {} calls; the parameters and the result are in {run}, and `{program} resume {run}` continues",
                 counters.calls,
                 plan.calls,
                 program = program_name(),
@@ -323,7 +323,7 @@ impl Session {
         };
         ensure!(
             on_nan == OnNan::Warn,
-            "{place}: {problem}, and the run ends ({}); {}with `--set train.on_nan=\"warn\"` the run would go on",
+            "{place}: {problem}, and the run ends ({}); {}with `--set train.on_nan=\"warn\"` the run would continue",
             self.directory.way_back(),
             explained()
         );

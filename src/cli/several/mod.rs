@@ -203,7 +203,7 @@ impl Failed {
     /// A run that ended with an error, which is printed.
     pub(crate) fn new(run: &Planned, error: &anyhow::Error, console: &mut Console<'_>) -> Self {
         let (run, problem) = (run.folder.clone(), format!("{error:#}"));
-        console.warn(&format!("{run}: {problem}; the others go on"));
+        console.warn(&format!("{run}: {problem}; the other runs continue"));
         Failed { run, problem }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn train(
     let missing = own.len() - finished.len() - failed.len();
     let interrupted = interrupt.load(Ordering::Relaxed);
     if interrupted || (missing > 0 && only.is_none()) {
-        console.say(&format!("the same command with --run-dir {} goes on", folder.display()));
+        console.say(&format!("the same command with --run-dir {} continues", folder.display()));
     }
     Ok(Trained { finished, failed, together: None, interrupted })
 }
@@ -101,7 +101,7 @@ pub(crate) fn same_as_before(several: &Several<'_>, folder: &Path) -> Result<()>
     let before = read_regular_text(&path, LARGEST)?;
     if before != again {
         return Err(UsageError::new(format!(
-            "`{}` has the runs of another command, {}, and goes on with those alone; this one is {}: give it another --run-dir",
+            "`{}` has the runs of another command, {}, and accepts only that command; this command is {}: give it another --run-dir",
             folder.display(),
             before.trim(),
             again.trim()

@@ -154,7 +154,7 @@ impl OneProgram<'_> {
         let Share { compile_seconds, seconds, env_steps, finished, failed, interrupted } = all;
         if interrupted {
             console.say(&format!(
-                "stopped before its end; the same command with --run-dir {} goes on, and each run by itself with `{} resume`",
+                "stopped before its end; the same command with --run-dir {} continues, and each run by itself with `{} resume`",
                 folder.display(),
                 program_name()
             ));

@@ -79,9 +79,8 @@ impl Way {
         }
         let runs = &several.runs[own];
         if several.run_dir.is_some_and(|folder| one_by_one::has_begun(runs, folder)) {
-            let reason = anyhow!(
-                "the folder has them already, and those that are not done go on by themselves"
-            );
+            let reason =
+                anyhow!("the folder has them already, and unfinished runs resume one by one");
             several.alone(&format!("{reason}"))?;
             return Ok(Way::Apart(Some(reason)));
         }

@@ -39,7 +39,7 @@ impl<D: Distribution + Tree> MixtureSameFamily<D> {
         let event = value.rank() as isize - (self.mixture.logits.rank() as isize - 1);
         if event < 0 {
             let message = format!(
-                "expected a value with the axes of the mixture, whose logits are {}, got {}",
+                "expected a value with the axes of the mixture (logits {}), got {}",
                 self.mixture.logits.ty(),
                 value.ty()
             );

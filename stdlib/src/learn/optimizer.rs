@@ -291,7 +291,7 @@ impl Optimizer for ChosenOptimizer {
                 (updates, state.into())
             }
             (_, state) => {
-                let message = "the state is that of another optimizer: each has its own";
+                let message = "the state belongs to another optimizer: each has its own";
                 let _ = fail("ChosenOptimizer", message, &[], TensorType::scalar(F32));
                 (grads, state)
             }

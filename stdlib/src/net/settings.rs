@@ -116,7 +116,7 @@ impl Networks {
             for (layer, &[_, side, stride]) in self.convs.iter().enumerate() {
                 if side > height.min(width) {
                     return Err(format!(
-                        "layer {layer} has windows of {side} by {side}, and what it sees is {height} by {width}"
+                        "layer {layer} has windows of {side} by {side}, and its input is {height} by {width}"
                     ));
                 }
                 let places = |extent: usize| (extent - side) / stride.max(1) + 1;

@@ -169,7 +169,7 @@ pub(super) fn next_simulation<E: Tree>(
     let next = state.visits().astype(I32).max() - 1;
     check(
         simulation.eq(next) & simulation.lt(end as i32),
-        "the loop_fn of a search ran simulation {} after {} others: expected those of 0..{} in the order of their numbers",
+        "the loop_fn of a search ran simulation {} after {} others: expected 0..{} in the order of their numbers",
         (simulation, next, scalar(end as i32)),
     );
     next.minimum(end as i32 - 1)

@@ -51,7 +51,7 @@ impl<E: Environment> Opponent<E> for PlainMcts {
 fn actions<E: Environment>(game: &E) -> usize {
     match game.action_space() {
         Space::Discrete { n, .. } => n,
-        other => panic!("plain MCTS plays games of discrete actions, and this one has {other:?}"),
+        other => panic!("plain MCTS plays games of discrete actions, and this game has {other:?}"),
     }
 }
 

@@ -313,7 +313,7 @@ fn rates_out_of_range_are_errors() {
     let mistakes = mistakes.unwrap_err().to_string();
     assert!(mistakes.contains("expected epsilon in [0, 1], got 1.5"), "{mistakes}");
     assert!(mistakes.contains("expected temperature above 0, got 0"), "{mistakes}");
-    assert!(mistakes.contains("whose logits are f32[1,3], got f32[]"), "{mistakes}");
+    assert!(mistakes.contains("(logits f32[1,3]), got f32[]"), "{mistakes}");
     assert_eq!(mistakes.matches("--> stdlib/tests/it/distributions.rs").count(), 3, "{mistakes}");
 }
 

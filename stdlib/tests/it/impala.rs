@@ -203,7 +203,7 @@ fn torsos_refuse_what_they_cannot_see() {
     for (networks, shape, expected) in [
         (Networks { torso: Torso::Conv, ..bare() }, vec![4], "observations are [4]"),
         (Networks { torso: Torso::Residual, ..bare() }, vec![4, 4], "observations are [4, 4]"),
-        (dqn.clone(), vec![20, 30, 1], "layer 2 has windows of 3 by 3, and what it sees is 1 by 2"),
+        (dqn.clone(), vec![20, 30, 1], "layer 2 has windows of 3 by 3, and its input is 1 by 2"),
     ] {
         let observation = Space::bounded(shape, 0.0, 1.0);
         let message = networks.check(&observation).unwrap_err();

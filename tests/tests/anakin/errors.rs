@@ -50,11 +50,11 @@ fn states_of_other_programs_are_refused_and_come_back() {
     );
     assert_eq!(
         refused(&both, state(&small)),
-        "the program runs on 2 replica(s) and arguments for 1 were given: one execute takes those of all replicas"
+        "the program runs on 2 replica(s) and arguments for 1 were given: one execute takes every replica's arguments"
     );
     assert_eq!(
         refused(&small, state(&both)),
-        "the program runs on 1 replica(s) and arguments for 2 were given: one execute takes those of all replicas"
+        "the program runs on 1 replica(s) and arguments for 2 were given: one execute takes every replica's arguments"
     );
     let elsewhere = loops::compiled(&loops::client(1), &CATCH, &agent(), TINY);
     let message = refused(&small, state(&elsewhere));

@@ -58,7 +58,7 @@ fn a_function_that_is_called_says_it_once() {
     });
     let warnings = branch.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].message.contains("`cond(p.both(), ..)` says that this is meant"));
+    assert!(warnings[0].message.contains("`cond(p.both(), ..)` marks an intended select"));
     let place = format!("{}:{line}:", file!());
     assert!(warnings[0].to_string().contains(&place), "{}", warnings[0]);
     assert!(told.len() == 1 && told[0].contains(&place), "{told:?}");

@@ -128,7 +128,7 @@ impl Op for Cond {
         if batched[0] && !self.rarely {
             let message = match b.ty(inputs[0]).dtype == DType::Bool {
                 true => {
-                    "cond under vmap runs every branch and selects: its predicate differs over the batch (`cond(p.both(), ..)` says that this is meant)"
+                    "cond under vmap runs every branch and selects: its predicate differs over the batch (`cond(p.both(), ..)` marks an intended select)"
                 }
                 false => {
                     "switch under vmap runs every branch and selects: its index differs over the batch"

@@ -28,7 +28,8 @@ op_struct! {
     }
 }
 
-const NO_FORWARD: &str = "it has a reverse derivative only; use `custom_jvp`, whose rule serves forward and reverse mode";
+const NO_FORWARD: &str =
+    "it has a reverse derivative only; use `custom_jvp`: its rule serves forward and reverse mode";
 
 impl CustomVjp {
     fn arguments(&self) -> usize {

@@ -96,9 +96,9 @@ fn infer(inputs: &[TensorType], axis: usize, dtype: DType) -> Result<Vec<TensorT
     }
     match x.shape.get(axis) {
         None => Err(TypeError::new(format!("axis {axis} is not an axis of {x}"))),
-        Some(0) => Err(TypeError::new(format!(
-            "axis {axis} of {x} has no elements, none of which is the extremum"
-        ))),
+        Some(0) => {
+            Err(TypeError::new(format!("axis {axis} of {x} has no elements, and so no extremum")))
+        }
         Some(&extent) if extent as i128 - 1 > dtype.integer_range().1 => Err(TypeError::new(
             format!("the positions along axis {axis} of {x} do not fit into {dtype}"),
         )),

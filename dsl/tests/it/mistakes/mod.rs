@@ -245,7 +245,7 @@ fn handles_that_leave_their_trace() {
     check(
         &report.to_string(),
         line,
-        "error: a tensor of another trace was used: pass its value as an argument of this one\n  --> {+2:24} (made here)",
+        "error: a tensor of another trace was used: pass its value as an argument of this trace\n  --> {+2:24} (made here)",
     );
     let report = errors(f32([3]), |x| {
         let mut inner = None;
@@ -317,7 +317,7 @@ fn derivatives_that_do_not_exist() {
         messages,
         [
             "grad: the loss must be a float scalar, got f32[3]: take its mean or sum",
-            "grad: `argument.1` is i32[]: only floats have gradients; capture it, or return it beside the loss",
+            "grad: `argument.1` is i32[]: only floats have gradients; capture it, or return it with the loss",
         ]
     );
 }

@@ -45,7 +45,7 @@ super::mistakes! {
     a_gradient_of_an_integer_loss: f32([3]), |x| grad(x, |x| x.sum().astype(I32))
         => "grad: the loss must be a float scalar, got i32[]: take its mean or sum", "astype";
     a_gradient_by_integers: i32([3]), |n| grad(n, |n| n.astype(F32).sum())
-        => "grad: `argument` is i32[3]: only floats have gradients; capture it, or return it beside the loss", "grad";
+        => "grad: `argument` is i32[3]: only floats have gradients; capture it, or return it with the loss", "grad";
     a_gradient_of_a_while_loop: f32([]), |x| grad(x, |x| while_loop(x, |x| x.lt(9.0), |x| x * x))
         => "grad: `while` cannot be differentiated so: a loop of unknown length cannot run backward; use `scan` or `fori_loop` with a fixed number of steps, or `jvp` for forward mode", "grad";
     a_tangent_of_another_shape: f32([3]), |x| jvp(x, zeros(F32, [2]), |x| x.exp()).1
@@ -61,9 +61,9 @@ super::mistakes! {
     a_cotangent_not_like_the_argument: f32([3]), |x| custom_vjp(x, |x| (x.sum(), ()), |(), ct| ct)
         => "custom_vjp: `backward(..)` must be f32[3], got f32[]", "custom_vjp";
     forward_mode_of_a_custom_pass_back: f32([]), |x| jvp(x, x, |x| custom_vjp(x, |x| (x, ()), |(), ct| ct)).1
-        => "jvp: `custom_vjp` cannot be differentiated so: it has a reverse derivative only; use `custom_jvp`, whose rule serves forward and reverse mode", "jvp";
+        => "jvp: `custom_vjp` cannot be differentiated so: it has a reverse derivative only; use `custom_jvp`: its rule serves forward and reverse mode", "jvp";
     linearizing_a_custom_pass_back: f32([]), |x| linearize(x, |x| custom_vjp(x, |x| (x, ()), |(), ct| ct)).1(x)
-        => "linearize: `custom_vjp` cannot be differentiated so: it has a reverse derivative only; use `custom_jvp`, whose rule serves forward and reverse mode", "linearize";
+        => "linearize: `custom_vjp` cannot be differentiated so: it has a reverse derivative only; use `custom_jvp`: its rule serves forward and reverse mode", "linearize";
     a_custom_rule_that_captures: f32([]), |x| grad(x, |x| custom_vjp(1.0, |y| (y * x, y), |y, ct| ct * y * x))
         => "grad: `custom_vjp` cannot be differentiated so: a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments", "grad";
     a_captured_tensor_in_a_custom_rule: f32([]), |x| grad(x, |x| custom_jvp(1.0, |y| y * x, |y, dy| (y * x, dy * x)))
@@ -79,9 +79,9 @@ super::mistakes! {
     an_axis_called_like_that_of_the_replicas: f32([3]), |x| vmap_named("replicas", x, |x| psum(x, Replicas))
         => "vmap_named: `replicas` is the axis of the replicas: choose another name", "vmap_named";
     a_jacobian_by_integers: i32([3]), |x| jacfwd(x, |x| x.astype(F32))
-        => "jacfwd: `argument` is i32[3]: only floats have gradients; capture it, or return it beside the loss", "jacfwd";
+        => "jacfwd: `argument` is i32[3]: only floats have gradients; capture it, or return it with the loss", "jacfwd";
     a_hessian_by_a_tree_with_integers: (f32([3]), i32([])), |(x, n)| hessian((x, n), |(x, n)| x.sum() * n.astype(F32)).0.0
-        => "hessian: `argument.1` is i32[]: only floats have gradients; capture it, or return it beside the loss", "hessian";
+        => "hessian: `argument.1` is i32[]: only floats have gradients; capture it, or return it with the loss", "hessian";
     a_hessian_of_a_vector: f32([3]), |x| hessian(x, |x| x.exp())
         => "hessian: the loss must be a float scalar, got f32[3]: take its mean or sum", "exp";
     a_mean_of_counts_over_an_axis: i32([3]), |n| vmap_named("batch", n, |n| pmean(n, "batch"))

@@ -301,7 +301,7 @@ impl Process {
         };
         match self.tail.text() {
             text if text.is_empty() => format!("{status}; it printed nothing"),
-            text => format!("{status}; the end of what it printed:\n{text}"),
+            text => format!("{status}; the end of its output:\n{text}"),
         }
     }
 

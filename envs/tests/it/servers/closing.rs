@@ -102,6 +102,6 @@ fn a_server_that_never_closes_is_killed() {
 fn the_error_that_a_server_names_comes_first() {
     let (mut batch, mut memory) = begun(&fake(&json!({"fault": "raise", "at": 1})).restarts(0));
     let error = batch.step(&[0; 20], &mut memory.step()).unwrap_err().to_string();
-    let expected = "environment server 0 (`python3`): RuntimeError: the pole is broken; the end of what it printed:\n";
+    let expected = "environment server 0 (`python3`): RuntimeError: the pole is broken; the end of its output:\n";
     assert!(error.starts_with(expected), "{error}");
 }

@@ -252,7 +252,7 @@ fn assigned(everywhere: &[Vec<i64>], placement: &[usize]) -> Result<Vec<i64>, Ru
         placement.iter().map(move |&index| {
             ids.get(index).copied().ok_or_else(|| {
                 RuntimeError::Options(format!(
-                    "device {index} is asked for in each process, and process {rank} has {}",
+                    "each process needs device {index}, and process {rank} has {}",
                     ids.len()
                 ))
             })

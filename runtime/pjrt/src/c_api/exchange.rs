@@ -120,7 +120,7 @@ impl<'a> Parts<'a> {
     fn gather(self) -> Result<(), String> {
         let Parts { world, mine, local, operand, result } = self;
         if result.bytes.len() != world.size() * local * operand.bytes.len() {
-            return Err("expected a result with the operands of all replicas".to_owned());
+            return Err("expected a result with every replica's operands".to_owned());
         }
         meet((mine, local), [operand.bytes, result.bytes], &mut |replicas| {
             let own: Vec<u8> = replicas.iter().flat_map(|[own, _]| own.iter().copied()).collect();

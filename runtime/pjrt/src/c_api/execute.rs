@@ -159,7 +159,7 @@ impl Executable {
         let takes = u64::try_from(per_device).unwrap_or(0) * self.devices.len() as u64;
         if let Some(available) = memory::available().filter(|&available| takes > available) {
             return Err(RuntimeError::OutOfMemory(format!(
-                "beside its arguments the program takes {} in all on {} device(s), and {} are free",
+                "in addition to its arguments the program takes {} in all on {} device(s), and {} are free",
                 memory::size(takes),
                 self.devices.len(),
                 memory::size(available)

@@ -237,7 +237,7 @@ fn films(curves: &Curves, ranked: &[&Group]) -> Result<Vec<Markup>> {
             }
             left -= film.len();
             let source = format!("data:image/gif;base64,{}", STANDARD.encode(&film));
-            let what = if name.of_agent { "what the agent draws in it" } else { "an episode" };
+            let what = if name.of_agent { "the agent's own picture" } else { "an episode" };
             films.push(html! {
                 figure {
                     img src=(source) alt={ (what) " of " (group.name) };

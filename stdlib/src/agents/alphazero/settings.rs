@@ -68,8 +68,7 @@ impl AgentSettings for AlphaZeroSettings {
         let actions = searched_actions("AlphaZero", task)?;
         let Some(model) = task.model.clone() else {
             return Err(
-                "AlphaZero searches with the environment as its model: expected an environment that is written in the DSL, and this \
-                 one steps on the host; `muzero` learns a model"
+                "AlphaZero searches with the environment as its model: expected an environment that is written in the DSL, and this environment steps on the host; `muzero` learns a model"
                     .to_owned(),
             );
         };

@@ -200,7 +200,7 @@ impl DqnSettings {
     pub(super) fn check(&self, task: &Task) -> Result<(), String> {
         if !matches!(task.action, Space::Discrete { .. }) {
             return Err(format!(
-                "agent.kind = dqn values every action, and needs an environment with discrete actions: this one's are {}",
+                "agent.kind = dqn values every action, and needs an environment with discrete actions, got {}",
                 task.action.ty()
             ));
         }

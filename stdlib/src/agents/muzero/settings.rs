@@ -161,7 +161,7 @@ impl MuZeroSettings {
         }
         if self.networks.torso == Torso::None {
             return Err(
-                "agent.model = planes and agent.torso = none: planes are those of a torso of convolutions, `conv` or `residual`; \
+                "agent.model = planes and agent.torso = none: planes come from a torso of convolutions, `conv` or `residual`; \
                  `agent.model = \"dense\"` is for all observations"
                     .to_owned(),
             );
