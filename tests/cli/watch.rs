@@ -159,6 +159,16 @@ fn a_page_has_the_runs_of_its_folders() {
     assert_eq!(band.as_array().map(Vec::len), Some(4), "{bands}");
     assert_eq!(band[3][0], lines[0]["points"][3][0]);
     assert_eq!([&band[3][1], &band[3][2]], [&lines[0]["band"][3][0], &lines[0]["band"][3][1]]);
+    // By one setting, whatever the others are.
+    let by = page.json("/api/state?by=agent.clip");
+    assert_eq!(
+        by["groups"],
+        serde_json::json!(["cartpole-ppo, agent.clip = 0.1", "cartpole-ppo, agent.clip = 0.2"])
+    );
+    assert_eq!(by["settings"], serde_json::json!(["agent.clip"]));
+    let by = page.json(&format!("/api/charts?{asked}&by=agent.clip&run=runs%2Fa&run=runs%2Fb"));
+    assert_eq!(by["loss"]["groups"][1]["name"], "cartpole-ppo, agent.clip = 0.2");
+    assert_eq!(by["loss"]["runs"].as_object().map(serde_json::Map::len), Some(2), "{by}");
     let speed = page.json("/api/charts?metric=steps_per_second&along=seconds&summary=mean");
     assert!(speed["steps_per_second"]["groups"][0]["points"][0][1].as_f64() > Some(0.0), "{speed}");
 

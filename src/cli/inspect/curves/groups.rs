@@ -8,6 +8,7 @@ use crate::cli::named_runs::{by_seed, compared, has_changed, repeated, values_of
 use crate::run_directory::RunOverview;
 
 /// Runs of the same settings.
+#[derive(Clone)]
 pub(crate) struct Group {
     /// The experiment and the settings that distinguish it from other groups.
     pub(crate) name: String,
@@ -93,7 +94,28 @@ pub(crate) fn groups(runs: &[&RunOverview], labels: &[Label]) -> Vec<Group> {
         let (members, repeats) = by_seed(members.into_iter().map(|member| (member, runs[member])));
         Group { name, settings, members, repeats }
     };
-    let mut groups: Vec<Group> = names.into_iter().zip(groups).map(group).collect();
+    sorted(names.into_iter().zip(groups).map(group).collect(), runs)
+}
+
+/// The runs of each experiment by the value of one setting, whatever their other settings are.
+pub(crate) fn groups_by(runs: &[&RunOverview], key: &str) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let value = run.settings.get(key).map_or("-", String::as_str);
+        let settings = format!("{key} = {value}");
+        let name = format!("{}, {settings}", run.experiment);
+        match groups.iter_mut().find(|group| group.name == name) {
+            Some(group) => group.members.push(index),
+            None => {
+                groups.push(Group { name, settings, members: vec![index], repeats: Vec::new() });
+            }
+        }
+    }
+    sorted(groups, runs)
+}
+
+/// The groups in the order of their experiments and of the values of their settings.
+fn sorted(mut groups: Vec<Group>, runs: &[&RunOverview]) -> Vec<Group> {
     groups.sort_by(|one, other| {
         let experiment = |group: &Group| &runs[group.members[0]].experiment;
         experiment(one).cmp(experiment(other)).then(in_order(&one.settings, &other.settings))

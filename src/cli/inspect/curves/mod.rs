@@ -19,7 +19,7 @@ use crate::format::{count, plural};
 use crate::run_directory::{RunOverview, Sample, Series};
 use crate::settings::{UsageError, suggestion};
 
-pub(crate) use groups::{Group, Label, groups};
+pub(crate) use groups::{Group, Label, groups, groups_by};
 pub(crate) use line::{
     Curve, SEEDS_OF_BAND, Summary, early_end, interpolated, interval, line, middle, smoothed,
 };

@@ -12,9 +12,9 @@ let cursor = null; // a position on the horizontal axis
 const most = 6; // bands in a chart
 
 function asked() {
-  const { along, summary, zoom } = view;
+  const { along, summary, zoom, by } = view;
   const without = state.runs.map(({ path }) => path).filter((path) => view.hide.has(path));
-  return { metric: charted(), along, summary, ...(without.length ? { without } : {}), ...(zoom ? { from: zoom[0], to: zoom[1] } : {}) };
+  return { metric: charted(), along, summary, by, ...(without.length ? { without } : {}), ...(zoom ? { from: zoom[0], to: zoom[1] } : {}) };
 }
 
 // Asks for curves, and then for bands. A change in the meantime leads to one more request.
@@ -29,7 +29,8 @@ async function load() {
       const parameters = asked();
       if (!parameters.metric.length) break;
       const open = groups.filter(({ name, shown }) => shown && view.open.has(name)).map(({ name }) => name);
-      curves = await (await ask("api/charts", { ...parameters, open, ...(view.run ? { run: view.run } : {}) })).json();
+      const run = state.runs.map(({ path }) => path).filter((path) => path === view.run || view.pin.has(path));
+      curves = await (await ask("api/charts", { ...parameters, open, run })).json();
       redraw();
       if (!again) await loadBands(parameters);
     }

@@ -49,16 +49,24 @@ function act(text, label, id, pressed, done) {
   return button;
 }
 
+// The button that pins a group or a run.
+function pinOf(key, label) {
+  const pinned = view.pin.has(key);
+  return act(pinned ? "★" : "☆", `Pin ${label}`, `pin ${key}`, { "aria-pressed": pinned }, () => {
+    toggle(view.pin, key);
+    changed();
+  });
+}
+
 function groupItem(group, value) {
   const { name, label, ink, dash, matching } = group;
-  const [open, pinned] = [view.open.has(name), view.pin.has(name)];
-  const flip = (set, asks) => () => {
-    toggle(set, name);
-    changed({ asks });
+  const open = view.open.has(name);
+  const flip = () => {
+    toggle(view.open, name);
+    changed();
   };
-  const opener = act(`${open ? "▾" : "▸"} ${matching.length}`, `Runs of ${label}`, `open ${name}`, { "aria-expanded": open }, flip(view.open, true));
-  const pin = act(pinned ? "★" : "☆", `Pin ${label}`, `pin ${name}`, { "aria-pressed": pinned }, flip(view.pin, true));
-  const one = item(name, label, { ink, dash, value, shown: !view.hide.has(name), full: name }, make("span", {}, label), opener, pin);
+  const opener = act(`${open ? "▾" : "▸"} ${matching.length}`, `Runs of ${label}`, `open ${name}`, { "aria-expanded": open }, flip);
+  const one = item(name, label, { ink, dash, value, shown: !view.hide.has(name), full: name }, make("span", {}, label), opener, pinOf(name, label));
   if (!open) return one;
   const metric = charted()[0];
   const values = new Map(matching.map((run) => [run.path, lastOf(curves[metric]?.runs?.[run.path]) ?? run.mean_return]));
@@ -66,7 +74,7 @@ function groupItem(group, value) {
   const items = runs.map((run) => {
     const known = { ink: view.colour.get(run.path) ?? ink, dash: "", value: values.get(run.path), shown: !view.hide.has(run.path), full: run.path };
     const name = act(run.path.split("/").at(-1), `Look at ${run.path}`, `run ${run.path}`, { class: "name" }, () => visit(run.path));
-    return item(run.path, run.path, known, name);
+    return item(run.path, run.path, known, name, pinOf(run.path, run.path));
   });
   one.append(make("ul", {}, ...items));
   return one;

@@ -6,6 +6,12 @@ function controls() {
   for (const key of ["along", "summary", "smooth", "filter"]) if (at(key) !== document.activeElement) at(key).value = view[key];
   at("weight").textContent = view.smooth;
   for (const key of ["log", "facets"]) at(key).checked = view[key];
+  const keys = JSON.stringify(state.settings);
+  if (at("by").dataset.of !== keys) {
+    at("by").dataset.of = keys;
+    at("by").replaceChildren(...["", ...state.settings].map((key) => make("option", { value: key }, key || "all settings")));
+  }
+  at("by").value = view.by;
   const names = JSON.stringify(state.metrics);
   if (at("metrics").dataset.of !== names) {
     at("metrics").dataset.of = names;
@@ -65,6 +71,15 @@ for (const key of ["log", "facets"]) {
     changed({ asks: false });
   });
 }
+at("by").addEventListener("change", async () => {
+  view.by = at("by").value;
+  try {
+    state = await (await ask("api/state", { by: view.by })).json();
+    changed();
+  } catch (error) {
+    failed(error);
+  }
+});
 at("whole").addEventListener("click", () => zoom(null));
 addEventListener("resize", redraw);
 
@@ -82,7 +97,7 @@ function failed(error) {
 async function look() {
   wait = 2000;
   try {
-    state = await (await ask("api/state")).json();
+    state = await (await ask("api/state", { by: view.by })).json();
     const [read, length] = state.read;
     const running = state.runs.filter((run) => ["running", "compiling"].includes(run.state)).length;
     const reading = read < length ? `, ${Math.round((100 * read) / length)}% read` : "";

@@ -241,12 +241,12 @@ impl Site {
         Ok(match asked.path.as_str() {
             "/api/state" => {
                 store.refresh();
-                json(store.state())
+                json(store.state(by(asked).as_deref()))
             }
             "/api/curves" => json(store.curves(&wanted(asked)?, asked.get("metric"))),
             "/api/charts" => {
-                let open = asked.all("open").collect();
-                json(store.charts(&wanted(asked)?, &open, Path::new(asked.get("run"))))
+                let (open, runs) = (asked.all("open").collect(), asked.all("run").collect());
+                json(store.charts(&wanted(asked)?, &open, &runs))
             }
             "/api/bands" => {
                 let wanted = wanted(asked)?;
@@ -362,7 +362,12 @@ fn wanted(asked: &Asked) -> Result<Wanted> {
     let metrics: BTreeSet<&str> = asked.all("metric").take(METRICS).collect();
     let metrics = metrics.into_iter().map(str::to_owned).collect();
     let without = asked.all("without").map(PathBuf::from).collect();
-    Ok(Wanted { metrics, along, part, summary, without })
+    Ok(Wanted { metrics, along, part, summary, without, by: by(asked) })
+}
+
+/// The setting that groups the runs of an answer.
+fn by(asked: &Asked) -> Option<String> {
+    Some(asked.get("by").to_owned()).filter(|key| !key.is_empty())
 }
 
 /// The parts of a run that grow: its last messages, the activities of its threads, and the files of

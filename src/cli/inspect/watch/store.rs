@@ -1,5 +1,6 @@
 //! The runs that a page shows, with the data read so far.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::thin::{Metrics, Point};
 use crate::cli::inspect::curves::{
-    Along, Curve, Group, Summary, early_end, groups, interval, line, middle,
+    Along, Curve, Group, Summary, early_end, groups, groups_by, interval, line, middle,
 };
 use crate::cli::named_runs::{self, DEPTH, compared, find};
 use crate::experiments::is_activity;
@@ -57,6 +58,8 @@ pub(super) struct Wanted {
     pub(super) summary: Summary,
     /// Runs that do not count in their groups.
     pub(super) without: BTreeSet<PathBuf>,
+    /// The setting that groups the runs; `None` for runs with equal settings.
+    pub(super) by: Option<String>,
 }
 
 /// The curves of a metric for the runs of a group.
@@ -140,9 +143,20 @@ impl Store {
         self.looked = Some(Instant::now());
     }
 
-    /// A summary of the runs.
-    pub(super) fn state(&self) -> Value {
-        let Store { groups, different, .. } = self;
+    /// The groups of runs with equal settings, or by one of the settings that differ.
+    fn groups(&self, by: Option<&str>) -> Cow<'_, [Group]> {
+        match by.filter(|key| self.different.contains(*key)) {
+            None => Cow::Borrowed(&self.groups),
+            Some(key) => {
+                let all: Vec<&RunOverview> = self.runs.values().map(|run| &run.overview).collect();
+                Cow::Owned(groups_by(&all, key))
+            }
+        }
+    }
+
+    /// A summary of the runs, in the groups of a setting.
+    pub(super) fn state(&self, by: Option<&str>) -> Value {
+        let (groups, different) = (self.groups(by), &self.different);
         let run = |(place, run): (usize, &WatchedRun)| {
             let RunOverview { run: path, experiment, seed, env_steps, mean_return, state, .. } =
                 &run.overview;
@@ -180,6 +194,7 @@ impl Store {
         json!({
             "runs": self.runs.values().enumerate().map(run).collect::<Vec<_>>(),
             "groups": groups.iter().map(|group| &group.name).collect::<Vec<_>>(),
+            "settings": different,
             "metrics": metrics,
             "problems": self.problems,
             "read": [read, length],
@@ -197,17 +212,25 @@ impl Store {
             let name = group.name.clone() + &until.unwrap_or_default();
             json!({ "name": name, "points": line.points, "band": line.band })
         };
-        Value::from(self.groups.iter().map(of_group).collect::<Vec<_>>())
+        let groups = self.groups(wanted.by.as_deref());
+        Value::from(groups.iter().map(of_group).collect::<Vec<_>>())
     }
 
-    /// The curves of several metrics by metric: a line for each group, and lines for the run `run`
-    /// and the runs of the groups named `open`.
-    pub(super) fn charts(&self, wanted: &Wanted, open: &BTreeSet<&str>, run: &Path) -> Value {
+    /// The curves of several metrics by metric: a line for each group, and lines for the runs at the
+    /// paths `runs` and the runs of the groups named `open`.
+    pub(super) fn charts(
+        &self,
+        wanted: &Wanted,
+        open: &BTreeSet<&str>,
+        runs: &BTreeSet<&str>,
+    ) -> Value {
         let until = Instant::now() + AT_ONCE;
+        let groups = self.groups(wanted.by.as_deref());
         let of_open: Vec<&Group> =
-            self.groups.iter().filter(|group| open.contains(&*group.name)).collect();
+            groups.iter().filter(|group| open.contains(&*group.name)).collect();
         let is_lone = |(place, (path, _)): &(usize, (&PathBuf, &WatchedRun))| {
-            path.as_path() == run || of_open.iter().any(|group| group.has(*place))
+            path.to_str().is_some_and(|path| runs.contains(path))
+                || of_open.iter().any(|group| group.has(*place))
         };
         let lone: Vec<(&PathBuf, &WatchedRun)> =
             self.runs.iter().enumerate().filter(is_lone).map(|(_, run)| run).collect();
@@ -224,7 +247,7 @@ impl Store {
                 let points = json!(middle(&[curve], wanted.summary));
                 Some((path.to_string_lossy().into_owned(), points))
             };
-            let groups: Vec<Value> = self.groups.iter().map(of_group).collect();
+            let groups: Vec<Value> = groups.iter().map(of_group).collect();
             let runs: BTreeMap<String, Value> = lone.iter().filter_map(of_run).collect();
             (metric.clone(), json!({ "groups": groups, "runs": runs }))
         };
@@ -234,7 +257,8 @@ impl Store {
     /// The curves of several metrics for the runs of these groups, for [`bands`].
     pub(super) fn members(&self, wanted: &Wanted, names: &BTreeSet<&str>) -> Vec<Members> {
         let until = Instant::now() + AT_ONCE;
-        let named = self.groups.iter().filter(|group| names.contains(&*group.name));
+        let groups = self.groups(wanted.by.as_deref());
+        let named = groups.iter().filter(|group| names.contains(&*group.name));
         let of_group = |group: &Group| {
             let of_metric = |metric: &String| {
                 let (_, curves) = self.of_group(group, metric, wanted, until);

@@ -1,7 +1,7 @@
 "use strict";
 // What is shown, and how. The address of the page has it, and can be kept and sent.
 
-let state = { runs: [], groups: [], metrics: [], problems: {}, read: [0, 0] };
+let state = { runs: [], groups: [], settings: [], metrics: [], problems: {}, read: [0, 0] };
 
 const view = {
   metrics: [], // the charts, by metric; empty for the default charts
@@ -11,6 +11,7 @@ const view = {
   log: false,
   facets: true,
   filter: "",
+  by: "", // the setting that groups the runs; empty for runs with equal settings
   zoom: null, // the ends of the horizontal axis
   hide: new Set(), // names of groups, and paths of runs
   pin: new Set(),
@@ -21,7 +22,7 @@ const view = {
 
 const wanted = new URLSearchParams(location.hash.slice(1));
 {
-  for (const key of ["along", "summary", "filter"]) if (wanted.has(key)) view[key] = wanted.get(key);
+  for (const key of ["along", "summary", "filter", "by"]) if (wanted.has(key)) view[key] = wanted.get(key);
   view.metrics = wanted.getAll("metric");
   view.smooth = Math.min(Math.max(Number(wanted.get("smooth")) || 0, 0), 0.99);
   view.log = wanted.has("log");
@@ -40,6 +41,7 @@ function remember() {
   if (view.log) now.set("log", "");
   if (!view.facets) now.set("facets", "none");
   if (view.filter) now.set("filter", view.filter);
+  if (view.by) now.set("by", view.by);
   if (view.zoom) now.set("zoom", view.zoom);
   for (const key of ["hide", "pin", "open"]) for (const name of view[key]) now.append(key, name);
   for (const [name, colour] of view.colour) now.append("colour", `${colour} ${name}`);
@@ -101,10 +103,12 @@ function facets() {
 
 const runLabel = (run) => run.path.split("/").slice(-2).join("/");
 
-// The runs with a line of their own: those of open groups, and the chosen run.
+// The runs with a line of their own: the runs of open groups, the pinned runs, and the chosen run.
 function lone() {
   const open = groups.filter((group) => group.shown && view.open.has(group.name));
+  const pinned = groups.filter(({ shown }) => shown).flatMap(({ runs }) => runs.map(({ path }) => path)).filter((path) => view.pin.has(path));
   const found = open.flatMap(({ matching }) => matching.filter(({ path }) => !view.hide.has(path)).map(({ path }) => path));
+  found.push(...pinned);
   if (view.run && state.runs.some(({ path }) => path === view.run)) found.push(view.run);
   return [...new Set(found)];
 }
