@@ -154,6 +154,8 @@ pub(crate) fn compare(run: &HostSpec, worker: &proto::Spaces) -> Result<(), Stri
                 };
                 !claims || (0..run.elements()).all(|i| bounds(run, i) == bounds(worker, i))
             }
+            // A worker does not send the names of actions.
+            (Space::Discrete { n: run, .. }, Space::Discrete { n: worker, .. }) => run == worker,
             (
                 Space::MultiDiscrete { counts: run, .. },
                 Space::MultiDiscrete { counts: worker, .. },
