@@ -153,7 +153,7 @@ fn what_does_not_fit_the_module_is_refused_before_it_is_compiled() {
         "the module's argument 2 (`1`) is declared as f32[3,2] and is f32[2,3]",
         "the module's argument 2 (`1`) is declared as i32[2,3] and is f32[2,3]",
         "the module's number of arguments is declared as 4 and is 3 (f32[4], f32[3,4], f32[2,3]; `jax.jit` leaves out arguments \
-         that are not used, unless it is told `keep_unused=True`)",
+         that are not used, unless its argument is `keep_unused=True`)",
         "the module's number of arguments is declared as 2 and is 3 (f32[4], f32[3,4], f32[2,3])",
         "the module's number of results is declared as 1 and is 3 (bool[], f32[2,4], f32[4])",
         "the module's result 2 (`2`) is declared as f32[3] and is f32[4]",
