@@ -73,7 +73,7 @@ pub(crate) struct Style {
     /// Height of the letters in pixels; `None` for a height by the number of panels.
     pub(crate) letters: Option<u32>,
     pub(crate) font: Font,
-    /// True for a logarithmic vertical axis; values that are not positive are left out.
+    /// True for a logarithmic vertical axis; values that are not positive are at its lower end.
     pub(crate) log: bool,
     /// Ends of the horizontal and of the vertical axis; `None` for the ends of the data.
     pub(crate) x: Option<RangeInclusive<f64>>,

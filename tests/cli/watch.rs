@@ -159,7 +159,7 @@ fn a_page_has_the_runs_of_its_folders() {
     assert_eq!(band.as_array().map(Vec::len), Some(4), "{bands}");
     assert_eq!(band[3][0], lines[0]["points"][3][0]);
     assert_eq!([&band[3][1], &band[3][2]], [&lines[0]["band"][3][0], &lines[0]["band"][3][1]]);
-    // By one setting, whatever the others are.
+    // By one setting; the other settings may differ.
     let by = page.json("/api/state?by=agent.clip");
     assert_eq!(
         by["groups"],

@@ -43,7 +43,7 @@ pub(crate) struct PlotArguments {
     /// Ends of the vertical axis
     #[arg(long, value_name = "LOW..HIGH", value_parser = range, allow_hyphen_values = true)]
     y: Option<RangeInclusive<f64>>,
-    /// A logarithmic vertical axis; values that are not positive are left out
+    /// A logarithmic vertical axis; values that are not positive are at its lower end
     #[arg(long)]
     log: bool,
 }
