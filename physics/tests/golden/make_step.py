@@ -260,7 +260,7 @@ def check(model, states):
         mujoco.mj_mulM(model, data, product, data.qacc)
         terms = [product, data.qfrc_bias, -data.qfrc_passive, -data.qfrc_actuator, -data.qfrc_constraint]
         largest = max(np.abs(term).max(initial=0) for term in terms)
-        worst = max(worst, np.abs(sum(terms)).max() / max(largest, 1.0))
+        worst = max(worst, np.abs(sum(terms)).max(initial=0) / max(largest, 1.0))
         counts["contact"] += data.ncon > 0
         counts["penetrating"] += bool(data.ncon and data.contact.dist.min() < 0)
         counts["limit"] += bool(np.isin(data.efc_type, limits).any())
