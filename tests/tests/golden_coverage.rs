@@ -23,6 +23,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("craftax.json", "env", &["tests/tests/trajectories/craftax.rs"]),
     ("minigrid.json", "env", &["tests/tests/trajectories/minigrid.rs"]),
     ("puzzles.json", "env", &["tests/tests/trajectories/puzzles.rs"]),
+    ("mujoco.json", "env", &["envs/tests/it"]),
     ("muzero.json", "op", &["stdlib/tests/it/muzero.rs"]),
     ("disco.json", "op", &["stdlib/tests/it/disco.rs"]),
     ("lpg.json", "op", &["stdlib/tests/it/lpg.rs"]),
@@ -39,7 +40,23 @@ const FILES: &[(&str, &str, &[&str])] = &[
 const OF_OPERATIONS: [&str; 3] = ["ops_axes.json", "ops_elementwise.json", "ops_shape.json"];
 
 /// Records that no test reads yet, by file and function, with the missing feature.
-const WAITING: &[(&str, &[&str], &str)] = &[];
+const WAITING: &[(&str, &[&str], &str)] = &[(
+    "mujoco.json",
+    &[
+        "Ant-v5",
+        "HalfCheetah-v5",
+        "Hopper-v5",
+        "Humanoid-v5",
+        "HumanoidStandup-v5",
+        "InvertedDoublePendulum-v5",
+        "InvertedPendulum-v5",
+        "Pusher-v5",
+        "Reacher-v5",
+        "Swimmer-v5",
+        "Walker2d-v5",
+    ],
+    "the tasks of bodies are not written yet",
+)];
 
 /// The text of a file, or of all Rust files of a folder.
 fn source(path: &Path) -> String {
