@@ -118,6 +118,14 @@ class Task:
             qpos[1] = rng.uniform(-0.8, 0.8)
             qpos[2] = [-1, 1][which % 2] * np.arccos(height / 0.6 - np.cos(qpos[1])) - qpos[1]
             return qpos, qvel
+        if self.name == "Pusher-v5":
+            # The tip of the arm is as low as the object, and a little less or more than the object's radius away from it.
+            while abs(self.env.get_body_com("tips_arm")[2] + 0.275) > 0.05:
+                qpos[:7] = rng.uniform(*self.model.jnt_range[:7].T)
+                self.env.set_state(qpos, qvel)
+            tip, away, turn = self.env.get_body_com("tips_arm"), near(0.05, 0.01), rng.uniform(-np.pi, np.pi)
+            qpos[7:9] = tip[1] + 0.05 + away * np.sin(turn), tip[0] - 0.45 + away * np.cos(turn)
+            return qpos, qvel
         if self.name not in heights:
             return qpos, 3.0 * rng.standard_normal(self.model.nv) + qvel
         z = 1 if self.name in angles else 2

@@ -117,8 +117,8 @@ class States:
             low, high = model.jnt_range[joint]
             if kind in (SLIDE, HINGE):
                 if model.jnt_limited[joint]:
-                    more = 0.1 * min(high - low, 1.0)
-                    qpos[at] = rng.uniform(max(low - more, qpos[at] - 4), min(high + more, qpos[at] + 4))
+                    more, reach = 0.1 * min(high - low, 1.0), 4.0 if kind == HINGE else 1.2
+                    qpos[at] = rng.uniform(max(low - more, qpos[at] - reach), min(high + more, qpos[at] + reach))
                 else:
                     qpos[at] += rng.standard_normal() * (1.0 if kind == HINGE else 0.3)
                 continue
@@ -142,13 +142,17 @@ class States:
         positions = [self.noisy, self.spread, self.touching][self.rng.integers(3)]()["qpos"]
         return self.of(positions, 10.0)
 
-    def deepest(self, qpos):
-        """The least distance of a contact; 1 without contacts."""
-        self.data.qpos[:] = qpos
-        mujoco.mj_kinematics(self.model, self.data)
-        mujoco.mj_comPos(self.model, self.data)
-        mujoco.mj_collision(self.model, self.data)
-        return self.data.contact.dist.min(initial=1.0) if self.data.ncon else 1.0
+    def deepest(self, qpos, of_bodies):
+        """The least distance of a contact, or of a contact of two moving bodies; 1 without contacts."""
+        model, data = self.model, self.data
+        data.qpos[:] = qpos
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_collision(model, data)
+        if not data.ncon:
+            return 1.0
+        moving = model.body_weldid[model.geom_bodyid[data.contact.geom]].all(axis=1)
+        return data.contact.dist[moving | (not of_bodies)].min(initial=1.0)
 
     def lowered(self, qpos):
         """The position 3 m lower, or None if no joint lowers a tree."""
@@ -169,18 +173,19 @@ class States:
         """A position at which the deepest contact is up to 2 cm deep: where a path from a free position meets the floor or a body."""
         depth = -(10.0 ** self.rng.uniform(-4, np.log10(0.02)))
         start = self.noisy()["qpos"] if self.rng.integers(2) else self.spread_positions()
-        end = self.lowered(start)
-        if end is None or self.rng.integers(8) == 0:
-            for _ in range(40):
+        end, of_bodies = self.lowered(start), False
+        if end is None or self.rng.integers(4) == 0:
+            of_bodies = True
+            for _ in range(300):
                 end = self.spread_positions()
-                if self.deepest(end) < depth:
+                if self.deepest(end, of_bodies) < depth:
                     break
-        if self.deepest(start) < depth or self.deepest(end) > depth:
+        if self.deepest(start, of_bodies) < depth or self.deepest(end, of_bodies) > depth:
             return self.of(start, 1.0)
         for _ in range(40):
             middle = 0.5 * (start + end)
             mujoco.mj_normalizeQuat(self.model, middle)
-            if self.deepest(middle) < depth:
+            if self.deepest(middle, of_bodies) < depth:
                 end = middle
             else:
                 start = middle
