@@ -8,11 +8,15 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod dynamics;
 mod error;
 mod math;
 pub mod mjcf;
 pub mod model;
+mod real;
 mod spec;
+mod vector;
 
+pub use dynamics::{Data, Forward};
 pub use error::{Error, ModelResult, XmlPlace};
 pub use model::Model;

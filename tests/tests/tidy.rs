@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-dsl", &["podracer-compiler", "podracer-derive"]),
     ("podracer-rl", &["podracer-dsl", "podracer-envs"]),
     ("podracer-envs", &["podracer-dsl"]),
-    ("podracer-physics", &[]),
+    ("podracer-physics", &["podracer-dsl"]),
     ("podracer-plugins", &[]),
     ("podracer-sampler", &[]),
     ("podracer-mpi", &[]),

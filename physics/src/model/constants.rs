@@ -76,18 +76,20 @@ impl Model {
                 }
             }
         }
-        for (dof, armature) in self.dof_armature.iter().enumerate() {
-            whole[dof][dof] += armature;
-        }
-        for actuator in 0..self.nu {
-            if let (TransmissionType::Joint | TransmissionType::JointInParent, Some(joint)) =
-                (self.actuator_trntype[actuator], self.actuator_trnid[actuator][0])
-            {
-                let dof = self.jnt_dofadr[joint];
-                whole[dof][dof] += self.geared_armature(actuator);
-            }
+        for (dof, row) in whole.iter_mut().enumerate() {
+            row[dof] += self.armature(dof);
         }
         whole
+    }
+
+    /// Armature of a degree of freedom, with its actuators'.
+    pub(crate) fn armature(&self, dof: usize) -> f64 {
+        let geared = (0..self.nu).filter(|&actuator| {
+            let kind = self.actuator_trntype[actuator];
+            matches!(kind, TransmissionType::Joint | TransmissionType::JointInParent)
+                && self.actuator_trnid[actuator][0].map(|joint| self.jnt_dofadr[joint]) == Some(dof)
+        });
+        self.dof_armature[dof] + geared.map(|actuator| self.geared_armature(actuator)).sum::<f64>()
     }
 
     fn geared_armature(&self, actuator: usize) -> f64 {
@@ -96,7 +98,7 @@ impl Model {
     }
 
     /// Armature of each tendon, with its actuators'.
-    fn tendon_armatures(&self) -> Vec<f64> {
+    pub(crate) fn tendon_armatures(&self) -> Vec<f64> {
         let mut armatures = self.tendon_armature.clone();
         for actuator in 0..self.nu {
             if let (TransmissionType::Tendon, Some(tendon)) =

@@ -8,6 +8,7 @@ mod actuators;
 mod bodies;
 mod constants;
 mod contents;
+mod coverage;
 mod equalities;
 mod fields;
 mod geoms;
@@ -19,12 +20,14 @@ mod names;
 mod options;
 mod sensors;
 mod tendons;
+mod tree;
 mod types;
 
 use std::path::Path;
 
 pub use contents::Model;
 pub use options::Options;
+pub(crate) use tree::Disable;
 pub use types::{EqualityType, GeomType, JointType, ObjectType, TransmissionType, WrapType};
 
 use crate::mjcf::{self, Element};
@@ -37,7 +40,7 @@ impl Model {
     /// # Errors
     /// Malformed XML, unknown elements, dynamics that are not covered, and models that contradict themselves.
     pub fn from_mjcf(text: &str) -> ModelResult<Self> {
-        Self::compile(&mjcf::read(text)?)
+        Self::covered(&mjcf::read(text)?)
     }
 
     /// The model of an MJCF file.
@@ -45,24 +48,50 @@ impl Model {
     /// # Errors
     /// As of [`Model::from_mjcf`], and files that cannot be read.
     pub fn from_file(path: impl AsRef<Path>) -> ModelResult<Self> {
-        Self::compile(&mjcf::read_file(path.as_ref())?)
+        Self::covered(&mjcf::read_file(path.as_ref())?)
     }
 
-    fn compile(root: &Element) -> ModelResult<Self> {
+    /// The model of an MJCF file whose dynamics need not be covered: for comparisons of the fields.
+    ///
+    /// # Errors
+    /// As of [`Model::from_file`], without gaps of the dynamics.
+    #[doc(hidden)]
+    pub fn fields_of_file(path: impl AsRef<Path>) -> ModelResult<Self> {
+        let root = mjcf::read_file(path.as_ref())?;
+        Self::compile(&root, &Spec::new(&root)?)
+    }
+
+    /// As [`Model::fields_of_file`], of an MJCF text.
+    ///
+    /// # Errors
+    /// As of [`Model::from_mjcf`], without gaps of the dynamics.
+    #[doc(hidden)]
+    pub fn fields_of_mjcf(text: &str) -> ModelResult<Self> {
+        let root = mjcf::read(text)?;
+        Self::compile(&root, &Spec::new(&root)?)
+    }
+
+    fn covered(root: &Element) -> ModelResult<Self> {
         let spec = Spec::new(root)?;
+        let model = Self::compile(root, &spec)?;
+        model.check_covered(root, &spec)?;
+        Ok(model)
+    }
+
+    fn compile(root: &Element, spec: &Spec) -> ModelResult<Self> {
         let mut model = Self { opt: spec.options.clone(), ..Self::default() };
-        model.add_bodies(&spec)?;
-        model.add_joints(&spec)?;
-        model.add_geoms(&spec)?;
-        model.add_inertias(&spec)?;
-        model.add_contacts(&spec)?;
-        model.add_tendons(&spec)?;
-        model.add_actuators(&spec)?;
-        model.set_constants(&spec)?;
-        model.add_equalities(&spec)?;
-        model.add_sensors(&spec)?;
+        model.add_bodies(spec)?;
+        model.add_joints(spec)?;
+        model.add_geoms(spec)?;
+        model.add_inertias(spec)?;
+        model.add_contacts(spec)?;
+        model.add_tendons(spec)?;
+        model.add_actuators(spec)?;
+        model.set_constants(spec)?;
+        model.add_equalities(spec)?;
+        model.add_sensors(spec)?;
         model.numerics = spec.numerics.clone();
-        model.add_keys(&spec)?;
+        model.add_keys(spec)?;
         model.check_finite(root)?;
         Ok(model)
     }

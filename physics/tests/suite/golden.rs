@@ -31,7 +31,7 @@ fn models_are_mujocos() {
     let models = golden["models"].as_object().unwrap();
     for (name, expected) in models {
         let path = Path::new(FOLDER).join("models").join(format!("{name}.xml"));
-        let errors = match Model::from_file(&path) {
+        let errors = match Model::fields_of_file(&path) {
             Ok(model) => errors(&model, expected),
             Err(error) => Err(error.to_string()),
         };

@@ -1,0 +1,271 @@
+//! The constraints' rows: limits, friction loss, equalities, contacts.
+
+use super::contact::{Contact, pair_touches};
+use super::impedance::Impedance;
+use super::position::Position;
+use super::stage::{Numbers, stage};
+use super::state::State;
+use super::transmission::Path;
+use crate::model::{Disable, EqualityType, JointType, Model};
+use crate::real::{ONE, Real, Truth, ZERO};
+use crate::vector::Spatial;
+
+use Real::Constant;
+
+/// The forces that a row can have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Any force.
+    Equality,
+    /// A force of at most this size.
+    Friction(f64),
+    /// A force that is not negative.
+    Unilateral,
+}
+
+impl Kind {
+    /// The force of a row (`efc_force`) whose acceleration is `jar` beyond its aim.
+    pub(crate) fn force(self, jar: Real, weight: Real) -> Real {
+        match self {
+            Self::Equality => -(jar * weight),
+            Self::Friction(most) => -(jar * weight).clamp([-most, most]),
+            Self::Unilateral => -(jar.min(ZERO) * weight),
+        }
+    }
+
+    /// The rate at which the force falls with `jar`.
+    pub(crate) fn slope(self, jar: Real, weight: Real) -> Real {
+        match self {
+            Self::Equality => weight,
+            Self::Friction(most) => (jar * weight).abs().less(Constant(most)).select(weight, ZERO),
+            Self::Unilateral => jar.less(ZERO).select(weight, ZERO),
+        }
+    }
+
+    /// A number that is negative if the row's force follows another formula at `next` than at `jar`.
+    pub(crate) fn change(self, jar: Real, next: Real, weight: Real) -> Real {
+        match self {
+            Self::Equality => ZERO,
+            Self::Friction(most) => {
+                let at = |sign: f64| {
+                    let side = |jar: Real| jar * weight - Constant(sign * most);
+                    side(jar) * side(next)
+                };
+                at(1.0).min(at(-1.0))
+            }
+            Self::Unilateral => jar * next * weight,
+        }
+    }
+}
+
+/// A row with one number for each degree of freedom that it acts on.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    pub(crate) jacobian: Vec<(usize, Real)>,
+    pub(crate) weight: Real,
+    pub(crate) aim: Real,
+}
+
+impl Row {
+    pub(crate) fn along(&self, x: &[Real]) -> Real {
+        self.jacobian.iter().map(|&(dof, entry)| entry * x[dof]).sum()
+    }
+}
+
+impl Numbers for Row {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
+        self.jacobian.iter_mut().for_each(|(_, entry)| entry.each(f));
+        self.weight.each(f);
+        self.aim.each(f);
+    }
+}
+
+/// All rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Constraints {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) contacts: Vec<Contact>,
+}
+
+super::stage::numbers!(Constraints: rows, contacts);
+
+impl Constraints {
+    pub(crate) fn new(
+        model: &Model,
+        position: &Position,
+        velocity: &[Spatial],
+        tendons: &[Path],
+        state: &State,
+    ) -> Self {
+        let pairs = model.pairs();
+        let touches = stage(|| {
+            let of = pairs.iter().map(|pair| pair_touches(model, position, pair));
+            of.collect::<Vec<_>>()
+        });
+        stage(|| {
+            let mut rows = Vec::new();
+            if !model.disabled(Disable::Constraint) {
+                add_equalities(model, tendons, state, &mut rows);
+                add_friction(model, tendons, state, &mut rows);
+                add_limits(model, tendons, state, &mut rows);
+            }
+            let contacts = pairs.iter().zip(&touches).flat_map(|(pair, touches)| {
+                touches.iter().map(|touch| Contact::new(model, position, velocity, pair, touch))
+            });
+            let contacts = contacts.filter(|contact| !contact.weight.is_zero()).collect();
+            Self { rows, contacts }
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.contacts.is_empty()
+    }
+}
+
+/// A row on single degrees of freedom.
+fn sparse(entries: &[Real]) -> Vec<(usize, Real)> {
+    entries.iter().copied().enumerate().filter(|(_, entry)| !entry.is_zero()).collect()
+}
+
+fn speed(jacobian: &[(usize, Real)], qvel: &[Real]) -> Real {
+    jacobian.iter().map(|&(dof, entry)| entry * qvel[dof]).sum()
+}
+
+/// The polynomials of joints and tendons.
+fn add_equalities(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
+    if model.disabled(Disable::Equality) {
+        return;
+    }
+    for equality in (0..model.neq).filter(|&equality| model.eq_active0[equality]) {
+        let data = model.eq_data[equality];
+        let part = |id: usize| match model.eq_type[equality] {
+            EqualityType::Tendon => {
+                let path = &tendons[id];
+                let inverse = model.tendon_invweight0[id];
+                (path.length - Constant(model.tendon_length0[id]), sparse(&path.moment), inverse)
+            }
+            _ => {
+                let (at, dof) = (model.jnt_qposadr[id], model.jnt_dofadr[id]);
+                let moved = state.qpos[at] - Constant(model.qpos0[at]);
+                (moved, vec![(dof, ONE)], model.dof_invweight0[dof])
+            }
+        };
+        let (first, mut jacobian, mut inverse) = part(model.eq_obj1id[equality]);
+        let mut distance = first - Constant(data[0]);
+        if let Some(second) = model.eq_obj2id[equality] {
+            let (x, more, more_inverse) = part(second);
+            let terms = (1..5).map(|i| (0..i).fold(Constant(data[i]), |term, _| term * x));
+            distance -= terms.sum();
+            let slopes =
+                (1..5).map(|i| (1..i).fold(Constant(data[i] * i as f64), |term, _| term * x));
+            let slope: Real = slopes.sum();
+            jacobian.extend(more.into_iter().map(|(dof, entry)| (dof, -(entry * slope))));
+            inverse += more_inverse;
+        }
+        let speed = speed(&jacobian, &state.qvel);
+        let (solref, solimp) = (model.eq_solref[equality], model.eq_solimp[equality]);
+        let impedance = Impedance::new(model, solref, solimp, distance);
+        let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, distance));
+        rows.push(Row { kind: Kind::Equality, jacobian, weight, aim });
+    }
+}
+
+fn add_friction(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
+    if model.disabled(Disable::FrictionLoss) {
+        return;
+    }
+    let mut add = |most: f64, jacobian: Vec<(usize, Real)>, inverse: f64, solref, solimp| {
+        if most > 0.0 {
+            let speed = speed(&jacobian, &state.qvel);
+            let impedance = Impedance::new(model, solref, solimp, ZERO).without_stiffness();
+            let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, ZERO));
+            rows.push(Row { kind: Kind::Friction(most), jacobian, weight, aim });
+        }
+    };
+    for dof in 0..model.nv {
+        let (solref, solimp) = (model.dof_solref[dof], model.dof_solimp[dof]);
+        let most = model.dof_frictionloss[dof];
+        add(most, vec![(dof, ONE)], model.dof_invweight0[dof], solref, solimp);
+    }
+    for (tendon, path) in tendons.iter().enumerate() {
+        let (solref, solimp) = (model.tendon_solref_fri[tendon], model.tendon_solimp_fri[tendon]);
+        let most = model.tendon_frictionloss[tendon];
+        add(most, sparse(&path.moment), model.tendon_invweight0[tendon], solref, solimp);
+    }
+}
+
+/// A quantity with a lower and an upper limit.
+struct Limited {
+    value: Real,
+    range: [f64; 2],
+    jacobian: Vec<(usize, Real)>,
+    margin: f64,
+    inverse: f64,
+    solref: [f64; 2],
+    solimp: [f64; 5],
+}
+
+fn add_limits(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
+    if model.disabled(Disable::Limit) {
+        return;
+    }
+    for joint in (0..model.njnt).filter(|&joint| model.jnt_limited[joint]) {
+        let dof = model.jnt_dofadr[joint];
+        if matches!(model.jnt_type[joint], JointType::Slide | JointType::Hinge) {
+            add_limit(
+                model,
+                state,
+                rows,
+                Limited {
+                    value: state.qpos[model.jnt_qposadr[joint]],
+                    range: model.jnt_range[joint],
+                    jacobian: vec![(dof, ONE)],
+                    margin: model.jnt_margin[joint],
+                    inverse: model.dof_invweight0[dof],
+                    solref: model.jnt_solref[joint],
+                    solimp: model.jnt_solimp[joint],
+                },
+            );
+        }
+    }
+    for tendon in (0..model.ntendon).filter(|&tendon| model.tendon_limited[tendon]) {
+        add_limit(
+            model,
+            state,
+            rows,
+            Limited {
+                value: tendons[tendon].length,
+                range: model.tendon_range[tendon],
+                jacobian: sparse(&tendons[tendon].moment),
+                margin: model.tendon_margin[tendon],
+                inverse: model.tendon_invweight0[tendon],
+                solref: model.tendon_solref_lim[tendon],
+                solimp: model.tendon_solimp_lim[tendon],
+            },
+        );
+    }
+}
+
+/// A row for the nearer limit; one for each where both can be active at once.
+fn add_limit(model: &Model, state: &State, rows: &mut Vec<Row>, limited: Limited) {
+    let [low, high] = limited.range;
+    let (above, below) = (limited.value - Constant(low), Constant(high) - limited.value);
+    let mut add = |distance: Real, sign: Real| {
+        let distance = distance - Constant(limited.margin);
+        let jacobian: Vec<(usize, Real)> =
+            limited.jacobian.iter().map(|&(dof, entry)| (dof, entry * sign)).collect();
+        let speed = speed(&jacobian, &state.qvel);
+        let impedance = Impedance::new(model, limited.solref, limited.solimp, distance);
+        let active: Truth = distance.less(ZERO);
+        let weight = active.select(impedance.weight(limited.inverse), ZERO);
+        let aim = impedance.aim(speed, distance);
+        rows.push(Row { kind: Kind::Unilateral, jacobian, weight, aim });
+    };
+    if 2.0 * limited.margin < high - low {
+        add(above.min(below), above.less(below).select(ONE, -ONE));
+    } else {
+        add(above, ONE);
+        add(below, -ONE);
+    }
+}

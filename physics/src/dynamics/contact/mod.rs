@@ -1,0 +1,335 @@
+//! Contacts: a static list of the pairs of geoms that may touch each other, and their rows.
+
+mod geometry;
+
+use super::impedance::Impedance;
+use super::position::Position;
+use super::stage::Numbers;
+use crate::model::{Disable, GeomType, Model};
+use crate::real::{Real, ZERO};
+use crate::vector::{ORIGIN, Spatial, Vector, add, cross, dot, scale};
+
+use Real::Constant;
+pub(crate) use geometry::Touch;
+use geometry::{Shape, covers, touches};
+
+/// Two geoms that may touch each other, with the parameters of their contacts.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair {
+    /// The geoms; the type of the first is not above the type of the second.
+    pub(crate) geoms: [usize; 2],
+    /// The number of dimensions of the contact force: 1, 3, 4 or 6.
+    dim: usize,
+    friction: [f64; 5],
+    margin: f64,
+    solref: [f64; 2],
+    solimp: [f64; 5],
+}
+
+impl Model {
+    /// The pairs of geoms that may touch each other.
+    pub(crate) fn pairs(&self) -> Vec<Pair> {
+        if self.disabled(Disable::Contact) || self.disabled(Disable::Constraint) {
+            return Vec::new();
+        }
+        let mut pairs: Vec<Pair> = (0..self.npair).map(|pair| self.explicit(pair)).collect();
+        for one in 0..self.ngeom {
+            for other in one + 1..self.ngeom {
+                let pair = self.mixed(one, other);
+                if self.may_touch(one, other) && !pairs.iter().any(|p| p.geoms == pair.geoms) {
+                    pairs.push(pair);
+                }
+            }
+        }
+        pairs
+    }
+
+    /// The types of a pair that may touch each other, and whose contacts are not covered.
+    pub(crate) fn uncovered_pair(&self) -> Option<[usize; 2]> {
+        let kind = |geom: usize| self.geom_type[geom];
+        let pairs = self.pairs().into_iter().map(|pair| pair.geoms);
+        pairs.into_iter().find(|&[one, other]| !covers(kind(one), kind(other)))
+    }
+
+    fn explicit(&self, pair: usize) -> Pair {
+        Pair {
+            geoms: self.by_type(self.pair_geom1[pair], self.pair_geom2[pair]),
+            dim: self.pair_dim[pair] as usize,
+            friction: self.pair_friction[pair],
+            margin: self.pair_margin[pair],
+            solref: self.pair_solref[pair],
+            solimp: self.pair_solimp[pair],
+        }
+    }
+
+    fn by_type(&self, one: usize, other: usize) -> [usize; 2] {
+        let later = self.geom_type[one] as i32 > self.geom_type[other] as i32;
+        if later { [other, one] } else { [one, other] }
+    }
+
+    fn may_touch(&self, one: usize, other: usize) -> bool {
+        let (body, other_body) = (self.geom_bodyid[one], self.geom_bodyid[other]);
+        let (weld, other_weld) = (self.body_weldid[body], self.body_weldid[other_body]);
+        let above = |weld: usize| self.body_weldid[self.body_parentid[weld]];
+        let family = weld != 0
+            && other_weld != 0
+            && (above(weld) == other_weld || above(other_weld) == weld)
+            && !self.disabled(Disable::FilterParent);
+        let signature = (body.min(other_body) << 16) + body.max(other_body);
+        let collide = self.geom_contype[one] & self.geom_conaffinity[other] != 0
+            || self.geom_contype[other] & self.geom_conaffinity[one] != 0;
+        let planes = [one, other].iter().all(|&geom| self.geom_type[geom] == GeomType::Plane);
+        let excluded = self.exclude_signature.contains(&signature);
+        weld != other_weld && collide && !family && !planes && !excluded
+    }
+
+    /// The parameters of two geoms together.
+    fn mixed(&self, one: usize, other: usize) -> Pair {
+        let geoms = self.by_type(one, other);
+        let [first, second] = geoms;
+        let [low, high] = [first, second].map(|geom| self.geom_priority[geom]);
+        let parameters = |geom: usize| {
+            let [slide, spin, roll] = self.geom_friction[geom];
+            let friction = [slide, slide, spin, roll, roll];
+            (self.geom_condim[geom], friction, self.geom_solref[geom], self.geom_solimp[geom])
+        };
+        let margin = self.geom_margin[first] + self.geom_margin[second];
+        let pair = |(dim, friction, solref, solimp): (i32, _, _, _)| Pair {
+            geoms,
+            dim: dim as usize,
+            friction,
+            margin,
+            solref,
+            solimp,
+        };
+        let (a, b) = (parameters(first), parameters(second));
+        if low != high {
+            return pair(if low > high { a } else { b });
+        }
+        let [w, v] = [first, second].map(|geom| self.geom_solmix[geom]);
+        let share = match (w >= 1e-15, v >= 1e-15) {
+            (true, true) => w / (w + v),
+            (false, false) => 0.5,
+            (heavy, _) => f64::from(u8::from(heavy)),
+        };
+        let mix = |a: f64, b: f64| share * a + (1.0 - share) * b;
+        let timed = a.2[0] > 0.0 && b.2[0] > 0.0;
+        let solref =
+            std::array::from_fn(|i| if timed { mix(a.2[i], b.2[i]) } else { a.2[i].min(b.2[i]) });
+        let friction = std::array::from_fn(|i| a.1[i].max(b.1[i]));
+        pair((a.0.max(b.0), friction, solref, std::array::from_fn(|i| mix(a.3[i], b.3[i]))))
+    }
+}
+
+/// A direction of a contact's force, or the axis of its torque.
+#[derive(Clone, Copy, Debug)]
+struct Direction {
+    axis: Vector,
+    torque: bool,
+}
+
+/// A moving side of a contact.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    pub(crate) body: usize,
+    /// The point of contact, relative to the reference point of the body's tree.
+    pub(crate) place: Vector,
+    /// -1 for the first geom, 1 for the second.
+    sign: f64,
+}
+
+/// A contact with a pyramidal friction cone.
+#[derive(Clone, Debug)]
+pub(crate) struct Contact {
+    pub(crate) sides: Vec<Side>,
+    /// The normal, and the directions of friction in which the bodies can move, with their coefficients.
+    directions: Vec<(Direction, f64)>,
+    /// The number of directions of friction in which the bodies cannot move: each has two rows that equal the normal.
+    still: usize,
+    /// The weight of each row; 0 if there is no contact.
+    pub(crate) weight: Real,
+    /// The aim of each row.
+    pub(crate) aim: Vec<Real>,
+}
+
+impl Numbers for Contact {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
+        self.sides.iter_mut().for_each(|side| side.place.each(f));
+        self.directions.iter_mut().for_each(|(direction, _)| direction.axis.each(f));
+        self.weight.each(f);
+        self.aim.each(f);
+    }
+}
+
+impl Numbers for Touch {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
+        self.distance.each(f);
+        self.place.each(f);
+        self.frame.each(f);
+    }
+}
+
+/// The distances, points and frames of all possible contacts of a pair; points are relative to the reference point of
+/// the second geom's tree.
+pub(crate) fn pair_touches(model: &Model, position: &Position, pair: &Pair) -> Vec<Touch> {
+    let body = model.geom_bodyid[pair.geoms[1]];
+    let shape = |geom: usize| {
+        let own = model.geom_bodyid[geom];
+        Shape {
+            kind: model.geom_type[geom],
+            size: model.geom_size[geom],
+            centre: position.seen_from(model, body, own, position.point(own, model.geom_pos[geom])),
+            axes: position.frame(own, model.geom_quat[geom]),
+        }
+    };
+    touches(&shape(pair.geoms[0]), &shape(pair.geoms[1]))
+}
+
+impl Contact {
+    pub(crate) fn new(
+        model: &Model,
+        position: &Position,
+        velocity: &[Spatial],
+        pair: &Pair,
+        touch: &Touch,
+    ) -> Self {
+        let bodies = pair.geoms.map(|geom| model.geom_bodyid[geom]);
+        let sides: Vec<Side> = (bodies.into_iter().zip([-1.0, 1.0]))
+            .filter(|&(body, _)| model.body_weldid[body] != 0)
+            .map(|(body, sign)| {
+                let place = position.seen_from(model, body, bodies[1], touch.place);
+                Side { body, place, sign }
+            })
+            .collect();
+        let [normal, first, second] = touch.frame;
+        let axes = [
+            (normal, false),
+            (first, false),
+            (second, false),
+            (normal, true),
+            (first, true),
+            (second, true),
+        ];
+        let axes = axes[..pair.dim].iter().map(|&(axis, torque)| Direction { axis, torque });
+        let coefficients = [1.0].into_iter().chain(pair.friction);
+        let mut contact = Self {
+            sides,
+            directions: axes.zip(coefficients).collect(),
+            still: 0,
+            weight: ZERO,
+            aim: Vec::new(),
+        };
+        let speeds = contact.along(velocity);
+        // Friction without motion has no rows of its own.
+        let moving = |i: usize| i == 0 || !speeds[i].is_zero();
+        let kept: Vec<usize> = (0..speeds.len()).filter(|&i| moving(i)).collect();
+        contact.still = speeds.len() - kept.len();
+        contact.directions = kept.iter().map(|&i| contact.directions[i]).collect();
+        let speeds: Vec<Real> = kept.iter().map(|&i| speeds[i]).collect();
+
+        let distance = touch.distance - Constant(pair.margin);
+        let impedance = Impedance::new(model, pair.solref, pair.solimp, distance);
+        let translation: f64 = bodies.iter().map(|&body| model.body_invweight0[body][0]).sum();
+        let slide = pair.friction[0];
+        let inverse = match pair.dim {
+            1 => translation,
+            _ => translation * (1.0 + slide * slide) * 2.0 * slide * slide / model.opt.impratio,
+        };
+        contact.weight = distance.less(ZERO).select(impedance.weight(inverse), ZERO);
+        contact.aim = (contact.rows_of(&speeds).into_iter())
+            .map(|speed| impedance.aim(speed, distance))
+            .collect();
+        contact
+    }
+
+    /// The relative motion of the sides along each direction.
+    fn along(&self, motions: &[Spatial]) -> Vec<Real> {
+        let along = |&(direction, _): &(Direction, f64)| {
+            let of = |side: &Side| {
+                let motion = motions[side.body];
+                let vector = if direction.torque { motion.w } else { motion.at(side.place) };
+                dot(direction.axis, vector) * side.sign
+            };
+            self.sides.iter().map(of).sum()
+        };
+        self.directions.iter().map(along).collect()
+    }
+
+    /// The rows of values along the directions: the normal plus and minus each direction of friction, and the normal
+    /// itself if there is a row without motion along its friction, or no friction.
+    fn rows_of(&self, along: &[Real]) -> Vec<Real> {
+        let normal = along[0];
+        let friction = along.iter().zip(&self.directions).skip(1);
+        let mut rows: Vec<Real> = friction
+            .flat_map(|(&value, &(_, coefficient))| {
+                let value = value * coefficient;
+                [normal + value, normal - value]
+            })
+            .collect();
+        if self.still > 0 || along.len() == 1 {
+            rows.push(normal);
+        }
+        rows
+    }
+
+    /// The rows of motions of the bodies.
+    pub(crate) fn rows(&self, motions: &[Spatial]) -> Vec<Real> {
+        self.rows_of(&self.along(motions))
+    }
+
+    /// The number of rows that each of [`Contact::rows`] stands for.
+    pub(crate) fn times(&self, row: usize) -> f64 {
+        let own = 2 * (self.directions.len() - 1);
+        if row < own { 1.0 } else { (2 * self.still).max(1) as f64 }
+    }
+
+    /// Values along the directions of values of the rows: the transpose of [`Contact::rows_of`].
+    fn directions_of(&self, rows: &[Real]) -> Vec<Real> {
+        let normal = (rows.iter().enumerate()).map(|(i, &row)| row * self.times(i)).sum();
+        let friction = (1..self.directions.len())
+            .map(|i| (rows[2 * i - 2] - rows[2 * i - 1]) * self.directions[i].1);
+        [normal].into_iter().chain(friction).collect()
+    }
+
+    /// The spatial forces on the sides of the forces of the rows.
+    pub(crate) fn forces(&self, rows: &[Real]) -> Vec<(usize, Spatial)> {
+        let (mut force, mut torque) = (ORIGIN, ORIGIN);
+        for (&(direction, _), value) in self.directions.iter().zip(self.directions_of(rows)) {
+            let sum = if direction.torque { &mut torque } else { &mut force };
+            *sum = add(*sum, scale(direction.axis, value));
+        }
+        let on = |side: &Side| {
+            let at = Spatial::force_at(side.place, force);
+            let whole = at.add(Spatial { w: torque, v: ORIGIN });
+            (side.body, whole.scale(Constant(side.sign)))
+        };
+        self.sides.iter().map(on).collect()
+    }
+
+    /// The matrix by which the rows' weights couple the directions.
+    pub(crate) fn coupling(&self, weights: &[Real]) -> Vec<Vec<Real>> {
+        let count = self.directions.len();
+        let mut coupling = vec![vec![ZERO; count]; count];
+        let along = self.directions_of(weights);
+        coupling[0][0] = along[0];
+        for i in 1..count {
+            let coefficient = self.directions[i].1;
+            coupling[i][i] =
+                (weights[2 * i - 2] + weights[2 * i - 1]) * (coefficient * coefficient);
+            (coupling[0][i], coupling[i][0]) = (along[i], along[i]);
+        }
+        coupling
+    }
+
+    /// The spatial force of a unit force along each direction, on a side.
+    pub(crate) fn units(&self, side: &Side) -> Vec<Spatial> {
+        let unit = |&(direction, _): &(Direction, f64)| {
+            let unit = match direction.torque {
+                true => Spatial { w: direction.axis, v: ORIGIN },
+                false => Spatial { w: cross(side.place, direction.axis), v: direction.axis },
+            };
+            unit.scale(Constant(side.sign))
+        };
+        self.directions.iter().map(unit).collect()
+    }
+}

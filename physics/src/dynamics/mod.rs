@@ -1,0 +1,136 @@
+//! Dynamics of a compiled model, as functions of tensors.
+//!
+//! The model is known while tracing: trees are loops of Rust, and a step is straight-line code on scalars, but for the
+//! solver's loop. Under `vmap` each scalar is an array over the environments.
+
+mod actuation;
+mod constraint;
+mod contact;
+mod forward;
+mod impedance;
+mod integrate;
+mod mass;
+mod newton;
+mod position;
+mod stage;
+mod state;
+mod transmission;
+mod velocity;
+
+use podracer_dsl::prelude::*;
+
+pub use forward::Forward;
+use state::{State, numbers, vector};
+
+use crate::Model;
+
+/// The state of a simulation: the part of MuJoCo's `mjData` that a step needs of the step before.
+#[derive(Tree, Clone, Debug)]
+pub struct Data {
+    /// Seconds since the start, `[]`.
+    pub time: Tensor,
+    /// Positions, `[nq]`, in meters, radians and quaternions `w x y z`.
+    pub qpos: Tensor,
+    /// Velocities, `[nv]`, in m/s and rad/s.
+    pub qvel: Tensor,
+    /// Activations of the actuators, `[na]`.
+    pub act: Tensor,
+    /// Accelerations of the last step, `[nv]`, from which the solver starts.
+    pub qacc_warmstart: Tensor,
+}
+
+impl Model {
+    /// The state at rest at `qpos0`, `f32` or `f64`.
+    #[must_use]
+    pub fn data(&self, dtype: DType) -> Data {
+        let vector = |values: &[f64]| {
+            let array = Array::floats(dtype, [values.len()], values);
+            constant_of(&array)
+        };
+        Data {
+            time: zeros(dtype, []),
+            qpos: vector(&self.qpos0),
+            qvel: zeros(dtype, [self.nv]),
+            act: zeros(dtype, [self.na]),
+            qacc_warmstart: zeros(dtype, [self.nv]),
+        }
+    }
+
+    /// What `read` makes of the quantities that follow from a state and controls `[nu]`: `mj_forward`.
+    #[track_caller]
+    pub fn forward<R: IntoTree>(
+        &self,
+        data: &Data,
+        ctrl: Tensor,
+        read: impl FnOnce(&Forward) -> R,
+    ) -> R::Tree {
+        let forward = Forward::new(self, State::new(data, ctrl), data.time);
+        read(&forward).into_tree()
+    }
+
+    /// The state after a step of `opt.timestep` seconds with controls `[nu]`: `mj_step`.
+    #[track_caller]
+    #[must_use]
+    pub fn step(&self, data: &Data, ctrl: Tensor) -> Data {
+        self.steps(1, data, ctrl, |_| ()).0
+    }
+
+    /// The state after `count` steps with the same controls `[nu]`, and what `read` makes of the derived quantities that
+    /// the last step leaves: those of its start, as in MuJoCo.
+    #[track_caller]
+    pub fn steps<R: IntoTree>(
+        &self,
+        count: usize,
+        data: &Data,
+        ctrl: Tensor,
+        read: impl FnOnce(&Forward) -> R,
+    ) -> (Data, R::Tree) {
+        let like = data.time;
+        let state = State::new(data, ctrl);
+        let carry = state.tensors(like);
+        let (carry, outputs) = scan(carry, 0..count, |carry, _| {
+            let (state, forward) =
+                integrate::step(Forward::new(self, state.with_tensors(carry), like));
+            (state.tensors(like), read(&forward))
+        });
+        let state = state.with_tensors(carry);
+        let seconds = count as f64 * self.opt.timestep;
+        let data = Data {
+            time: data.time + seconds,
+            qpos: vector(&state.qpos, like),
+            qvel: vector(&state.qvel, like),
+            act: vector(&state.act, like),
+            qacc_warmstart: vector(&state.warmstart, like),
+        };
+        (data, tree_map(&outputs, |output| output.index(-1)))
+    }
+}
+
+impl State {
+    fn new(data: &Data, ctrl: Tensor) -> Self {
+        Self {
+            qpos: numbers(data.qpos),
+            qvel: numbers(data.qvel),
+            act: numbers(data.act),
+            ctrl: numbers(ctrl),
+            warmstart: numbers(data.qacc_warmstart),
+        }
+    }
+
+    /// What a step changes.
+    fn tensors(&self, like: Tensor) -> Vec<Tensor> {
+        let parts = [&self.qpos, &self.qvel, &self.act, &self.warmstart];
+        parts.into_iter().flatten().map(|number| number.tensor(like)).collect()
+    }
+
+    /// The inverse of [`State::tensors`].
+    fn with_tensors(&self, tensors: Vec<Tensor>) -> Self {
+        let mut state = self.clone();
+        let mut tensors = tensors.into_iter();
+        let parts = [&mut state.qpos, &mut state.qvel, &mut state.act, &mut state.warmstart];
+        for (number, tensor) in parts.into_iter().flatten().zip(&mut tensors) {
+            *number = crate::real::Real::Value(tensor);
+        }
+        state
+    }
+}

@@ -1,0 +1,188 @@
+//! Velocities of the bodies, and the forces that follow from positions and velocities.
+
+use super::position::Position;
+use super::state::State;
+use super::transmission::Path;
+use crate::model::{Disable, JointType, Model};
+use crate::real::{ONE, Real, ZERO};
+use crate::vector::{
+    ORIGIN, Spatial, Vector, constant, length, negated, quaternion_product, rotate, scale, sub,
+    transpose,
+};
+
+use Real::Constant;
+
+/// The velocity of each body, and the force that each body's motion takes without accelerations of the degrees of
+/// freedom.
+pub(crate) fn motion(
+    model: &Model,
+    position: &Position,
+    qvel: &[Real],
+) -> (Vec<Spatial>, Vec<Spatial>) {
+    let falls = !model.disabled(Disable::Gravity);
+    let lift = negated(constant(model.opt.gravity));
+    let lift = if falls { Spatial { w: ORIGIN, v: lift } } else { Spatial::ZERO };
+    let mut velocity = vec![Spatial::ZERO; model.nbody];
+    let mut acceleration = vec![lift; model.nbody];
+    let mut force = vec![Spatial::ZERO; model.nbody];
+    for body in 1..model.nbody {
+        let parent = model.body_parentid[body];
+        let (mut v, mut a) = (velocity[parent], acceleration[parent]);
+        // The axes of a ball, and those of a free joint's rotation, turn with what moves the body before them.
+        let mut before = v;
+        for dof in model.dofs(body) {
+            let joint = model.dof_jntid[dof];
+            let axis = dof - model.jnt_dofadr[joint];
+            let together = match model.jnt_type[joint] {
+                JointType::Ball => axis > 0,
+                JointType::Free => axis > 3,
+                JointType::Slide | JointType::Hinge => false,
+            };
+            if !together {
+                before = v;
+            }
+            let moved = position.motion[dof].scale(qvel[dof]);
+            a = a.add(before.cross_motion(moved));
+            v = v.add(moved);
+        }
+        (velocity[body], acceleration[body]) = (v, a);
+        let inertia = position.inertia[body];
+        force[body] = inertia.apply(a).add(v.cross_force(inertia.apply(v)));
+    }
+    (velocity, force)
+}
+
+/// The forces of springs, dampers, the medium and compensated gravity.
+pub(crate) fn passive(
+    model: &Model,
+    position: &Position,
+    velocity: &[Spatial],
+    tendons: &[Path],
+    state: &State,
+) -> Vec<Real> {
+    let mut force = vec![ZERO; model.nv];
+    if !model.disabled(Disable::Spring) {
+        add_springs(model, state, &mut force);
+    }
+    if !model.disabled(Disable::Damper) {
+        for (dof, force) in force.iter_mut().enumerate() {
+            let velocity = state.qvel[dof];
+            let damping = rate(model.dof_damping[dof], model.dof_dampingpoly[dof], velocity);
+            *force -= velocity * damping;
+        }
+    }
+    for (tendon, path) in tendons.iter().enumerate() {
+        path.pull(tendon_force(model, tendon, path, &state.qvel), &mut force);
+    }
+    let mut on_bodies = vec![Spatial::ZERO; model.nbody];
+    for (body, on_body) in on_bodies.iter_mut().enumerate().skip(1) {
+        let centre = position.point(body, model.body_ipos[body]);
+        let weight = -model.body_mass[body] * model.body_gravcomp[body];
+        if weight != 0.0 && !model.disabled(Disable::Gravity) {
+            let lift = scale(constant(model.opt.gravity), Constant(weight));
+            *on_body = on_body.add(Spatial::force_at(centre, lift));
+        }
+        if (model.opt.viscosity > 0.0 || model.opt.density > 0.0) && model.body_mass[body] > 0.0 {
+            *on_body = on_body.add(drag(model, position, velocity, body));
+        }
+    }
+    let on_dofs = position.generalized(model, on_bodies);
+    force.into_iter().zip(on_dofs).map(|(a, b)| a + b).collect()
+}
+
+/// A coefficient with its linear and quadratic terms: `c + p[0] |x| + p[1] x^2`.
+fn rate(coefficient: f64, poly: [f64; 2], x: Real) -> Real {
+    Constant(coefficient) + x.abs() * poly[0] + x.square() * poly[1]
+}
+
+fn add_springs(model: &Model, state: &State, force: &mut [Real]) {
+    for joint in 0..model.njnt {
+        let (stiffness, poly) = (model.jnt_stiffness[joint], model.jnt_stiffnesspoly[joint]);
+        if stiffness == 0.0 && poly == [0.0; 2] {
+            continue;
+        }
+        let (at, dof) = (model.jnt_qposadr[joint], model.jnt_dofadr[joint]);
+        let moved = |i: usize| state.qpos[at + i] - Constant(model.qpos_spring[at + i]);
+        let turned = |at: usize| {
+            let rest = std::array::from_fn(|i| model.qpos_spring[at + i]);
+            rotation_vector(std::array::from_fn(|i| state.qpos[at + i]), rest)
+        };
+        let mut pull =
+            |dof: usize, x: Real, size: Real| force[dof] -= x * rate(stiffness, poly, size);
+        match model.jnt_type[joint] {
+            JointType::Slide | JointType::Hinge => pull(dof, moved(0), moved(0)),
+            JointType::Ball => {
+                let turned = turned(at);
+                (0..3).for_each(|i| pull(dof + i, turned[i], length(turned)));
+            }
+            JointType::Free => {
+                let places = [moved(0), moved(1), moved(2)];
+                (0..3).for_each(|i| pull(dof + i, places[i], length(places)));
+                let turned = turned(at + 3);
+                (0..3).for_each(|i| pull(dof + 3 + i, turned[i], length(turned)));
+            }
+        }
+    }
+}
+
+/// The rotation vector that takes a constant orientation to `to`, in the frame of `from`.
+pub(crate) fn rotation_vector(to: [Real; 4], from: [f64; 4]) -> Vector {
+    let from = constant([from[0], -from[1], -from[2], -from[3]]);
+    let [w, x, y, z] = quaternion_product(from, to);
+    let sine = length([x, y, z]);
+    // The shorter of both ways round.
+    let back = w.less(ZERO);
+    let (w, sign) = (w.abs(), back.select(-ONE, ONE));
+    let angle = Real::atan2(sine, w) * 2.0;
+    let none = sine.vanishes();
+    let factor = none.select(Constant(2.0), angle / none.select(ONE, sine)) * sign;
+    scale([x, y, z], factor)
+}
+
+fn tendon_force(model: &Model, tendon: usize, path: &Path, qvel: &[Real]) -> Real {
+    let mut force = ZERO;
+    let (stiffness, poly) = (model.tendon_stiffness[tendon], model.tendon_stiffnesspoly[tendon]);
+    if !model.disabled(Disable::Spring) && (stiffness != 0.0 || poly != [0.0; 2]) {
+        let [low, high] = model.tendon_lengthspring[tendon].map(Constant);
+        // Slack between the two lengths.
+        let beyond = (path.length - high).max(ZERO) + (path.length - low).min(ZERO);
+        force -= beyond * rate(stiffness, poly, beyond);
+    }
+    let (damping, poly) = (model.tendon_damping[tendon], model.tendon_dampingpoly[tendon]);
+    if !model.disabled(Disable::Damper) && (damping != 0.0 || poly != [0.0; 2]) {
+        let velocity = path.rate(qvel);
+        force -= velocity * rate(damping, poly, velocity);
+    }
+    force
+}
+
+/// The force of the medium on a body as a box with the body's inertia: `mj_inertiaBoxFluidModel`.
+fn drag(model: &Model, position: &Position, velocity: &[Spatial], body: usize) -> Spatial {
+    let (mass, moments) = (model.body_mass[body], model.body_inertia[body]);
+    let side = |i: usize| {
+        let rest: f64 = moments.iter().sum::<f64>() - 2.0 * moments[i];
+        (rest.max(1e-15) / mass * 6.0).sqrt()
+    };
+    let sides = [side(0), side(1), side(2)];
+    let centre = position.point(body, model.body_ipos[body]);
+    let axes = position.frame(body, model.body_iquat[body]);
+    let local = transpose(axes);
+    let wind = constant(model.opt.wind);
+    let turn = rotate(local, velocity[body].w);
+    let flow = rotate(local, sub(velocity[body].at(centre), wind));
+    let (viscosity, density) = (model.opt.viscosity, model.opt.density);
+    let diameter = sides.iter().sum::<f64>() / 3.0;
+    let pi = std::f64::consts::PI;
+    let (mut torque, mut force) = (ORIGIN, ORIGIN);
+    for i in 0..3 {
+        let (j, k) = ((i + 1) % 3, (i + 2) % 3);
+        let across = sides[i] * (sides[j].powi(4) + sides[k].powi(4)) / 64.0;
+        torque[i] -= turn[i] * (pi * diameter.powi(3) * viscosity);
+        torque[i] -= turn[i].abs() * turn[i] * (density * across);
+        force[i] -= flow[i] * (3.0 * pi * diameter * viscosity);
+        force[i] -= flow[i].abs() * flow[i] * (0.5 * density * sides[j] * sides[k]);
+    }
+    let (torque, force) = (rotate(axes, torque), rotate(axes, force));
+    let at_centre = Spatial::force_at(centre, force);
+    Spatial { w: torque, v: ORIGIN }.add(at_centre)
+}

@@ -1,0 +1,74 @@
+//! What a model asks for and the dynamics do not cover.
+
+use super::Model;
+use super::types::{EqualityType, JointType, WrapType};
+use crate::mjcf::Element;
+use crate::spec::Spec;
+use crate::{Error, ModelResult};
+
+/// Integrators of `opt.integrator` that the dynamics have: Euler, RK4, implicitfast.
+const INTEGRATORS: [i32; 3] = [0, 1, 3];
+
+impl Model {
+    /// # Errors
+    /// The first element whose dynamics are not covered.
+    pub(super) fn check_covered(&self, root: &Element, spec: &Spec) -> ModelResult<()> {
+        let gap = |element: &Element, what: &str, hint: &str| {
+            let (place, what) = (element.place.clone(), what.to_owned());
+            Err(Error::NotCovered { place, what, hint: format!("; {hint}") })
+        };
+        let option = root.all("option").last().unwrap_or(root);
+        if !INTEGRATORS.contains(&self.opt.integrator) {
+            return gap(option, "the integrator", "use Euler, RK4 or implicitfast");
+        }
+        if self.opt.noslip_iterations > 0 {
+            return gap(option, "the solver without slip", "set `noslip_iterations` to 0");
+        }
+        if self.opt.disableactuator != 0 {
+            return gap(option, "a disabled group of actuators", "leave the actuators out");
+        }
+        let joints: Vec<&Element> = (spec.bodies.iter())
+            .flat_map(|body| body.joints.iter().map(|joint| &joint.element))
+            .collect();
+        let limited_ball =
+            |joint: &usize| self.jnt_limited[*joint] && self.jnt_type[*joint] == JointType::Ball;
+        if let Some(joint) = (0..self.njnt).find(limited_ball) {
+            return gap(joints[joint], "the limit of a ball joint", "set `limited` to `false`");
+        }
+        for (equality, written) in spec.equalities.iter().enumerate() {
+            if matches!(self.eq_type[equality], EqualityType::Connect | EqualityType::Weld) {
+                let what = format!("equality `{}`", written.element.name);
+                return gap(&written.element, &what, "use `joint` or `tendon`");
+            }
+        }
+        let heavy = self.tendon_armatures();
+        for (tendon, written) in spec.tendons.iter().enumerate() {
+            let first = self.tendon_adr[tendon];
+            if heavy[tendon] != 0.0 && self.wrap_type[first] == WrapType::Site {
+                let what = "armature of a spatial tendon";
+                return gap(&written.element, what, "set `armature` to 0");
+            }
+        }
+        if let Some((actuator, _)) =
+            (self.actuator_damping.iter().enumerate()).find(|(_, damping)| **damping != 0.0)
+        {
+            let element = &spec.actuators[actuator].element;
+            return gap(element, "damping of an actuator", "set `damping` of the joint");
+        }
+        if let Some([one, other]) = self.uncovered_pair() {
+            let geoms: Vec<&Element> = (spec.bodies.iter())
+                .flat_map(|body| body.geoms.iter().map(|geom| &geom.element))
+                .collect();
+            let kinds =
+                [one, other].map(|geom| format!("{:?}", self.geom_type[geom]).to_lowercase());
+            let place = &geoms[one].place;
+            let what = format!("a contact of this {} with the {} of {place}", kinds[1], kinds[0]);
+            let hint = "leave it out by `contype` and `conaffinity`, or by `exclude`";
+            return gap(geoms[other], &what, hint);
+        }
+        if !self.pairs().is_empty() && self.opt.cone != 0 {
+            return gap(option, "an elliptic friction cone", "set `cone` to `pyramidal`");
+        }
+        Ok(())
+    }
+}
