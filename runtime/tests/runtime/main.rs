@@ -7,6 +7,7 @@ mod checkpoints;
 mod compile;
 mod cuda;
 mod execute;
+mod fences;
 mod jit;
 mod memory;
 mod options;
