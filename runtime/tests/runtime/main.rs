@@ -13,5 +13,6 @@ mod memory;
 mod options;
 mod plugin;
 mod programs;
+mod tiles;
 mod topology;
 mod transfers;
