@@ -4,8 +4,8 @@ pub use crate::collective::{
     AxisName, Replicas, all_gather, axis_index, pmax, pmean, pmin, ppermute, psum,
 };
 pub use crate::control::{
-    associative_scan, associative_scan_reverse, cond, fori_loop, if_launched, map, map_batched,
-    scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
+    associative_scan, associative_scan_reverse, cond, fence, fori_loop, if_launched, map,
+    map_batched, scan, scan_reverse, subroutine, switch, tile, vmap, vmap_named, while_loop,
 };
 pub use crate::debug::{Log, check, collect, debug_print};
 pub use crate::diff::{

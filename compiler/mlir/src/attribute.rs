@@ -5,12 +5,12 @@
 
 use crate::types::tensor_type;
 use melior::Context;
-use melior::ir::Attribute;
 use melior::ir::attribute::{
-    AttributeLike, BoolAttribute, DenseElementsAttribute, DenseI64ArrayAttribute, IntegerAttribute,
-    StringAttribute,
+    AttributeLike, BoolAttribute, DenseElementsAttribute, DenseI64ArrayAttribute,
+    DictionaryAttribute, IntegerAttribute, StringAttribute,
 };
 use melior::ir::r#type::IntegerType;
+use melior::ir::{Attribute, Identifier};
 use podracer_compiler::stablehlo::constant::i64_tensor;
 use podracer_compiler::stablehlo::opaque;
 use podracer_compiler::{Array, DType, HloAttribute};
@@ -27,6 +27,12 @@ pub fn attribute<'c>(
         HloAttribute::I32(value) => Ok(integer(context, 32, i64::from(*value))),
         HloAttribute::Bool(value) => Ok(BoolAttribute::new(context, *value).into()),
         HloAttribute::Text(text) => Ok(string(context, text)),
+        HloAttribute::Texts(entries) => {
+            let named =
+                |(key, text): &(&str, &str)| (Identifier::new(context, key), string(context, text));
+            let entries: Vec<_> = entries.iter().map(named).collect();
+            Ok(DictionaryAttribute::new(context, &entries).into())
+        }
         HloAttribute::Dense(array) => dense(context, array),
         own => {
             let text = opaque(own)?.ok_or("it has no text")?;

@@ -341,7 +341,7 @@ mod tests {
         let mut b = Builder::new();
         let arguments = [[2, 3], [3, 4], [3, 1]].map(|shape| b.param(f32s(shape)));
         let [matrix, other, column] = arguments;
-        let called = b.emit(Call { body }, &[matrix, other])[0];
+        let called = b.emit(Call { body, fenced: false }, &[matrix, other])[0];
         // No library multiplies a matrix and a vector.
         let vector = b.emit(DotGeneral::matmul(), &[matrix, column])[0];
         let (image, kernel) = (b.param(f32s([5, 6, 6, 2])), b.param(f32s([3, 3, 2, 7])));

@@ -39,6 +39,8 @@ pub enum HloAttribute {
     Bool(bool),
     /// A string, `"text"`.
     Text(&'static str),
+    /// A dictionary of strings, `{key = "text"}`, in the order of the keys.
+    Texts(Vec<(&'static str, &'static str)>),
     /// A constant's value.
     Dense(Arc<Array>),
     /// `#stablehlo<comparison_direction LT>`, `#stablehlo<comparison_type TOTALORDER>`: kind and value.
@@ -143,8 +145,9 @@ pub trait Hlo {
     fn end_region(&mut self, results: &[HloValue]) -> HloRegion;
 
     /// Emits `func.call` of a function. The function is emitted once, as a private function of the
-    /// module, regardless of the number of calls.
-    fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> HloResults;
+    /// module, regardless of the number of calls. XLA's CPU compiler does not inline a `fenced`
+    /// call.
+    fn call(&mut self, func: &Arc<Func>, fenced: bool, arguments: &[HloValue]) -> HloResults;
 
     /// The type of a value.
     fn ty(&self, value: HloValue) -> TensorType;

@@ -12,9 +12,17 @@ use std::sync::Arc;
 
 op_struct! {
     /// Runs `body` once on the operands. Calls of equal bodies share one function in the emitted module.
+    ///
+    /// XLA's CPU compiler copies cheap equations into each of their readers. It keeps a fenced
+    /// call as a call, so that the body is computed once for all readers of its results. On a
+    /// platform that launches each kernel, fusing the body with its readers is faster. There the
+    /// body takes the place of a fenced call
+    /// ([`simplify::Options::launches`](crate::simplify::Options::launches)).
     Call = "call" {
         /// The function that is called.
         body: Arc<Func>,
+        /// True if the body is never fused with the surrounding equations.
+        fenced: bool,
     }
 }
 
@@ -24,7 +32,7 @@ impl Once for Call {
     }
 
     fn around(&self, body: Func) -> OpRef {
-        OpRef::new(Call { body: Arc::new(body) })
+        OpRef::new(Call { body: Arc::new(body), fenced: self.fenced })
     }
 }
 
@@ -47,11 +55,19 @@ impl Op for Call {
     once_rules! {}
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
-        hlo.call(&self.body, inputs)
+        hlo.call(&self.body, self.fenced, inputs)
     }
 
     fn inline_body(&self) -> Option<Arc<Func>> {
-        Some(self.body.clone())
+        (!self.fenced).then(|| self.body.clone())
+    }
+
+    fn asks_platform(&self) -> bool {
+        self.fenced
+    }
+
+    fn for_platform(&self, launches: bool, _: &[TensorType]) -> Option<Func> {
+        (self.fenced && launches).then(|| (*self.body).clone())
     }
 }
 
@@ -64,10 +80,13 @@ impl Call {
         let product = b.mul(x, y);
         let sine = b.sin(product);
         let body = Arc::new(b.finish("product_sine", vec![sine, y]));
-        let inputs = vec![
-            Array::floats(DType::F32, [3], &[0.1, 0.5, -2.0]),
-            Array::floats(DType::F32, [3], &[1.0, -0.7, 0.2]),
-        ];
-        vec![Sample::new(Call { body }, inputs).tolerance(1e-6)]
+        let sample = |fenced| {
+            let inputs = vec![
+                Array::floats(DType::F32, [3], &[0.1, 0.5, -2.0]),
+                Array::floats(DType::F32, [3], &[1.0, -0.7, 0.2]),
+            ];
+            Sample::new(Call { body: body.clone(), fenced }, inputs).tolerance(1e-6)
+        };
+        vec![sample(false), sample(true)]
     }
 }

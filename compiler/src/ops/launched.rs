@@ -48,6 +48,10 @@ impl Op for Launched {
 
     nullary_derivative! {}
 
+    fn asks_platform(&self) -> bool {
+        true
+    }
+
     fn of_platform(&self, launches: bool) -> Option<Scalar> {
         Some(Scalar::Bool(launches))
     }

@@ -46,6 +46,7 @@ mod shape;
 mod slice;
 mod sort;
 mod special;
+mod tile;
 mod while_loop;
 mod windows;
 
@@ -83,4 +84,5 @@ pub use scatter::{Combiner, Scatter};
 pub use shape::{BroadcastInDim, Concatenate, Pad, Reshape, Reverse, Transpose};
 pub use slice::Slice;
 pub use sort::*;
+pub use tile::Tile;
 pub use while_loop::While;

@@ -278,6 +278,18 @@ pub trait Op: OpStruct {
         None
     }
 
+    /// True if [`Op::of_platform`] or [`Op::for_platform`] replaces the op on some platform.
+    fn asks_platform(&self) -> bool {
+        false
+    }
+
+    /// The function that replaces the op on a platform; `None` for an op that stays. `launches` is
+    /// true if the platform launches each kernel.
+    fn for_platform(&self, launches: bool, inputs: &[TensorType]) -> Option<Func> {
+        let _ = (launches, inputs);
+        None
+    }
+
     /// The value of the single scalar result, if it depends on the platform. `launches` is true if
     /// the platform launches each kernel.
     fn of_platform(&self, launches: bool) -> Option<Scalar> {

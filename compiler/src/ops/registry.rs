@@ -77,6 +77,7 @@ registry! {
     Launched,
     Rarely,
     Scan,
+    Tile,
     While,
     // rules for transforms
     Checkpoint,

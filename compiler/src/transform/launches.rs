@@ -21,7 +21,8 @@ pub fn launch_less(func: &Func) -> Func {
 
 /// The function for a platform that launches each kernel, or for a platform that does not. Values
 /// that depend on the platform ([`Op::of_platform`](crate::Op::of_platform)) become constants. An
-/// op that chooses a body by such a value becomes that body, including ops in bodies.
+/// op that chooses a body by such a value becomes that body. An op with a form for the platform
+/// ([`Op::for_platform`](crate::Op::for_platform)) becomes that form. Ops in bodies are included.
 pub fn settle_launched(func: &Func, launches: bool) -> Cow<'_, Func> {
     if !asks(func) {
         return Cow::Borrowed(func);
@@ -34,6 +35,9 @@ pub fn settle_launched(func: &Func, launches: bool) -> Cow<'_, Func> {
             known[output.index()] = Some(value);
             return vec![b.constant(Array::splat(func.ty(output).clone(), value))];
         }
+        if let Some(body) = eqn.op.for_platform(launches, &b.types(inputs)) {
+            return b.inline(&settled(&body), inputs);
+        }
         let choice = eqn.inputs.first().and_then(|var| known[var.index()]);
         match choice.and_then(|choice| eqn.op.branch(choice)) {
             Some(branch) => b.inline(&settle_launched(&branch, launches), &inputs[1..]),
@@ -44,8 +48,6 @@ pub fn settle_launched(func: &Func, launches: bool) -> Cow<'_, Func> {
 
 /// True if an op of the function, including ops in bodies, depends on the platform.
 fn asks(func: &Func) -> bool {
-    let is = |eqn: &Eqn| {
-        eqn.op.of_platform(true).is_some() || eqn.op.funcs().iter().any(|body| asks(body))
-    };
+    let is = |eqn: &Eqn| eqn.op.asks_platform() || eqn.op.funcs().iter().any(|body| asks(body));
     func.eqns.iter().any(is)
 }

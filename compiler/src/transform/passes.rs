@@ -246,7 +246,7 @@ fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
         .filter(|(_, is)| **is)
         .map(|(ty, _)| b.param(ty))
         .collect();
-    let call = |body| Call { body: Arc::new(body) };
+    let call = |body| Call { body: Arc::new(body), fenced: false };
     let mut results = b.emit(call(split.primal), &params);
     let mut operands = results.split_off(func.results.len());
     operands.extend(tangents);

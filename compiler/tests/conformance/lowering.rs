@@ -54,7 +54,7 @@ impl Hlo for Recorder {
         HloRegion(self.regions)
     }
 
-    fn call(&mut self, func: &Arc<Func>, _: &[HloValue]) -> Vec<HloValue> {
+    fn call(&mut self, func: &Arc<Func>, _: bool, _: &[HloValue]) -> Vec<HloValue> {
         let types = func.result_types();
         self.values(&types)
     }

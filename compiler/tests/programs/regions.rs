@@ -160,7 +160,7 @@ impl Frame<'_, '_> {
         let body = Arc::new(body);
         // Twice, as a function that is shared is.
         for _ in 0..1 + self.choices.below(2) {
-            let call = Call { body: body.clone() };
+            let call = Call { body: body.clone(), fenced: false };
             let results = self.b.emit(call, &vars(&operands));
             self.push_all(&results, &bounds);
         }

@@ -126,6 +126,48 @@ fn a_branch_that_few_take_is_that_of_all() {
 }
 
 #[test]
+fn fences_change_no_value_and_last_through_transforms() {
+    let inner = |x: Tensor, c: Tensor| (x * c).sin() + x.square();
+    let x = f32s(&[3], &[0.5, -1., 2.]);
+    let all = |one: &dyn Fn(Tensor, Tensor) -> Tensor| {
+        trace((f32([3]), f32([])), |(x, c)| {
+            let mapped = vmap(x, |x| one(x, c));
+            let slope = grad(c, |c| one(x, c).sum());
+            let (_, tangent) = jvp(x, x.ones_like(), |x| one(x, c));
+            let scanned = scan(0.0, x, |sum, x| (sum + one(x, c), one(sum, c)));
+            (one(x, c), mapped, slope, tangent, scanned)
+        })
+        .expect("it traces")
+    };
+    let plain = all(&inner);
+    // One captures `c`, the other takes it as an argument.
+    let captured = all(&|x, c| fence(x, |x| inner(x, c)));
+    let given = all(&|x, c| fence((x, c), |(x, c)| inner(x, c)));
+    let arguments = [x, f32s(&[], &[0.7])];
+    let expected = plain.eval(&arguments).expect("it fits");
+    for fenced in [captured, given] {
+        let results = fenced.eval(&arguments).expect("it fits");
+        for (result, expected) in results.iter().zip(&expected) {
+            close(result, &expected.to_f64(), 1e-6);
+        }
+        let text = fenced.func().to_string();
+        assert!(text.matches("fenced=true").count() >= 6, "{text}");
+        assert_eq!(text.matches("fenced=false").count(), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_fence_that_nothing_reads_goes() {
+    let traced = trace(f32([3]), |x| {
+        let _ = fence(x, |x| x.sin());
+        // Of two equal fences one is left.
+        fence(x, |x| x.cos()) + fence(x, |x| x.cos())
+    });
+    let traced = traced.expect("it traces");
+    assert_eq!(traced.func().to_string().matches("fenced=true").count(), 1);
+}
+
+#[test]
 fn subroutines_are_emitted_once() {
     let traced = trace(f32([3]), |x| {
         let double = |x: Tensor| subroutine("double", x, |x| x * 2.0 + x.sum());

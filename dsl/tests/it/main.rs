@@ -15,6 +15,7 @@ mod helpers;
 mod mistakes;
 mod structures;
 mod tensors;
+mod tiles;
 mod transforms;
 mod trees;
 mod windows;

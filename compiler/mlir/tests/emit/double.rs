@@ -92,7 +92,7 @@ impl Op for CallDouble {
         Ok(self.body.result_types())
     }
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
-        hlo.call(&self.body, inputs)
+        hlo.call(&self.body, false, inputs)
     }
     no_other_rules!();
 }

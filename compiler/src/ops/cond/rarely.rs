@@ -82,7 +82,7 @@ impl Rarely {
 
     /// [`Self::for_all`] as an op, which has all rules.
     fn call_for_all(&self, types: &[TensorType]) -> OpRef {
-        OpRef::new(Call { body: Arc::new(self.for_all(types)) })
+        OpRef::new(Call { body: Arc::new(self.for_all(types)), fenced: false })
     }
 
     /// The same function. It gathers blocks of the examples that take the body, and replaces their

@@ -247,9 +247,12 @@ impl<B: Backend> Hlo for Emitter<'_, B> {
         HloRegion(u32::try_from(self.regions.len() - 1).expect("fewer than 2^32 regions"))
     }
 
-    fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> HloResults {
+    fn call(&mut self, func: &Arc<Func>, fenced: bool, arguments: &[HloValue]) -> HloResults {
         let symbol = self.symbols.symbol(func);
-        let parts = Parts { callee: Some(&symbol), ..Parts::none() };
+        let whole = HloAttribute::Texts(vec![("inlineable", "false")]);
+        let attributes = [("mhlo.frontend_attributes", whole)];
+        let attributes = if fenced { &attributes[..] } else { &[] };
+        let parts = Parts { attributes, callee: Some(&symbol), ..Parts::none() };
         self.build("func.call", arguments, parts, &func.result_types())
     }
 

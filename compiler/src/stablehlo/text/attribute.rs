@@ -36,6 +36,11 @@ fn attribute(attribute: &HloAttribute) -> Result<String, String> {
         HloAttribute::I32(value) => format!("{value} : i32"),
         HloAttribute::Bool(value) => value.to_string(),
         HloAttribute::Text(text) => quoted(text),
+        HloAttribute::Texts(entries) => {
+            let entries: Vec<String> =
+                entries.iter().map(|(key, text)| format!("{key} = {}", quoted(text))).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
         HloAttribute::Dense(array) => dense(array),
         other => opaque(other)?.ok_or("it has no text")?,
     })

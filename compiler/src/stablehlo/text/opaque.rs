@@ -16,6 +16,7 @@ pub fn opaque(attribute: &HloAttribute) -> Result<Option<String>, String> {
         | HloAttribute::I32(_)
         | HloAttribute::Bool(_)
         | HloAttribute::Text(_)
+        | HloAttribute::Texts(_)
         | HloAttribute::Dense(_) => return Ok(None),
         HloAttribute::Enum(kind, value) => format!("#stablehlo<{} {}>", word(kind)?, word(value)?),
         HloAttribute::Channel(handle, kind) => {

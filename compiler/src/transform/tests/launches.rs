@@ -1,7 +1,8 @@
 //! Tests of loops with fewer kernels.
 
-use crate::ops::{Cond, Launched, Scan};
-use crate::transform::{launch_less, settle_launched};
+use crate::ops::{Call, Cond, Launched, Scan};
+use crate::stablehlo::{ModuleSpec, stablehlo};
+use crate::transform::{inline_calls, launch_less, settle_launched};
 use crate::{Array, Builder, DType, Func, TensorType, Var};
 use std::sync::Arc;
 
@@ -117,4 +118,42 @@ fn a_choice_by_the_platform_is_the_branch_that_it_takes() {
         assert_eq!(text.matches("launched").count(), 0, "{text}");
         assert_eq!(text.matches("cond").count(), 1, "{text}");
     }
+}
+
+/// A loop with a fenced call in its body.
+fn fenced() -> Func {
+    let number = TensorType::scalar(DType::F32);
+    let mut b = Builder::new();
+    let x = b.param(number.clone());
+    let sine = b.sin(x);
+    let body = Arc::new(b.finish("sine", vec![sine]));
+    let mut b = Builder::new();
+    let carry = b.param(number.clone());
+    let next = b.emit1(Call { body, fenced: true }, &[carry]);
+    let body = Arc::new(b.finish("body", vec![next]));
+    let mut b = Builder::new();
+    let x = b.param(number);
+    let scan = Scan { body, length: 3, reverse: false, consts: 0, carries: 1 };
+    let result = b.emit1(scan, &[x]);
+    b.finish("fences", vec![result])
+}
+
+#[test]
+fn fences_stay_calls_unless_kernels_are_launched() {
+    let func = fenced();
+    assert_eq!(inline_calls(&func), func);
+    assert_eq!(*settle_launched(&func, false), func);
+    let launched = settle_launched(&func, true);
+    assert_eq!(launched.to_string().matches("call[").count(), 0);
+    let x = [Array::floats(DType::F32, [], &[0.7])];
+    assert_eq!(launched.eval(&x), func.eval(&x));
+}
+
+#[test]
+fn fences_have_the_attribute_that_xla_reads() {
+    let func = fenced();
+    let text = stablehlo(&func, &ModuleSpec::new("fences", &func)).expect("a module").text;
+    let attribute = "{mhlo.frontend_attributes = {inlineable = \"false\"}}";
+    let call = format!("func.call @sine(%arg2) {attribute} : (tensor<f32>) -> tensor<f32>");
+    assert_eq!(text.matches(&call).count(), 1, "{text}");
 }

@@ -36,6 +36,8 @@ super::mistakes! {
         => "move_axis: axis 2 is outside of rank 2", "vmap";
     mapping_batches_of_nothing: f32([3]), |x| map_batched(x, 0, |x| x)
         => "map_batched: a batch must have at least one item, got 0", "map_batched";
+    a_tile_of_nothing: f32([3]), |x| tile(0, x, |x| x.sin())
+        => "tile: a tile must have at least one lane, got 0", "tile";
     an_out_axis_that_is_not_there: f32([3, 4]), |x| out_axis(vmap(x, |x| x), 2)
         => "move_axis: axis 2 is outside of rank 2", "out_axis";
     a_combination_of_another_shape: f32([4, 2]), |x| associative_scan(x, |a, b| (a * b).sum())
