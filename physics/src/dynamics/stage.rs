@@ -64,7 +64,7 @@ fn tensors(result: &mut impl Numbers) -> Vec<Tensor> {
 /// The result of `f`, which XLA computes once instead of once for each reader.
 pub(crate) fn stage<T: Numbers>(f: impl FnOnce() -> T) -> T {
     let mut result = None;
-    let computed = subroutine("stage", (), |()| {
+    let computed = fence((), |()| {
         let mut made = f();
         let tensors = tensors(&mut made);
         result = Some(made);
