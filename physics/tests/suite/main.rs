@@ -5,3 +5,4 @@ mod faults;
 mod golden;
 mod mutations;
 mod packages;
+mod robots;
