@@ -27,7 +27,7 @@ sys.modules[RENDERING.__name__] = RENDERING
 
 STEPS, SEQUENCES, LENGTH, RESETS = 20, 4, 3, 2000
 EXACT = {"tolerance": 1e-15, "iterations": 200, "ls_iterations": 200, "ls_tolerance": 1e-12, "solver": mujoco.mjtSolver.mjSOL_NEWTON}
-DTYPES = {"bool": "bool", "float32": "f32", "float64": "f64", "int64": "i64"}
+DTYPES = {"bool": "bool", "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
 NOT_SETTINGS = ("self", "kwargs", "default_camera_config")
 TASKS = """HalfCheetah Hopper Walker2d Swimmer Reacher InvertedPendulum InvertedDoublePendulum Ant Humanoid HumanoidStandup
 Pusher""".split()
@@ -229,13 +229,17 @@ def stacked(steps, shape=None):
     return made
 
 
-def text(names, count):
+def file_text(about, records):
+    """The text of a golden file."""
     versions = {package.__name__: package.__version__ for package in (gymnasium, mujoco)}
-    about = "steps of Gymnasium's MuJoCo tasks; the solver is Newton, tolerance 1e-15, 200 iterations, except in as_written and resets"
     head = json.dumps({"about": about, "versions": versions}, separators=(",", ":"))[:-1]
-    records = [record for name in names for record in Task(name.removesuffix("-v5")).records(count)]
     lines = ",\n".join(json.dumps(record, separators=(",", ":"), allow_nan=False) for record in records)
     return f'{head},"records":[\n{lines}\n]}}\n'
+
+
+def text(names, count):
+    about = "steps of Gymnasium's MuJoCo tasks; the solver is Newton, tolerance 1e-15, 200 iterations, except in as_written and resets"
+    return file_text(about, (record for name in names for record in Task(name.removesuffix("-v5")).records(count)))
 
 
 def main():

@@ -24,6 +24,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("minigrid.json", "env", &["tests/tests/trajectories/minigrid.rs"]),
     ("puzzles.json", "env", &["tests/tests/trajectories/puzzles.rs"]),
     ("mujoco.json", "env", &["envs/tests/it"]),
+    ("mujoco_models.json", "model", &["physics/tests/suite/robots.rs"]),
     ("muzero.json", "op", &["stdlib/tests/it/muzero.rs"]),
     ("disco.json", "op", &["stdlib/tests/it/disco.rs"]),
     ("lpg.json", "op", &["stdlib/tests/it/lpg.rs"]),

@@ -6,3 +6,4 @@ mod golden;
 mod mutations;
 mod packages;
 mod step;
+mod robots;
