@@ -35,7 +35,7 @@ pub fn subroutine<A: IntoTree, Y: IntoTree>(
 /// that is expensive to compute, such as random noise, and that many operations read is then
 /// computed once for each of them. Fences between the stages of a long computation also shorten
 /// compilation. A derivative of a fenced function is fenced too. A fence has no effect if the setting
-/// `program.launches` is true, as it is on GPUs and TPUs.
+/// `program.launches` is true, as it is by default on GPUs.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -58,7 +58,7 @@ pub fn fence<A: IntoTree, Y: IntoTree>(arguments: A, f: impl FnOnce(A::Tree) -> 
 /// of 64 examples stay in it. [`map_batched`](crate::map_batched) divides a batch that a program
 /// has itself; a tile divides the batch of the `vmap` around it. Captured tensors belong to the
 /// batch if they depend on the example. A gradient of `f` is computed in tiles, too. If the setting
-/// `program.launches` is true, as it is on GPUs and TPUs, all examples run at once.
+/// `program.launches` is true, as it is by default on GPUs, all examples run at once.
 ///
 /// If `f` has a collective, it runs for the whole batch. In `f`,
 /// [`any_example`](crate::any_example) is true if it holds in any example of the tile. A batch that

@@ -272,15 +272,12 @@ struct Noise {
 }
 
 impl Noise {
-    /// Draws `n` numbers, and passes them through a loop of two iterations. XLA recomputes draws in
-    /// each kernel that reads them, but it reads a loop's results from memory.
+    /// Draws `n` numbers behind a fence. Without it, XLA's CPU compiler repeats the draws in each
+    /// kernel that reads them.
     #[track_caller]
     fn draw(key: Key, n: usize) -> Noise {
-        let half = n.div_ceil(2);
-        let draws = key.normal([n]).pad(&[(0, (2 * half - n) as i64)], 0.0);
-        let spread = |(), draws: Tensor| ((), NoisyLinear::spread(draws));
-        let ((), halves) = scan((), draws.reshape([2, half]), spread);
-        Noise { all: halves.flatten().slice(..n), taken: 0 }
+        let all = fence(key, |key: Key| NoisyLinear::spread(key.normal([n])));
+        Noise { all, taken: 0 }
     }
 
     /// The next numbers, f32 `[n]`.
