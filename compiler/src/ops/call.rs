@@ -54,8 +54,17 @@ impl Call {
 impl Op for Call {
     once_rules! {}
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
-        hlo.call(&self.body, self.fenced, inputs)
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
+        if !self.fenced || results.len() != 1 {
+            return hlo.call(&self.body, self.fenced, inputs);
+        }
+        // XLA's CPU compiler divides a large root of a function among threads, and fails if the call is
+        // in the kernel of a loop. It does not divide a tuple.
+        let mut pair = (*self.body).clone();
+        pair.results.push(pair.results[0]);
+        let mut results = hlo.call(&Arc::new(pair), true, inputs);
+        results.truncate(1);
+        results
     }
 
     fn inline_body(&self) -> Option<Arc<Func>> {

@@ -24,6 +24,9 @@ use state::{State, numbers, vector};
 
 use crate::Model;
 
+/// The number of environments that are stepped together, so that their numbers stay in a CPU's cache.
+const LANES: usize = 64;
+
 /// The state of a simulation: the part of MuJoCo's `mjData` that a step needs of the step before.
 #[derive(Tree, Clone, Debug)]
 pub struct Data {
@@ -85,24 +88,26 @@ impl Model {
         ctrl: Tensor,
         read: impl FnOnce(&Forward) -> R,
     ) -> (Data, R::Tree) {
-        let like = data.time;
-        let state = State::new(data, ctrl);
-        let carry = state.tensors(like);
-        let (carry, outputs) = scan(carry, 0..count, |carry, _| {
-            let (state, forward) =
-                integrate::step(Forward::new(self, state.with_tensors(carry), like));
-            (state.tensors(like), read(&forward))
-        });
-        let state = state.with_tensors(carry);
-        let seconds = count as f64 * self.opt.timestep;
-        let data = Data {
-            time: data.time + seconds,
-            qpos: vector(&state.qpos, like),
-            qvel: vector(&state.qvel, like),
-            act: vector(&state.act, like),
-            qacc_warmstart: vector(&state.warmstart, like),
-        };
-        (data, tree_map(&outputs, |output| output.index(-1)))
+        tile(std::env::var("LANES").map_or(LANES, |l| l.parse().unwrap()), (data.clone(), ctrl), |(data, ctrl)| {
+            let like = data.time;
+            let state = State::new(&data, ctrl);
+            let carry = state.tensors(like);
+            let (carry, outputs) = scan(carry, 0..count, |carry, _| {
+                let (state, forward) =
+                    integrate::step(Forward::new(self, state.with_tensors(carry), like));
+                (state.tensors(like), read(&forward))
+            });
+            let state = state.with_tensors(carry);
+            let seconds = count as f64 * self.opt.timestep;
+            let next = Data {
+                time: data.time + seconds,
+                qpos: vector(&state.qpos, like),
+                qvel: vector(&state.qvel, like),
+                act: vector(&state.act, like),
+                qacc_warmstart: vector(&state.warmstart, like),
+            };
+            (next, tree_map(&outputs, |output| output.index(-1)))
+        })
     }
 }
 
