@@ -56,7 +56,13 @@ impl Real {
     }
 
     pub(crate) fn sin_cos(self) -> (Self, Self) {
-        (self.map(f64::sin, Tensor::sin), self.map(f64::cos, Tensor::cos))
+        match self {
+            Constant(x) => (Constant(x.sin()), Constant(x.cos())),
+            Value(x) => {
+                let (sin, cos) = if x.dtype() == F32 { sin_cos(x) } else { (x.sin(), x.cos()) };
+                (Value(sin), Value(cos))
+            }
+        }
     }
 
     /// A power with a constant exponent; for a negative base, the exponent must be whole.
@@ -244,5 +250,51 @@ impl SubAssign for Real {
 impl std::iter::Sum for Real {
     fn sum<I: Iterator<Item = Self>>(terms: I) -> Self {
         terms.fold(ZERO, Add::add)
+    }
+}
+
+/// Sine and cosine of an `f32`, to 1.2e-7 for up to 8,192 radians, as arithmetic: XLA's own functions do not vectorize
+/// on CPUs, and a step then takes a third longer.
+///
+/// The nearest multiple of a right angle is subtracted in three parts, whose products are exact for these angles
+/// (W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980); polynomials approximate the rest.
+fn sin_cos(x: Tensor) -> (Tensor, Tensor) {
+    const PARTS: [f64; 3] = [1.570_312_5, 4.837_512_969_970_703e-4, 7.549_789_951_3e-8];
+    const SIN: [f64; 3] = [-1.666_665_46e-1, 8.332_160_9e-3, -1.951_529_6e-4];
+    const COS: [f64; 3] = [4.166_664_57e-2, -1.388_731_63e-3, 2.443_315_7e-5];
+    let turns = (x * std::f64::consts::FRAC_2_PI).round();
+    let rest = PARTS.iter().fold(x, |rest, &part| rest - turns * part);
+    let square = rest * rest;
+    let series = |[a, b, c]: [f64; 3]| ((square * c + b) * square + a) * square;
+    let sin = series(SIN) * rest + rest;
+    let cos = series(COS) * square - square * 0.5 + 1.0;
+    let quarter = turns.astype(I32);
+    let odd = (quarter & 1).eq(1);
+    let negative = |quarter: Tensor, x: Tensor| (quarter & 2).eq(2).select(-x, x);
+    (negative(quarter, odd.select(cos, sin)), negative(quarter + 1, odd.select(sin, cos)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sine_and_cosine_are_near_those_of_f64() {
+        let angles: Vec<f32> = (-60_000..=60_000).map(|i| i as f32 * 0.136_53).collect();
+        let given = Array::from_slice([angles.len()], &angles).unwrap();
+        let traced = trace((given.ty().clone(),), |(x,)| {
+            let (sin, cos) = sin_cos(x);
+            let slope = grad(x, |x| sin_cos(x).0.sum());
+            (sin, cos, slope)
+        });
+        let results = traced.unwrap().eval(&[given]).unwrap();
+        let functions: [fn(f64) -> f64; 3] = [f64::sin, f64::cos, f64::cos];
+        for ((values, function), most) in results.iter().zip(functions).zip([1.2e-7, 1.2e-7, 2e-6])
+        {
+            let errors = values.to_f64().into_iter().zip(&angles);
+            let errors = errors.map(|(value, &x)| (value - function(f64::from(x))).abs());
+            let worst = errors.fold(0.0, f64::max);
+            assert!(worst < most, "{worst:e}");
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! Integrators: the next state.
 
+use podracer_dsl::prelude::*;
+
 use super::actuation::next_activation;
 use super::forward::Forward;
+use super::stage::Numbers;
 use super::state::State;
 use crate::model::{Disable, JointType, Model};
-use crate::real::{ONE, Real};
+use crate::real::{ONE, Real, Truth, ZERO};
 use crate::vector::{Quaternion, Vector, add, cross, dot, length, quaternion_product, scale};
 
 use Real::Constant;
@@ -12,17 +15,131 @@ use Real::Constant;
 const RK4: i32 = 1;
 const IMPLICIT_FAST: i32 = 3;
 
-/// The state after a step, and what was computed last: MuJoCo's derived quantities are those of the start of an Euler
-/// step, and of the last of the four evaluations of a Runge-Kutta step.
-pub(crate) fn step<'a>(forward: Forward<'a>) -> (State, Forward<'a>) {
-    match forward.model.opt.integrator {
-        RK4 => runge_kutta(forward),
-        kind => {
-            let qacc = forward.implicit(kind == IMPLICIT_FAST);
-            let act_dot = forward.actuation.act_dot.clone();
-            let next = advance(&forward, &forward.state, &qacc, &act_dot, None);
-            (next, forward)
+/// The evaluations of a step of Runge and Kutta: the part of the step to the next evaluation, and the weight of the rates.
+const EVALUATIONS: [(f64, f64); 4] =
+    [(0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0)];
+
+/// What an evaluation leaves to the next one.
+#[derive(Clone, Debug)]
+pub(crate) struct Carry {
+    /// The state to evaluate.
+    pub(crate) state: State,
+    /// The evaluations of the present step of Runge and Kutta.
+    stages: Option<Stages>,
+}
+
+#[derive(Clone, Debug)]
+struct Stages {
+    /// The state at the start of the step.
+    start: State,
+    /// The motion since the start of the step, `[nv]`.
+    since: Vec<Real>,
+    /// The weighted sums of the rates of positions, velocities and activations.
+    sums: [Vec<Real>; 3],
+}
+
+/// The place of an evaluation in its step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evaluation {
+    part: Real,
+    weight: Real,
+    last: Truth,
+}
+
+impl Numbers for Carry {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
+        self.state.each(f);
+        if let Some(Stages { start, since, sums }) = &mut self.stages {
+            start.each(f);
+            since.each(f);
+            sums.each(f);
         }
+    }
+}
+
+impl Evaluation {
+    /// The evaluations of some steps, as rows of `[part, weight, last]`.
+    pub(crate) fn rows(model: &Model, steps: usize, dtype: DType) -> Array {
+        let one = match model.opt.integrator {
+            RK4 => &EVALUATIONS[..],
+            _ => &[(0.0, 1.0)],
+        };
+        let row = |&(part, weight): &(f64, f64)| [part, weight, f64::from(u8::from(part == 0.0))];
+        let rows: Vec<f64> = one.iter().flat_map(row).collect();
+        Array::floats(dtype, [steps * one.len(), 3], &rows.repeat(steps))
+    }
+
+    pub(crate) fn new(row: Tensor) -> Self {
+        let [part, weight, last] = [0, 1, 2].map(|i| Real::Value(row.index(i)));
+        Self { part, weight, last: Constant(0.5).less(last) }
+    }
+}
+
+impl Carry {
+    pub(crate) fn new(model: &Model, state: State) -> Self {
+        let zeros = |of: &[Real]| vec![ZERO; of.len()];
+        let stages = (model.opt.integrator == RK4).then(|| Stages {
+            since: zeros(&state.qvel),
+            sums: [zeros(&state.qvel), zeros(&state.qvel), zeros(&state.act)],
+            start: state.clone(),
+        });
+        Self { state, stages }
+    }
+
+    /// The carry after an evaluation.
+    pub(crate) fn next(&self, forward: &Forward, evaluation: Evaluation) -> Self {
+        let model = forward.model;
+        let Some(stages) = &self.stages else {
+            let qacc = forward.implicit(model.opt.integrator == IMPLICIT_FAST);
+            let rates = [None, Some(&qacc[..]), Some(&forward.actuation.act_dot[..])];
+            return Self { state: advance(forward, &self.state, rates), stages: None };
+        };
+        stages.next(forward, evaluation)
+    }
+}
+
+impl Stages {
+    /// The method of Runge and Kutta with four evaluations; on rotations the method of Munthe-Kaas, which integrates the
+    /// rotation vector since the start of the step.
+    fn next(&self, forward: &Forward, Evaluation { part, weight, last }: Evaluation) -> Carry {
+        let model = forward.model;
+        let velocity = from_start(model, &self.since, &forward.state.qvel);
+        let rates = [&velocity, &forward.solution.qacc, &forward.actuation.act_dot];
+        let mut sums = self.sums.clone();
+        for (sum, rates) in sums.iter_mut().zip(rates) {
+            sum.iter_mut().zip(rates).for_each(|(sum, &rate)| *sum += rate * weight);
+        }
+        // The last evaluation goes on with the sums, the others with their own rates.
+        let onward: [Vec<Real>; 3] = std::array::from_fn(|i| {
+            sums[i]
+                .iter()
+                .zip(rates[i])
+                .map(|(&sum, &rate)| last.select(sum, rate * part))
+                .collect()
+        });
+        let [velocity, qacc, act_dot] = &onward;
+        let mut state =
+            advance(forward, &self.start, [velocity, qacc, act_dot].map(|rates| Some(&rates[..])));
+        for (next, (&from, &rate)) in state.act.iter_mut().zip(self.start.act.iter().zip(act_dot)) {
+            *next = last.select(*next, from + rate * model.opt.timestep);
+        }
+        let choose = |last_one: &[Real], others: &[Real]| -> Vec<Real> {
+            last_one.iter().zip(others).map(|(&a, &b)| last.select(a, b)).collect()
+        };
+        let zeros = |of: &[Real]| vec![ZERO; of.len()];
+        let start = State {
+            qpos: choose(&state.qpos, &self.start.qpos),
+            qvel: choose(&state.qvel, &self.start.qvel),
+            act: choose(&state.act, &self.start.act),
+            ..state.clone()
+        };
+        let moved: Vec<Real> = velocity.iter().map(|&rate| rate * model.opt.timestep).collect();
+        let stages = Stages {
+            start,
+            since: choose(&zeros(&moved), &moved),
+            sums: sums.map(|sum| choose(&zeros(&sum), &sum)),
+        };
+        Carry { state, stages: Some(stages) }
     }
 }
 
@@ -62,45 +179,6 @@ impl Forward<'_> {
     }
 }
 
-/// The method of Runge and Kutta with four evaluations; on rotations the method of Munthe-Kaas, which integrates the
-/// rotation vector from the start of the step.
-fn runge_kutta(start: Forward<'_>) -> (State, Forward<'_>) {
-    // The part of the step after which the next evaluation is, and the weights of the evaluations.
-    let parts = [0.5, 0.5, 1.0];
-    let weights = [1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0];
-    let first = start.state.clone();
-    let mut rates =
-        [first.qvel.clone(), start.solution.qacc.clone(), start.actuation.act_dot.clone()];
-    let mut sums = rates
-        .clone()
-        .map(|rates| rates.into_iter().map(|rate| rate * weights[0]).collect::<Vec<_>>());
-    let mut last = start;
-    for (part, weight) in parts.into_iter().zip(&weights[1..]) {
-        let model = last.model;
-        let step = model.opt.timestep * part;
-        let along = |from: &[Real], rates: &[Real]| -> Vec<Real> {
-            from.iter().zip(rates).map(|(&x, &rate)| x + rate * step).collect()
-        };
-        let state = State {
-            qpos: moved(model, &first.qpos, &rates[0], step),
-            qvel: along(&first.qvel, &rates[1]),
-            act: along(&first.act, &rates[2]),
-            ctrl: first.ctrl.clone(),
-            warmstart: last.solution.qacc.clone(),
-        };
-        let moved: Vec<Real> = rates[0].iter().map(|&rate| rate * step).collect();
-        last = Forward::new(model, state, last.like);
-        let velocity = from_start(model, &moved, &last.state.qvel);
-        rates = [velocity, last.solution.qacc.clone(), last.actuation.act_dot.clone()];
-        for (sum, rates) in sums.iter_mut().zip(&rates) {
-            sum.iter_mut().zip(rates).for_each(|(sum, &rate)| *sum += rate * *weight);
-        }
-    }
-    let [velocity, acceleration, act_dot] = sums;
-    let next = advance(&last, &first, &acceleration, &act_dot, Some(&velocity));
-    (next, last)
-}
-
 /// The rates at which the motion since the start of a step changes: velocities, but for rotations. There the rate of the
 /// rotation vector `u` at the angular velocity `w` is `w + u x w / 2 + c u x (u x w)`, `c = (1 - |u| / 2 cot(|u| / 2)) / |u|^2`.
 fn from_start(model: &Model, since: &[Real], qvel: &[Real]) -> Vec<Real> {
@@ -128,25 +206,23 @@ fn from_start(model: &Model, since: &[Real], qvel: &[Real]) -> Vec<Real> {
     rates
 }
 
-/// The state a step after `from`. Positions follow the next velocities, unless other velocities are given.
-fn advance(
-    last: &Forward,
-    from: &State,
-    qacc: &[Real],
-    act_dot: &[Real],
-    velocity: Option<&[Real]>,
-) -> State {
-    let model = last.model;
+/// The state a step after `from`, by the rates of positions, velocities and activations. Positions follow the next
+/// velocities if they have no rates of their own.
+fn advance(forward: &Forward, from: &State, rates: [Option<&[Real]>; 3]) -> State {
+    let model = forward.model;
     let step = model.opt.timestep;
+    let [velocity, qacc, act_dot] = rates;
     let mut act = from.act.clone();
     for (actuator, at) in model.actuator_actadr.iter().enumerate() {
-        if let Some(at) = *at {
+        if let (Some(at), Some(act_dot)) = (*at, act_dot) {
             act[at] = next_activation(model, actuator, from.act[at], act_dot[at]);
         }
     }
+    let qacc = qacc.unwrap_or(&forward.solution.qacc);
     let qvel: Vec<Real> = from.qvel.iter().zip(qacc).map(|(&v, &a)| v + a * step).collect();
     let qpos = moved(model, &from.qpos, velocity.unwrap_or(&qvel), step);
-    State { qpos, qvel, act, ctrl: from.ctrl.clone(), warmstart: last.solution.qacc.clone() }
+    let warmstart = forward.solution.qacc.clone();
+    State { qpos, qvel, act, ctrl: from.ctrl.clone(), warmstart }
 }
 
 /// The positions after some seconds with constant velocities: `mj_integratePos`.

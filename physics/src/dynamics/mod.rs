@@ -20,6 +20,8 @@ mod velocity;
 use podracer_dsl::prelude::*;
 
 pub use forward::Forward;
+use integrate::{Carry, Evaluation};
+use stage::rounds;
 use state::{State, numbers, vector};
 
 use crate::Model;
@@ -88,16 +90,17 @@ impl Model {
         ctrl: Tensor,
         read: impl FnOnce(&Forward) -> R,
     ) -> (Data, R::Tree) {
-        tile(std::env::var("LANES").map_or(LANES, |l| l.parse().unwrap()), (data.clone(), ctrl), |(data, ctrl)| {
+        tile(LANES, (data.clone(), ctrl), |(data, ctrl)| {
             let like = data.time;
             let state = State::new(&data, ctrl);
-            let carry = state.tensors(like);
-            let (carry, outputs) = scan(carry, 0..count, |carry, _| {
-                let (state, forward) =
-                    integrate::step(Forward::new(self, state.with_tensors(carry), like));
-                (state.tensors(like), read(&forward))
+            let carry = Carry::new(self, state);
+            let evaluations = constant_of(&Evaluation::rows(self, count, like.dtype()));
+            let (carry, outputs) = rounds(carry, evaluations, like, |carry, row| {
+                let forward = Forward::new(self, carry.state.clone(), like);
+                let next = carry.next(&forward, Evaluation::new(row));
+                (next, read(&forward))
             });
-            let state = state.with_tensors(carry);
+            let state = carry.state;
             let seconds = count as f64 * self.opt.timestep;
             let next = Data {
                 time: data.time + seconds,
@@ -120,22 +123,5 @@ impl State {
             ctrl: numbers(ctrl),
             warmstart: numbers(data.qacc_warmstart),
         }
-    }
-
-    /// What a step changes.
-    fn tensors(&self, like: Tensor) -> Vec<Tensor> {
-        let parts = [&self.qpos, &self.qvel, &self.act, &self.warmstart];
-        parts.into_iter().flatten().map(|number| number.tensor(like)).collect()
-    }
-
-    /// The inverse of [`State::tensors`].
-    fn with_tensors(&self, tensors: Vec<Tensor>) -> Self {
-        let mut state = self.clone();
-        let mut tensors = tensors.into_iter();
-        let parts = [&mut state.qpos, &mut state.qvel, &mut state.act, &mut state.warmstart];
-        for (number, tensor) in parts.into_iter().flatten().zip(&mut tensors) {
-            *number = crate::real::Real::Value(tensor);
-        }
-        state
     }
 }

@@ -51,14 +51,24 @@ numbers!(Spatial: w, v);
 numbers!(Inertia: mass, moment, rotational);
 
 /// The tensors among the numbers.
-fn tensors(result: &mut impl Numbers) -> Vec<Tensor> {
-    let mut tensors = Vec::new();
-    result.each(&mut |number| {
+fn values(numbers: &mut impl Numbers) -> Vec<Tensor> {
+    let mut values = Vec::new();
+    numbers.each(&mut |number| {
         if let Real::Value(x) = *number {
-            tensors.push(x);
+            values.push(x);
         }
     });
-    tensors
+    values
+}
+
+/// Replaces the tensors among the numbers.
+fn replace(numbers: &mut impl Numbers, values: Vec<Tensor>) {
+    let mut values = values.into_iter();
+    numbers.each(&mut |number| {
+        if let Real::Value(x) = number {
+            *x = values.next().expect("one tensor for each value");
+        }
+    });
 }
 
 /// The result of `f`, which XLA computes once instead of once for each reader.
@@ -66,16 +76,36 @@ pub(crate) fn stage<T: Numbers>(f: impl FnOnce() -> T) -> T {
     let mut result = None;
     let computed = fence((), |()| {
         let mut made = f();
-        let tensors = tensors(&mut made);
+        let values = values(&mut made);
         result = Some(made);
-        tensors
+        values
     });
-    let mut computed = computed.into_iter();
     let mut result = result.expect("the closure runs once");
-    result.each(&mut |number| {
-        if let Real::Value(x) = number {
-            *x = computed.next().expect("one tensor for each value");
-        }
-    });
+    replace(&mut result, computed);
     result
+}
+
+/// A loop over the leading axis of `xs`. The carry's numbers are tensors with the dtype of `like`.
+pub(crate) fn rounds<T: Numbers, Y: IntoTree>(
+    mut carry: T,
+    xs: Tensor,
+    like: Tensor,
+    f: impl FnOnce(T, Tensor) -> (T, Y),
+) -> (T, Y::Tree)
+where
+    T: Clone,
+{
+    let all = |carry: &mut T| {
+        carry.each(&mut |number| *number = Real::Value(number.tensor(like)));
+        values(carry)
+    };
+    let start = all(&mut carry);
+    let (end, outputs) = scan(start, xs, |values, x| {
+        let mut now = carry.clone();
+        replace(&mut now, values);
+        let (mut next, output) = f(now, x);
+        (all(&mut next), output)
+    });
+    replace(&mut carry, end);
+    (carry, outputs)
 }

@@ -5,7 +5,7 @@ use podracer_dsl::prelude::*;
 use crate::real::Real;
 
 /// What a step starts from: MuJoCo's `qpos [nq]`, `qvel [nv]`, `act [na]`, `ctrl [nu]`, and the accelerations from which
-/// the solver starts, `qacc_warmstart [nv]`.
+/// the solver starts, `qacc_warmstart [nv]`. All but the controls are its [`Numbers`](super::stage::Numbers).
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) qpos: Vec<Real>,
@@ -14,6 +14,8 @@ pub(crate) struct State {
     pub(crate) ctrl: Vec<Real>,
     pub(crate) warmstart: Vec<Real>,
 }
+
+super::stage::numbers!(State: qpos, qvel, act, warmstart);
 
 /// The elements of a vector.
 pub(crate) fn numbers(vector: Tensor) -> Vec<Real> {

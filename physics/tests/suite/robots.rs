@@ -47,7 +47,7 @@ fn robots_are_gymnasiums() {
     assert_eq!(ours, recorded);
     let mut complaints = Vec::new();
     for ((name, text), record) in ROBOTS.iter().zip(&records) {
-        let model = match Model::from_mjcf(text) {
+        let model = match Model::fields_of_mjcf(text) {
             Ok(model) => model,
             Err(error) => {
                 complaints.push(format!("{name}: {error}"));

@@ -127,7 +127,7 @@ fn steps_of_models_are_mujocos() {
 #[test]
 fn steps_of_packages_are_mujocos() {
     let all = std::env::var_os("PODRACER_ALL").is_some();
-    let count = if all { "1000" } else { "50" };
+    let count = if all { "1000" } else { "24" };
     let quantities: Vec<&str> = QUANTITIES.iter().map(|(name, _)| *name).collect();
     let fields = [quantities, vec!["next_qpos", "next_qvel", "next_act"]].concat().join(",");
     let arguments: Vec<&str> = ["packages", count]
