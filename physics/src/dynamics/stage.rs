@@ -86,15 +86,12 @@ pub(crate) fn stage<T: Numbers>(f: impl FnOnce() -> T) -> T {
 }
 
 /// A loop over the leading axis of `xs`. The carry's numbers are tensors with the dtype of `like`.
-pub(crate) fn rounds<T: Numbers, Y: IntoTree>(
+pub(crate) fn rounds<T: Numbers + Clone, Y: IntoTree>(
     mut carry: T,
     xs: Tensor,
     like: Tensor,
     f: impl FnOnce(T, Tensor) -> (T, Y),
-) -> (T, Y::Tree)
-where
-    T: Clone,
-{
+) -> (T, Y::Tree) {
     let all = |carry: &mut T| {
         carry.each(&mut |number| *number = Real::Value(number.tensor(like)));
         values(carry)
