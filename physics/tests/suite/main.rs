@@ -5,5 +5,5 @@ mod faults;
 mod golden;
 mod mutations;
 mod packages;
-mod step;
 mod robots;
+mod step;
