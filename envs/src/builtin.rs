@@ -25,6 +25,16 @@ macro_rules! builtin_environments {
             $crate::Acrobot, "acrobot" "Gymnasium" "MIT";
             $crate::MountainCar, "mountain-car" "Gymnasium" "MIT";
             $crate::MountainCarContinuous, "mountain-car-continuous" "Gymnasium" "MIT";
+            $crate::mujoco::HalfCheetah, "mujoco-half-cheetah" "Gymnasium" "MIT";
+            $crate::mujoco::Hopper, "mujoco-hopper" "Gymnasium" "MIT";
+            $crate::mujoco::Walker2d, "mujoco-walker2d" "Gymnasium" "MIT";
+            $crate::mujoco::Swimmer, "mujoco-swimmer" "Gymnasium" "MIT";
+            $crate::mujoco::Reacher, "mujoco-reacher" "Gymnasium" "MIT";
+            $crate::mujoco::InvertedPendulum, "mujoco-inverted-pendulum" "Gymnasium" "MIT";
+            $crate::mujoco::InvertedDoublePendulum, "mujoco-inverted-double-pendulum" "Gymnasium" "MIT";
+            $crate::mujoco::Ant, "mujoco-ant" "Gymnasium" "MIT";
+            $crate::mujoco::Humanoid, "mujoco-humanoid" "Gymnasium" "MIT";
+            $crate::mujoco::HumanoidStandup, "mujoco-humanoid-standup" "Gymnasium" "MIT";
             $crate::Catch, "catch" "bsuite, gymnax" "Apache-2.0";
             $crate::SimpleBandit, "bandit" "bsuite, gymnax" "Apache-2.0";
             $crate::DeepSea, "deep-sea" "bsuite" "Apache-2.0";

@@ -51,6 +51,7 @@ pub mod memory_chain;
 pub mod minatar;
 pub mod minigrid;
 pub mod mountain_car;
+pub mod mujoco;
 pub mod pendulum;
 pub mod puzzles;
 pub mod render;

@@ -116,7 +116,7 @@ class Task:
         if self.name == "InvertedDoublePendulum-v5":
             height = near(1.0, 0.02)
             qpos[1] = rng.uniform(-0.8, 0.8)
-            qpos[2] = [-1, 1][which % 2] * np.arccos(height / 0.6 - np.cos(qpos[1])) - qpos[1]
+            qpos[2] = [-1, 1][which % 2] * np.arccos(min(height / 0.6 - np.cos(qpos[1]), 1.0)) - qpos[1]
             return qpos, qvel
         if self.name == "Pusher-v5":
             # The tip of the arm is as low as the object, and a little less or more than the object's radius away from it.

@@ -11,9 +11,9 @@ use podracer_test_support::skip::skip_heavy;
 use podracer_tests::workspace;
 
 /// The published crates, except the DSL's macros, which the DSL exports.
-const CRATES: [&str; 11] = [
-    "podracer", "compiler", "dsl", "envs", "mpi", "pjrt", "plugins", "remote", "rl", "runtime",
-    "sampler",
+const CRATES: [&str; 12] = [
+    "podracer", "compiler", "dsl", "envs", "mpi", "physics", "pjrt", "plugins", "remote", "rl",
+    "runtime", "sampler",
 ];
 
 /// The public items of a crate, one per line: `struct agents::Ppo`. They come from rustdoc's page

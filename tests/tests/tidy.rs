@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-derive", &[]),
     ("podracer-dsl", &["podracer-compiler", "podracer-derive"]),
     ("podracer-rl", &["podracer-dsl", "podracer-envs"]),
-    ("podracer-envs", &["podracer-dsl"]),
+    ("podracer-envs", &["podracer-dsl", "podracer-physics"]),
     ("podracer-physics", &["podracer-dsl"]),
     ("podracer-plugins", &[]),
     ("podracer-sampler", &[]),

@@ -215,15 +215,15 @@ fn action<E: Environment>(env: &E, state: &E::State, key: Key) -> Tensor {
 fn picture<E: Environment<Observation = Tensor>>(env: &E) -> Option<(usize, usize, Vec<u8>)> {
     let mut draws = false;
     let results = run((), &[], |()| {
-        let mut state = env.initial_state(Key::new(1u32));
-        for step in 0..STEPS {
-            let [choice, chance] = Key::new(step as u32 + 2).split_into();
+        let first = env.initial_state(Key::new(1u32));
+        let (state, _) = scan(first, 0..STEPS, |state, step| {
+            let [choice, chance] = Key::new(step + 2).split_into();
             let action = action(env, &state, choice);
             let (next, step) = env.step(state.clone(), action, chance);
             // The last state before the end, for a shorter episode.
             let over = step.terminated | step.truncated;
-            state = tree_select(over, &state, &next);
-        }
+            (tree_select(over, &state, &next), ())
+        });
         draws = env.render(&state).is_some();
         env.render(&state).unwrap_or_else(|| zeros(U8, [1, 1, 3]))
     });

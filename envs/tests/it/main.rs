@@ -22,6 +22,7 @@ mod grid_tasks;
 mod grid_world;
 mod gymnax;
 mod host;
+mod mujoco;
 mod opponents;
 mod pixels;
 mod render;
