@@ -38,7 +38,8 @@ pub mod tree;
 pub use collective::{Replicas, all_gather, axis_index, pmax, pmean, pmin, ppermute, psum};
 pub use control::{
     any_example, associative_scan, associative_scan_reverse, cond, fence, fori_loop, if_launched,
-    map, map_batched, scan, scan_reverse, subroutine, switch, tile, vmap, vmap_named, while_loop,
+    kernel, map, map_batched, scan, scan_reverse, subroutine, switch, tile, vmap, vmap_named,
+    while_loop,
 };
 pub use debug::{Log, Report, check, collect, debug_print};
 pub use diff::{

@@ -4,7 +4,7 @@ pub use crate::collective::{
     AxisName, Replicas, all_gather, axis_index, pmax, pmean, pmin, ppermute, psum,
 };
 pub use crate::control::{
-    associative_scan, associative_scan_reverse, cond, fence, fori_loop, if_launched, map,
+    associative_scan, associative_scan_reverse, cond, fence, fori_loop, if_launched, kernel, map,
     map_batched, scan, scan_reverse, subroutine, switch, tile, vmap, vmap_named, while_loop,
 };
 pub use crate::debug::{Log, check, collect, debug_print};

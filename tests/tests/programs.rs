@@ -87,7 +87,7 @@ fn the_only_branch_of_a_switch_may_call_functions() {
     %1: f64[] = call[body=func negated(%0: f64[]) -> (f64[]) {
       %1: f64[] = negate %0
       return %1
-    }, fenced=false] %0
+    }, form=INLINED] %0
     return %1
   }}, rarely=false] %0 %1
   return %2

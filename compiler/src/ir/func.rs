@@ -324,7 +324,7 @@ fn zeros(ty: TensorType) -> Array {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{Call, Convolution, DotGeneral};
+    use crate::ops::{Call, CallForm, Convolution, DotGeneral};
     use crate::types::DType;
     use std::sync::Arc;
 
@@ -341,7 +341,7 @@ mod tests {
         let mut b = Builder::new();
         let arguments = [[2, 3], [3, 4], [3, 1]].map(|shape| b.param(f32s(shape)));
         let [matrix, other, column] = arguments;
-        let called = b.emit(Call { body, fenced: false }, &[matrix, other])[0];
+        let called = b.emit(Call { body, form: CallForm::Inlined }, &[matrix, other])[0];
         // No library multiplies a matrix and a vector.
         let vector = b.emit(DotGeneral::matmul(), &[matrix, column])[0];
         let (image, kernel) = (b.param(f32s([5, 6, 6, 2])), b.param(f32s([3, 3, 2, 7])));

@@ -10,6 +10,7 @@ pub use helpers::*;
 
 use crate::array::Array;
 use crate::ir::{Func, Loc};
+use crate::ops::CallForm;
 use crate::types::TensorType;
 use std::sync::Arc;
 
@@ -145,9 +146,9 @@ pub trait Hlo {
     fn end_region(&mut self, results: &[HloValue]) -> HloRegion;
 
     /// Emits `func.call` of a function. The function is emitted once, as a private function of the
-    /// module, regardless of the number of calls. XLA's CPU compiler does not inline a `fenced`
-    /// call.
-    fn call(&mut self, func: &Arc<Func>, fenced: bool, arguments: &[HloValue]) -> HloResults;
+    /// module, regardless of the number of calls. The form says what XLA's CPU
+    /// compiler makes of the call.
+    fn call(&mut self, func: &Arc<Func>, form: CallForm, arguments: &[HloValue]) -> HloResults;
 
     /// The type of a value.
     fn ty(&self, value: HloValue) -> TensorType;

@@ -8,21 +8,30 @@ use crate::lower::{Hlo, HloResults, HloValue};
 use crate::op_struct;
 use crate::transform::{TransformError, deal, given, linearize, with_given};
 use crate::types::{DType, TensorType};
+use crate::words;
 use std::sync::Arc;
+
+words! {
+    /// The place of a called function in the program that XLA's CPU compiler makes. A platform that launches each
+    /// kernel inlines every call ([`simplify::Options::launches`](crate::simplify::Options::launches)).
+    CallForm {
+        /// The body is inlined.
+        Inlined = "INLINED",
+        /// The body is fused with nothing outside: XLA copies cheap equations into each of their readers, but computes
+        /// the body of a fenced call once for all readers of its results.
+        Fenced = "FENCED",
+        /// As [`CallForm::Fenced`]; and the body, loops included, is one kernel on one thread.
+        Kernel = "KERNEL",
+    }
+}
 
 op_struct! {
     /// Runs `body` once on the operands. Calls of equal bodies share one function in the emitted module.
-    ///
-    /// XLA's CPU compiler copies cheap equations into each of their readers. It keeps a fenced
-    /// call as a call, so that the body is computed once for all readers of its results. On a
-    /// platform that launches each kernel, fusing the body with its readers is faster. There the
-    /// body takes the place of a fenced call
-    /// ([`simplify::Options::launches`](crate::simplify::Options::launches)).
     Call = "call" {
         /// The function that is called.
         body: Arc<Func>,
-        /// True if the body is never fused with the surrounding equations.
-        fenced: bool,
+        /// Its place in the compiled program.
+        form: CallForm,
     }
 }
 
@@ -32,7 +41,7 @@ impl Once for Call {
     }
 
     fn around(&self, body: Func) -> OpRef {
-        OpRef::new(Call { body: Arc::new(body), fenced: self.fenced })
+        OpRef::new(Call { body: Arc::new(body), form: self.form })
     }
 }
 
@@ -55,28 +64,28 @@ impl Op for Call {
     once_rules! {}
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
-        if !self.fenced || results.len() != 1 {
-            return hlo.call(&self.body, self.fenced, inputs);
+        if self.form == CallForm::Inlined || results.len() != 1 {
+            return hlo.call(&self.body, self.form, inputs);
         }
         // XLA's CPU compiler divides a large root of a function among threads, and fails if the call is
         // in the kernel of a loop. It does not divide a tuple.
         let mut pair = (*self.body).clone();
         pair.results.push(pair.results[0]);
-        let mut results = hlo.call(&Arc::new(pair), true, inputs);
+        let mut results = hlo.call(&Arc::new(pair), self.form, inputs);
         results.truncate(1);
         results
     }
 
     fn inline_body(&self) -> Option<Arc<Func>> {
-        (!self.fenced).then(|| self.body.clone())
+        (self.form == CallForm::Inlined).then(|| self.body.clone())
     }
 
     fn asks_platform(&self) -> bool {
-        self.fenced
+        self.form != CallForm::Inlined
     }
 
     fn for_platform(&self, launches: bool, _: &[TensorType]) -> Option<Func> {
-        (self.fenced && launches).then(|| (*self.body).clone())
+        (self.asks_platform() && launches).then(|| (*self.body).clone())
     }
 }
 
@@ -89,13 +98,13 @@ impl Call {
         let product = b.mul(x, y);
         let sine = b.sin(product);
         let body = Arc::new(b.finish("product_sine", vec![sine, y]));
-        let sample = |fenced| {
+        let sample = |form| {
             let inputs = vec![
                 Array::floats(DType::F32, [3], &[0.1, 0.5, -2.0]),
                 Array::floats(DType::F32, [3], &[1.0, -0.7, 0.2]),
             ];
-            Sample::new(Call { body: body.clone(), fenced }, inputs).tolerance(1e-6)
+            Sample::new(Call { body: body.clone(), form }, inputs).tolerance(1e-6)
         };
-        vec![sample(false), sample(true)]
+        CallForm::ALL.iter().copied().map(sample).collect()
     }
 }

@@ -54,7 +54,7 @@ pub use any_example::AnyExample;
 pub use arithmetic::*;
 pub use barrier::*;
 pub use bits::*;
-pub use call::Call;
+pub use call::{Call, CallForm};
 pub use checkpoint::{Checkpoint, Named};
 pub use collective::*;
 pub use compare::*;

@@ -116,7 +116,7 @@ mod tests {
   %3: f32[] = call[body=func f(%0: f32[]) -> (f32[]) {
     %1: f32[] = add %0 %0
     return %1
-  }, fenced=false] %0
+  }, form=INLINED] %0
   %4: f32[] = subtract %2 %3
   return %4
 }";
@@ -161,8 +161,8 @@ mod tests {
             "equation 2 (subtract): operand 0: %2 against %3",
         );
         check(
-            "fenced=false] %0",
-            "fenced=false] %1",
+            "form=INLINED] %0",
+            "form=INLINED] %1",
             "equation 1 (call): operand 0: %0 against %1",
         );
         check("return %4", "return %3", "result 0: %4 against %3");

@@ -52,7 +52,7 @@ fn an_equation_without_results_stands_behind_others() {
   %1: f32[] = negate %0
   = call[body=func body(%0: f32[]) -> () {
     return
-  }, fenced=false] %1
+  }, form=INLINED] %1
   return %1
 }";
     check(text, text);
@@ -279,7 +279,7 @@ fn a_variable_that_is_not_in_sight() {
     );
     // A body cannot see the variables around it.
     check_error(
-        &error_in("%y: f32[] = call[body=func() -> (f32[]) { return %x }, fenced=false]"),
+        &error_in("%y: f32[] = call[body=func() -> (f32[]) { return %x }, form=INLINED]"),
         "2:50: %x is not defined above in this function",
     );
 }
@@ -377,7 +377,7 @@ fn bodies_in_bodies_have_an_end() {
         let wrap = |body: Func| {
             let mut b = Builder::new();
             let body = std::sync::Arc::new(body);
-            b.emit(crate::ops::Call { body, fenced: false }, &[]);
+            b.emit(crate::ops::Call { body, form: crate::ops::CallForm::Inlined }, &[]);
             b.finish("deep", Vec::new())
         };
         (1..depth).fold(Builder::new().finish("deep", Vec::new()), |func, _| wrap(func))

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::attributes::AttributeValue;
 use crate::ir::{Builder, Func, Var};
-use crate::ops::Call;
+use crate::ops::{Call, CallForm};
 use crate::simplify::{Group, Options, simplify};
 use crate::types::TensorType;
 use std::fmt;
@@ -246,7 +246,7 @@ fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
         .filter(|(_, is)| **is)
         .map(|(ty, _)| b.param(ty))
         .collect();
-    let call = |body| Call { body: Arc::new(body), fenced: false };
+    let call = |body| Call { body: Arc::new(body), form: CallForm::Inlined };
     let mut results = b.emit(call(split.primal), &params);
     let mut operands = results.split_off(func.results.len());
     operands.extend(tangents);

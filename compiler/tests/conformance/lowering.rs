@@ -2,7 +2,7 @@
 
 use super::{cases, check_all, func_of, types_of};
 use podracer_compiler::lower::{HloAttribute, HloOp, HloRegion, HloValue, lower_func};
-use podracer_compiler::ops::Convolution;
+use podracer_compiler::ops::{CallForm, Convolution};
 use podracer_compiler::{Func, Hlo, Loc, TensorType};
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Hlo for Recorder {
         HloRegion(self.regions)
     }
 
-    fn call(&mut self, func: &Arc<Func>, _: bool, _: &[HloValue]) -> Vec<HloValue> {
+    fn call(&mut self, func: &Arc<Func>, _: CallForm, _: &[HloValue]) -> Vec<HloValue> {
         let types = func.result_types();
         self.values(&types)
     }

@@ -1,7 +1,7 @@
 //! Steps that open a function inside the function: loops, branches, calls, batches, derivatives.
 
 use super::generate::{Frame, Value};
-use podracer_compiler::ops::{Call, Cond, Direction, Scan, While};
+use podracer_compiler::ops::{Call, CallForm, Cond, Direction, Scan, While};
 use podracer_compiler::transform::{VmapContext, jvp, vjp, vmap};
 use podracer_compiler::{DType, Func, TensorType, Var};
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Frame<'_, '_> {
         let body = Arc::new(body);
         // Twice, as a function that is shared is.
         for _ in 0..1 + self.choices.below(2) {
-            let call = Call { body: body.clone(), fenced: false };
+            let call = Call { body: body.clone(), form: CallForm::Inlined };
             let results = self.b.emit(call, &vars(&operands));
             self.push_all(&results, &bounds);
         }

@@ -4,7 +4,7 @@ use super::body::run_once;
 use crate::tensor::report;
 use crate::tree::IntoTree;
 use podracer_compiler::OpRef;
-use podracer_compiler::ops::{Call, Tile};
+use podracer_compiler::ops::{Call, CallForm, Tile};
 
 /// Runs `f` on `arguments` as a separate function. Calls of the same code with the same types are
 /// emitted once, which keeps large programs small and quick to compile. The result equals
@@ -25,7 +25,9 @@ pub fn subroutine<A: IntoTree, Y: IntoTree>(
     arguments: A,
     f: impl FnOnce(A::Tree) -> Y,
 ) -> Y::Tree {
-    run_once(name, "subroutine", arguments, f, |body| OpRef::new(Call { body, fenced: false }))
+    run_once(name, "subroutine", arguments, f, |body| {
+        OpRef::new(Call { body, form: CallForm::Inlined })
+    })
 }
 
 /// Runs `f` on `arguments` behind a fence: XLA's CPU compiler computes the results once, and their
@@ -48,7 +50,30 @@ pub fn subroutine<A: IntoTree, Y: IntoTree>(
 /// ```
 #[track_caller]
 pub fn fence<A: IntoTree, Y: IntoTree>(arguments: A, f: impl FnOnce(A::Tree) -> Y) -> Y::Tree {
-    run_once("fenced", "fence", arguments, f, |body| OpRef::new(Call { body, fenced: true }))
+    run_once("fenced", "fence", arguments, f, |body| {
+        OpRef::new(Call { body, form: CallForm::Fenced })
+    })
+}
+
+/// Runs `f` on `arguments` as one kernel on one thread of a CPU, loops included. The result equals `f(arguments)`.
+///
+/// XLA otherwise starts each operation of a loop by itself, which takes longer than an operation on few numbers. The
+/// setting `program.whole_loops` makes kernels of all loops; a kernel is for a part of a program. It may contain
+/// elementwise operations, reductions, products of matrices, slices and loops; XLA's compiler refuses a sort, a scatter or
+/// a convolution inside. If the setting `program.launches` is true, as it is by default on GPUs, nothing changes.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let y = kernel(x, |x| fori_loop(0..8, x, |_, x| x.sin() * 2.0));
+/// # y
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[track_caller]
+pub fn kernel<A: IntoTree, Y: IntoTree>(arguments: A, f: impl FnOnce(A::Tree) -> Y) -> Y::Tree {
+    let op = |body| OpRef::new(Call { body, form: CallForm::Kernel });
+    run_once("kernel", "kernel", arguments, f, op)
 }
 
 /// Runs `f` on `arguments`. Under [`vmap`](crate::vmap), a CPU runs `f` for tiles of at most

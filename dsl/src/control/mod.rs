@@ -10,7 +10,7 @@ mod vectorize;
 
 pub use associative::{associative_scan, associative_scan_reverse};
 pub use branch::{Batching, Predicate, UnderVmap, cond, if_launched, switch};
-pub use call::{fence, subroutine, tile};
+pub use call::{fence, kernel, subroutine, tile};
 pub use looping::{fori_loop, while_loop};
 pub use scan::{map, map_batched, scan, scan_reverse};
 pub(crate) use vectorize::vmap_func;

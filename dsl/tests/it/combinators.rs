@@ -151,8 +151,8 @@ fn fences_change_no_value_and_last_through_transforms() {
             close(result, &expected.to_f64(), 1e-6);
         }
         let text = fenced.func().to_string();
-        assert!(text.matches("fenced=true").count() >= 6, "{text}");
-        assert_eq!(text.matches("fenced=false").count(), 0, "{text}");
+        assert!(text.matches("form=FENCED").count() >= 6, "{text}");
+        assert_eq!(text.matches("form=INLINED").count(), 0, "{text}");
     }
 }
 
@@ -164,7 +164,7 @@ fn a_fence_that_nothing_reads_goes() {
         fence(x, |x| x.cos()) + fence(x, |x| x.cos())
     });
     let traced = traced.expect("it traces");
-    assert_eq!(traced.func().to_string().matches("fenced=true").count(), 1);
+    assert_eq!(traced.func().to_string().matches("form=FENCED").count(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::contact::{Contact, pair_touches};
 use super::impedance::Impedance;
 use super::position::Position;
-use super::stage::{Numbers, stage};
+use super::stage::{Numbers, detail, stage};
 use super::state::State;
 use super::transmission::Path;
 use crate::model::{Disable, EqualityType, JointType, Model};
@@ -88,8 +88,6 @@ pub(crate) struct Constraints {
     pub(crate) contacts: Vec<Contact>,
 }
 
-super::stage::numbers!(Constraints: rows, contacts);
-
 impl Constraints {
     pub(crate) fn new(
         model: &Model,
@@ -98,24 +96,29 @@ impl Constraints {
         tendons: &[Path],
         state: &State,
     ) -> Self {
-        let pairs = model.pairs();
-        let touches = stage(|| {
-            let of = pairs.iter().map(|pair| pair_touches(model, position, pair));
-            of.collect::<Vec<_>>()
-        });
-        stage(|| {
+        let rows = stage(|| {
             let mut rows = Vec::new();
             if !model.disabled(Disable::Constraint) {
                 add_equalities(model, tendons, state, &mut rows);
                 add_friction(model, tendons, state, &mut rows);
                 add_limits(model, tendons, state, &mut rows);
             }
+            rows
+        });
+        let pairs = model.pairs();
+        let touches = stage(|| {
+            let touches = |pair| detail(model, || pair_touches(model, position, pair));
+            pairs.iter().map(touches).collect::<Vec<_>>()
+        });
+        let mut contacts = stage(|| {
             let contacts = pairs.iter().zip(&touches).flat_map(|(pair, touches)| {
-                touches.iter().map(|touch| Contact::new(model, position, velocity, pair, touch))
+                let contact = |touch| Contact::new(model, position, velocity, pair, touch);
+                touches.iter().map(move |touch| detail(model, || contact(touch)))
             });
-            let contacts = contacts.filter(|contact| !contact.weight.is_zero()).collect();
-            Self { rows, contacts }
-        })
+            contacts.collect::<Vec<_>>()
+        });
+        contacts.retain(|contact| !contact.weight.is_zero());
+        Self { rows, contacts }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

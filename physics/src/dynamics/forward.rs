@@ -48,9 +48,9 @@ impl<'a> Forward<'a> {
             (0..model.nv).map(|dof| passive[dof] + actuation.force[dof] - bias[dof]).collect();
         let constraints = Constraints::new(model, &position, &velocity, &tendons, &state);
         let solution = if constraints.is_empty() {
-            let factor = stage(|| mass.factor());
+            let factor = stage(|| mass.factor(model));
             Solution {
-                qacc: stage(|| factor.solve(&force)),
+                qacc: stage(|| factor.solve(model, &force)),
                 force: vec![ZERO; model.nv],
                 touching: vec![Spatial::ZERO; model.nbody],
             }
@@ -101,7 +101,7 @@ impl<'a> Forward<'a> {
 
     /// `qacc_smooth [nv]`: the accelerations without constraints.
     pub fn qacc_smooth(&self) -> Tensor {
-        self.vector(&self.mass.factor().solve(&self.force))
+        self.vector(&self.mass.factor(self.model).solve(self.model, &self.force))
     }
 
     /// `qfrc_bias [nv]`: Coriolis, centrifugal and gravitational forces.

@@ -4,7 +4,7 @@ use podracer_dsl::prelude::*;
 
 use super::actuation::next_activation;
 use super::forward::Forward;
-use super::stage::Numbers;
+use super::stage::{Numbers, stage};
 use super::state::State;
 use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, Truth, ZERO};
@@ -152,7 +152,7 @@ impl Forward<'_> {
         if !fast && (!damped || model.disabled(Disable::EulerDamp)) {
             return self.solution.qacc.clone();
         }
-        let matrix = super::stage::stage(|| {
+        let matrix = {
             let mut matrix = self.mass.clone();
             for dof in (0..model.nv).filter(|_| !model.disabled(Disable::Damper)) {
                 matrix.add_at(dof, dof, Constant(step * model.dof_damping[dof]));
@@ -167,15 +167,15 @@ impl Forward<'_> {
                     }
                 }
             }
-            matrix.factor()
-        });
+            stage(|| matrix.factor(model))
+        };
         let force: Vec<Real> = self
             .force
             .iter()
             .zip(&self.solution.force)
             .map(|(&smooth, &pushed)| smooth + pushed)
             .collect();
-        super::stage::stage(|| matrix.solve(&force))
+        stage(|| matrix.solve(model, &force))
     }
 }
 

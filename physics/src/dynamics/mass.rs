@@ -1,10 +1,11 @@
 //! The mass matrix and its factor.
 
 use super::position::Position;
-use super::stage::{numbers, stage};
+use super::stage::{Numbers, detail, numbers, stage};
 use super::transmission::Path;
 use crate::model::Model;
 use crate::real::{ONE, Real, ZERO};
+use crate::vector::Inertia;
 
 /// A symmetric matrix: row `i` has the columns up to `i`. An entry that no tree couples is a constant zero, so that
 /// products and factors leave it out.
@@ -23,7 +24,18 @@ pub(crate) struct Factor {
 
 numbers!(Factor: lower, inverse);
 
-impl super::stage::Numbers for Symmetric {
+impl Model {
+    /// The sum over each body and the bodies below it.
+    pub(crate) fn gathered<T: Numbers + Copy>(&self, mut of: Vec<T>, add: fn(T, T) -> T) -> Vec<T> {
+        for body in (1..self.nbody).rev() {
+            let below = (body + 1..self.nbody).filter(|&child| self.body_parentid[child] == body);
+            of[body] = detail(self, || below.fold(of[body], |sum, child| add(sum, of[child])));
+        }
+        of
+    }
+}
+
+impl Numbers for Symmetric {
     fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
         self.0.each(f);
     }
@@ -32,26 +44,24 @@ impl super::stage::Numbers for Symmetric {
 impl Symmetric {
     /// The mass matrix, by composite bodies, with armature.
     pub(crate) fn mass(model: &Model, position: &Position, tendons: &[Path]) -> Self {
-        let composite = stage(|| {
-            let mut composite = position.inertia.clone();
-            for body in (1..model.nbody).rev() {
-                let parent = model.body_parentid[body];
-                composite[parent] = composite[parent].add(composite[body]);
-            }
-            composite
-        });
+        let composite = stage(|| model.gathered(position.inertia.clone(), Inertia::add));
         let armatures = model.tendon_armatures();
         stage(|| {
             let mut mass = Self::zero(model.nv);
             for i in 0..model.nv {
-                let momentum = composite[model.dof_bodyid[i]].apply(position.motion[i]);
-                mass.0[i][i] = Real::Constant(model.armature(i));
-                for j in model.chain(Some(i)) {
-                    mass.0[i][j] += position.motion[j].dot(momentum);
-                    for (tendon, &armature) in tendons.iter().zip(&armatures) {
-                        mass.0[i][j] += tendon.moment[i] * tendon.moment[j] * armature;
+                let momentum =
+                    detail(model, || composite[model.dof_bodyid[i]].apply(position.motion[i]));
+                mass.0[i] = detail(model, || {
+                    let mut row = vec![ZERO; i + 1];
+                    row[i] = Real::Constant(model.armature(i));
+                    for j in model.chain(Some(i)) {
+                        row[j] += position.motion[j].dot(momentum);
+                        for (tendon, &armature) in tendons.iter().zip(&armatures) {
+                            row[j] += tendon.moment[i] * tendon.moment[j] * armature;
+                        }
                     }
-                }
+                    row
+                });
             }
             mass
         })
@@ -79,19 +89,23 @@ impl Symmetric {
         product
     }
 
-    pub(crate) fn factor(&self) -> Factor {
-        let mut lower = self.0.clone();
-        let mut inverse = vec![ZERO; lower.len()];
-        for k in (0..lower.len()).rev() {
-            inverse[k] = ONE / lower[k][k];
-            let row = lower[k].clone();
-            for i in 0..k {
-                let scaled = row[i] * inverse[k];
-                for (j, &entry) in row[..=i].iter().enumerate() {
-                    lower[i][j] -= scaled * entry;
-                }
-                lower[k][i] = scaled;
-            }
+    /// The factor, row by row from the last: each row is computed once, and read by the rows before it.
+    pub(crate) fn factor(&self, model: &Model) -> Factor {
+        let size = self.0.len();
+        let (mut rows, mut lower) = (self.0.clone(), self.0.clone());
+        let mut inverse = vec![ZERO; size];
+        for k in (0..size).rev() {
+            rows[k] = detail(model, || {
+                let entry = |j: usize| {
+                    let known: Real = (k + 1..size).map(|m| lower[m][k] * rows[m][j]).sum();
+                    self.0[k][j] - known
+                };
+                (0..=k).map(entry).collect()
+            });
+            (inverse[k], lower[k]) = detail(model, || {
+                let inverse = ONE / rows[k][k];
+                (inverse, rows[k].iter().map(|&entry| entry * inverse).collect())
+            });
         }
         Factor { lower, inverse }
     }
@@ -99,22 +113,16 @@ impl Symmetric {
 
 impl Factor {
     /// `x` with `matrix x = b`.
-    pub(crate) fn solve(&self, b: &[Real]) -> Vec<Real> {
+    pub(crate) fn solve(&self, model: &Model, b: &[Real]) -> Vec<Real> {
+        let size = b.len();
         let mut x = b.to_vec();
-        for k in (0..x.len()).rev() {
-            for i in 0..k {
-                let known = self.lower[k][i] * x[k];
-                x[i] -= known;
-            }
+        for k in (0..size).rev() {
+            x[k] = detail(model, || b[k] - (k + 1..size).map(|m| self.lower[m][k] * x[m]).sum());
         }
-        for (x, &inverse) in x.iter_mut().zip(&self.inverse) {
-            *x = *x * inverse;
-        }
-        for k in 0..x.len() {
-            for i in 0..k {
-                let known = self.lower[k][i] * x[i];
-                x[k] -= known;
-            }
+        for k in 0..size {
+            x[k] = detail(model, || {
+                x[k] * self.inverse[k] - (0..k).map(|i| self.lower[k][i] * x[i]).sum()
+            });
         }
         x
     }

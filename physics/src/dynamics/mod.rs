@@ -90,7 +90,7 @@ impl Model {
         ctrl: Tensor,
         read: impl FnOnce(&Forward) -> R,
     ) -> (Data, R::Tree) {
-        tile(LANES, (data.clone(), ctrl), |(data, ctrl)| {
+        let step = |(data, ctrl): (Data, Tensor)| {
             let like = data.time;
             let state = State::new(&data, ctrl);
             let carry = Carry::new(self, state);
@@ -110,7 +110,8 @@ impl Model {
                 qacc_warmstart: vector(&state.warmstart, like),
             };
             (next, tree_map(&outputs, |output| output.index(-1)))
-        })
+        };
+        tile(LANES, (data.clone(), ctrl), |arguments| kernel(arguments, step))
     }
 }
 

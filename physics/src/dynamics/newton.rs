@@ -9,7 +9,7 @@ use podracer_dsl::prelude::*;
 use super::constraint::{Constraints, Kind};
 use super::mass::Symmetric;
 use super::position::Position;
-use super::stage::stage;
+use super::stage::{detail, stage};
 use crate::model::Model;
 use crate::real::{ONE, Real, Truth, ZERO};
 use crate::vector::Spatial;
@@ -69,29 +69,40 @@ impl Problem<'_> {
     fn along(&self, x: &[Real]) -> Rows {
         let motions = self.position.motions(self.model, x);
         let rows = self.constraints.rows.iter().map(|row| row.along(x)).collect();
-        (rows, self.constraints.contacts.iter().map(|contact| contact.rows(&motions)).collect())
+        let contacts = self.constraints.contacts.iter();
+        (rows, contacts.map(|contact| detail(self.model, || contact.rows(&motions))).collect())
     }
 
     /// Each row's acceleration beyond its aim.
     fn beyond(&self, x: &[Real]) -> Rows {
-        let (mut rows, mut contacts) = self.along(x);
-        for (value, row) in rows.iter_mut().zip(&self.constraints.rows) {
-            *value -= row.aim;
-        }
-        for (values, contact) in contacts.iter_mut().zip(&self.constraints.contacts) {
-            values.iter_mut().zip(&contact.aim).for_each(|(value, &aim)| *value -= aim);
-        }
-        (rows, contacts)
+        let (rows, contacts) = self.along(x);
+        let less = |value: Real, aim: Real| value - aim;
+        let rows = rows.into_iter().zip(&self.constraints.rows);
+        let contacts = contacts.into_iter().zip(&self.constraints.contacts);
+        (
+            rows.map(|(value, row)| less(value, row.aim)).collect(),
+            contacts
+                .map(|(values, contact)| {
+                    values
+                        .into_iter()
+                        .zip(&contact.aim)
+                        .map(|(value, &aim)| less(value, aim))
+                        .collect()
+                })
+                .collect(),
+        )
     }
 
     /// The force of the contacts on each body.
     fn touching(&self, contacts: &[Vec<Real>]) -> Vec<Spatial> {
         let mut on_bodies = vec![Spatial::ZERO; self.model.nbody];
         for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
-            let forces: Vec<Real> =
-                rows.iter().map(|&row| Kind::Unilateral.force(row, contact.weight)).collect();
-            for (body, force) in contact.forces(&forces) {
-                on_bodies[body] = on_bodies[body].add(force);
+            let forces = detail(self.model, || {
+                let force = |&row: &Real| Kind::Unilateral.force(row, contact.weight);
+                contact.forces(&rows.iter().map(force).collect::<Vec<_>>())
+            });
+            for (side, force) in contact.sides.iter().zip(forces) {
+                on_bodies[side.body] = on_bodies[side.body].add(force);
             }
         }
         on_bodies
@@ -115,50 +126,53 @@ impl Problem<'_> {
             // Lower triangles of symmetric matrices.
             let mut bodies = vec![[[ZERO; 6]; 6]; model.nbody];
             for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
-                if let [side] = &contact.sides[..] {
-                    let coupling = contact.coupling(&weights(rows, contact.weight));
-                    let units = contact.units(side).into_iter().map(six);
-                    add_products(&mut bodies[side.body], &coupling, &units.collect::<Vec<_>>());
+                if let ([side], [units]) = (&contact.sides[..], &contact.units[..]) {
+                    let coupling =
+                        detail(model, || contact.coupling(&weights(rows, contact.weight)));
+                    let units: Vec<[Real; 6]> = units.iter().copied().map(six).collect();
+                    let pulled = detail(model, || pulled(&coupling, &units));
+                    let body = &mut bodies[side.body];
+                    *body = detail(model, || sum(*body, products(&units, &pulled)));
                 }
             }
-            for body in (1..model.nbody).rev() {
-                let below = bodies[body];
-                let above = &mut bodies[model.body_parentid[body]];
-                for (above, below) in above.iter_mut().zip(below) {
-                    above.iter_mut().zip(below).for_each(|(above, below)| *above += below);
-                }
-            }
-            bodies
+            model.gathered(bodies, sum)
         });
         stage(|| {
             let mut hessian = self.mass.clone();
             for i in 0..model.nv {
-                let motion = six(self.position.motion[i]);
                 let body = &bodies[model.dof_bodyid[i]];
+                let motion = six(self.position.motion[i]);
                 let row = |k: usize| (0..6).map(|l| body[k.max(l)][k.min(l)] * motion[l]).sum();
-                let force: [Real; 6] = std::array::from_fn(row);
-                for j in model.chain(Some(i)) {
-                    let motion = six(self.position.motion[j]);
-                    let entry = motion.into_iter().zip(force).map(|(a, b)| a * b).sum();
-                    hessian.add_at(i, j, entry);
+                let force: [Real; 6] = detail(model, || std::array::from_fn(row));
+                hessian.0[i] = detail(model, || {
+                    let mut row = hessian.0[i].clone();
+                    for j in model.chain(Some(i)) {
+                        let motion = six(self.position.motion[j]);
+                        row[j] += motion.into_iter().zip(force).map(|(a, b)| a * b).sum();
+                    }
+                    row
+                });
+            }
+            {
+                for (row, &value) in self.constraints.rows.iter().zip(rows) {
+                    let slope = row.kind.slope(value, row.weight);
+                    add_row(&mut hessian, &row.jacobian, slope);
                 }
-            }
-            for (row, &value) in self.constraints.rows.iter().zip(rows) {
-                let slope = row.kind.slope(value, row.weight);
-                add_row(&mut hessian, &row.jacobian, slope);
-            }
-            for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
-                if contact.sides.len() == 2 {
-                    let coupling = contact.coupling(&weights(rows, contact.weight));
-                    let jacobian = self.jacobian(contact);
-                    for (i, row) in jacobian.iter().enumerate() {
-                        let pulled: Vec<Real> = (0..model.nv)
-                            .map(|dof| {
-                                (0..jacobian.len()).map(|j| coupling[i][j] * jacobian[j][dof]).sum()
-                            })
-                            .collect();
-                        for (a, &entry) in row.iter().enumerate() {
-                            (0..=a).for_each(|b| hessian.add_at(a, b, entry * pulled[b]));
+                for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
+                    if contact.sides.len() == 2 {
+                        let coupling = contact.coupling(&weights(rows, contact.weight));
+                        let jacobian = detail(model, || self.jacobian(contact));
+                        for (i, row) in jacobian.iter().enumerate() {
+                            let pulled: Vec<Real> = (0..model.nv)
+                                .map(|dof| {
+                                    (0..jacobian.len())
+                                        .map(|j| coupling[i][j] * jacobian[j][dof])
+                                        .sum()
+                                })
+                                .collect();
+                            for (a, &entry) in row.iter().enumerate() {
+                                (0..=a).for_each(|b| hessian.add_at(a, b, entry * pulled[b]));
+                            }
                         }
                     }
                 }
@@ -175,11 +189,10 @@ impl Problem<'_> {
             .collect();
         let both = |dof: &usize| chains.iter().all(|chain| chain.contains(dof));
         let mut jacobian: Vec<Vec<Real>> = Vec::new();
-        for (side, chain) in contact.sides.iter().zip(&chains) {
-            let units = contact.units(side);
+        for (units, chain) in contact.units.iter().zip(&chains) {
             jacobian.resize(units.len(), vec![ZERO; model.nv]);
             for &dof in chain.iter().filter(|dof| !both(dof)) {
-                for (row, unit) in jacobian.iter_mut().zip(&units) {
+                for (row, unit) in jacobian.iter_mut().zip(units) {
                     row[dof] += unit.dot(self.position.motion[dof]);
                 }
             }
@@ -191,57 +204,83 @@ impl Problem<'_> {
     fn iteration(&self, x: &[Real]) -> (Vec<Real>, Tensor) {
         let inner = |a: &[Real], b: &[Real]| a.iter().zip(b).map(|(&a, &b)| a * b).sum::<Real>();
         let at = stage(|| self.beyond(x));
-        let (gradient, momentum) = stage(|| {
-            let momentum = self.mass.product(x);
-            let pushed = self.forces(&at, self.touching(&at.1));
-            let gradient: Vec<Real> =
-                (0..x.len()).map(|dof| momentum[dof] - self.force[dof] - pushed[dof]).collect();
-            (gradient, momentum)
+        let momentum = stage(|| self.mass.product(x));
+        let pushed = stage(|| self.forces(&at, self.touching(&at.1)));
+        let gradient: Vec<Real> = stage(|| {
+            (0..x.len()).map(|dof| momentum[dof] - self.force[dof] - pushed[dof]).collect()
         });
         let hessian = self.hessian(&at);
-        let factor = stage(|| hessian.factor());
-        let direction = stage(|| -> Vec<Real> {
-            factor.solve(&gradient).into_iter().map(|step| -step).collect()
-        });
-        let (along, [slope, curvature]) = stage(|| {
-            let momentum_along = self.mass.product(&direction);
-            let slope = inner(&direction, &momentum) - inner(&direction, self.force);
-            (self.along(&direction), [slope, inner(&direction, &momentum_along)])
-        });
-        let each = |f: &mut dyn FnMut(Kind, Real, Real, Real, f64)| {
-            let rows = self.constraints.rows.iter().zip(&at.0).zip(&along.0);
-            rows.for_each(|((row, &jar), &step)| f(row.kind, jar, step, row.weight, 1.0));
-            let contacts = self.constraints.contacts.iter().zip(&at.1).zip(&along.1);
-            for ((contact, jars), steps) in contacts {
-                for (i, (&jar, &step)) in jars.iter().zip(steps).enumerate() {
-                    f(Kind::Unilateral, jar, step, contact.weight, contact.times(i));
-                }
-            }
-        };
+        let factor = stage(|| hessian.factor(self.model));
+        let direction: Vec<Real> =
+            stage(|| factor.solve(self.model, &gradient).into_iter().map(|step| -step).collect());
+        let along = stage(|| self.along(&direction));
         // The derivative of the cost along the direction rises, and is linear in pieces. Newton's step on it from the whole
         // step is exact if no row changes.
-        let alpha = stage(|| {
-            let (mut first, mut second) = (slope + curvature, curvature);
-            each(&mut |kind, jar, step, weight, times| {
-                let next = jar + step;
-                first -= kind.force(next, weight) * step * times;
-                second += kind.slope(next, weight) * step * step * times;
-            });
-            let tried = ONE - first / second.max(Constant(1e-30));
-            // Beyond the minimum, stay between it and here.
-            ZERO.less(tried).select(tried, Constant(0.5))
+        let smooth = stage(|| {
+            let curvature = inner(&direction, &self.mass.product(&direction));
+            let slope = inner(&direction, &momentum) - inner(&direction, self.force);
+            Slope { first: slope + curvature, second: curvature, change: ZERO }
         });
-        // The whole step ends at the minimum if no row's force follows another formula there.
-        let mut change = ZERO;
-        each(&mut |kind, jar, step, weight, _| {
-            change = change.min(kind.change(jar, jar + step, weight));
+        let rows = stage(|| {
+            let rows = self.constraints.rows.iter().zip(&at.0).zip(&along.0);
+            let slopes =
+                rows.map(|((row, &jar), &step)| Slope::new(row.kind, jar, step, row.weight, 1.0));
+            slopes.fold(Slope::ZERO, Slope::add)
         });
+        let contacts = self.constraints.contacts.iter().zip(&at.1).zip(&along.1);
+        let contacts = contacts.map(|((contact, jars), steps)| {
+            let slope = |(i, (&jar, &step)): (usize, (&Real, &Real))| {
+                Slope::new(Kind::Unilateral, jar, step, contact.weight, contact.times(i))
+            };
+            let slopes = jars.iter().zip(steps).enumerate().map(slope);
+            detail(self.model, || slopes.fold(Slope::ZERO, Slope::add))
+        });
+        let contacts: Vec<Slope> = contacts.collect();
+        let Slope { first, second, change } =
+            stage(|| contacts.into_iter().fold(smooth.add(rows), Slope::add));
+        let tried = ONE - first / second.max(Constant(1e-30));
+        // Beyond the minimum, stay between it and here.
+        let alpha = stage(|| ZERO.less(tried).select(tried, Constant(0.5)));
         let next = x.iter().zip(&direction).map(|(&x, &step)| x + alpha * step).collect();
+        // The whole step ends at the minimum if no row's force follows another formula there.
         let changed = match change.less(ZERO) {
             Truth::Value { holds, .. } => holds,
             Truth::Known(known) => scalar(known),
         };
         (next, changed)
+    }
+}
+
+/// Derivatives of the cost along a direction, at the end of a step.
+#[derive(Clone, Copy, Debug)]
+struct Slope {
+    first: Real,
+    second: Real,
+    /// A number that is negative if a row's force follows another formula at the end of the step.
+    change: Real,
+}
+
+super::stage::numbers!(Slope: first, second, change);
+
+impl Slope {
+    const ZERO: Self = Self { first: ZERO, second: ZERO, change: ZERO };
+
+    /// The part of a row that counts a number of times.
+    fn new(kind: Kind, jar: Real, step: Real, weight: Real, times: f64) -> Self {
+        let next = jar + step;
+        Self {
+            first: -(kind.force(next, weight) * step * times),
+            second: kind.slope(next, weight) * step * step * times,
+            change: kind.change(jar, next, weight),
+        }
+    }
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            first: self.first + other.first,
+            second: self.second + other.second,
+            change: self.change.min(other.change),
+        }
     }
 }
 
@@ -254,17 +293,26 @@ fn six(spatial: Spatial) -> [Real; 6] {
     [a, b, c, d, e, f]
 }
 
-/// Adds the symmetric matrix `sum over i, j of coupling[i][j] units[i] units[j]^T`.
-fn add_products(to: &mut [[Real; 6]; 6], coupling: &[Vec<Real>], units: &[[Real; 6]]) {
-    for (unit, row) in units.iter().zip(coupling) {
-        let pulled: [Real; 6] =
-            std::array::from_fn(|k| row.iter().zip(units).map(|(&c, unit)| c * unit[k]).sum());
-        for i in 0..6 {
-            for j in 0..=i {
-                to[i][j] += unit[i] * pulled[j];
-            }
-        }
-    }
+/// `coupling units`.
+fn pulled(coupling: &[Vec<Real>], units: &[[Real; 6]]) -> Vec<[Real; 6]> {
+    let row = |row: &Vec<Real>| {
+        std::array::from_fn(|k| row.iter().zip(units).map(|(&c, unit)| c * unit[k]).sum())
+    };
+    coupling.iter().map(row).collect()
+}
+
+/// The lower triangle of `units^T pulled`, a symmetric matrix.
+fn products(units: &[[Real; 6]], pulled: &[[Real; 6]]) -> [[Real; 6]; 6] {
+    std::array::from_fn(|i| {
+        std::array::from_fn(|j| match j <= i {
+            true => units.iter().zip(pulled).map(|(unit, pulled)| unit[i] * pulled[j]).sum(),
+            false => ZERO,
+        })
+    })
+}
+
+fn sum(a: [[Real; 6]; 6], b: [[Real; 6]; 6]) -> [[Real; 6]; 6] {
+    std::array::from_fn(|i| crate::vector::add(a[i], b[i]))
 }
 
 /// Adds `slope jacobian^T jacobian`.

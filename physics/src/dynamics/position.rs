@@ -1,6 +1,6 @@
 //! Quantities that follow from the positions: frames, the motions of the degrees of freedom, inertias.
 
-use super::stage::{numbers, stage};
+use super::stage::{detail, numbers, stage};
 use crate::math;
 use crate::model::{JointType, Model};
 use crate::real::{ONE, Real, ZERO};
@@ -27,122 +27,97 @@ pub(crate) struct Position {
 
 numbers!(Position: reference, place, rotation, motion, inertia);
 
+/// The frame of a body.
+#[derive(Clone, Debug)]
+struct Frame {
+    reference: Vector,
+    place: Vector,
+    turned: Matrix,
+}
+
+numbers!(Frame: reference, place, turned);
+
 impl Position {
     pub(crate) fn new(model: &Model, qpos: &[Real]) -> Self {
-        let turns = stage(|| {
-            let turn = |joint: usize| {
-                let at = model.jnt_qposadr[joint];
-                match model.jnt_type[joint] {
-                    JointType::Hinge => (qpos[at] - Real::Constant(model.qpos0[at])).sin_cos(),
-                    _ => (ZERO, ONE),
-                }
-            };
-            (0..model.njnt).map(turn).collect::<Vec<_>>()
-        });
-        let mut position = stage(|| Self::frames(model, qpos, &turns));
-        position.inertia = stage(|| position.inertias(model));
-        position
-    }
-
-    fn frames(model: &Model, qpos: &[Real], turns: &[(Real, Real)]) -> Self {
-        let identity = constant_rotation(math::IDENTITY);
         let mut all = Self {
             reference: vec![ORIGIN],
             place: vec![ORIGIN],
-            rotation: vec![identity],
+            rotation: vec![constant_rotation(math::IDENTITY)],
             motion: Vec::with_capacity(model.nv),
-            inertia: Vec::new(),
+            inertia: vec![Inertia::ZERO],
         };
-        for body in 1..model.nbody {
-            let parent = model.body_parentid[body];
-            let above = all.rotation[parent];
-            let mut place = add(all.place[parent], rotate(above, constant(model.body_pos[body])));
-            let mut turned = matmul(above, constant_rotation(model.body_quat[body]));
-            let mut reference = all.reference[parent];
-            let first = model.body_jntadr[body].unwrap_or(0);
-            let joints = first..first + model.body_jntnum[body];
-            // The reference point moves with the slides of a tree's first body, up to the first rotation.
-            let mut leads = !joints.is_empty() && model.body_weldid[parent] == 0;
-            if leads {
-                (reference, place) = (place, ORIGIN);
-            }
-            let mut frames = Vec::with_capacity(joints.len());
-            for joint in joints.clone() {
-                let at = model.jnt_qposadr[joint];
-                let kind = model.jnt_type[joint];
-                if kind == JointType::Free {
-                    reference = [qpos[at], qpos[at + 1], qpos[at + 2]];
-                    turned = rotation(std::array::from_fn(|i| qpos[at + 3 + i]));
-                    frames.push((ORIGIN, ORIGIN));
-                    continue;
-                }
-                let anchor = add(place, rotate(turned, constant(model.jnt_pos[joint])));
-                let axis = rotate(turned, constant(model.jnt_axis[joint]));
-                if kind == JointType::Slide {
-                    let moved = scale(axis, qpos[at] - Real::Constant(model.qpos0[at]));
-                    let moves = if leads { &mut reference } else { &mut place };
-                    *moves = add(*moves, moved);
-                } else {
-                    let turn = match kind {
-                        JointType::Hinge => about(model.jnt_axis[joint], turns[joint]),
-                        _ => rotation(std::array::from_fn(|i| qpos[at + i])),
-                    };
-                    turned = matmul(turned, turn);
-                    place = sub(anchor, rotate(turned, constant(model.jnt_pos[joint])));
-                    leads = false;
-                }
-                frames.push((anchor, axis));
-            }
-            for (joint, (anchor, axis)) in joints.zip(frames) {
-                all.add_motions(model.jnt_type[joint], anchor, axis, turned);
-            }
-            all.reference.push(reference);
-            all.place.push(place);
-            all.rotation.push(turned);
-        }
+        let turns = stage(|| {
+            let turn = |joint: usize| match model.jnt_type[joint] {
+                JointType::Hinge => moved(model, qpos, joint).sin_cos(),
+                _ => (ZERO, ONE),
+            };
+            (0..model.njnt).map(turn).collect::<Vec<_>>()
+        });
+        all = stage(|| {
+            (1..model.nbody).for_each(|body| all.add_body(model, qpos, &turns, body));
+            all
+        });
+        let inertia = |body: usize| detail(model, || all.inertia(model, body));
+        let inertias = stage(|| (1..model.nbody).map(inertia).collect::<Vec<_>>());
+        all.inertia.extend(inertias);
         all
     }
 
-    /// The motions of a joint's degrees of freedom, for the body's final orientation.
-    fn add_motions(&mut self, kind: JointType, anchor: Vector, axis: Vector, turned: Matrix) {
-        let turn = |axis: Vector| Spatial { w: axis, v: cross(anchor, axis) };
-        match kind {
-            JointType::Slide => self.motion.push(Spatial { w: ORIGIN, v: axis }),
-            JointType::Hinge => self.motion.push(turn(axis)),
-            JointType::Ball => self.motion.extend((0..3).map(|i| turn(column(turned, i)))),
-            JointType::Free => {
-                let unit =
-                    |i: usize| constant(std::array::from_fn(|j| f64::from(u8::from(i == j))));
-                self.motion.extend((0..3).map(|i| Spatial { w: ORIGIN, v: unit(i) }));
-                self.motion.extend((0..3).map(|i| turn(column(turned, i))));
+    fn add_body(&mut self, model: &Model, qpos: &[Real], turns: &[(Real, Real)], body: usize) {
+        let parent = model.body_parentid[body];
+        let first = model.body_jntadr[body].unwrap_or(0);
+        let joints = first..first + model.body_jntnum[body];
+        // The reference point moves with the slides of a tree's first body, up to the first rotation.
+        let mut leads = !joints.is_empty() && model.body_weldid[parent] == 0;
+        let mut frame = detail(model, || {
+            let above = self.rotation[parent];
+            let place = add(self.place[parent], rotate(above, constant(model.body_pos[body])));
+            let turned = matmul(above, constant_rotation(model.body_quat[body]));
+            match leads {
+                true => Frame { reference: place, place: ORIGIN, turned },
+                false => Frame { reference: self.reference[parent], place, turned },
             }
+        });
+        let mut axes = Vec::with_capacity(joints.len());
+        for joint in joints.clone() {
+            let kind = model.jnt_type[joint];
+            let moved: (Frame, (Vector, Vector)) =
+                detail(model, || frame.moved(model, qpos, turns[joint], joint, leads));
+            leads &= kind == JointType::Slide;
+            frame = moved.0;
+            axes.push(moved.1);
         }
+        for (joint, (anchor, axis)) in joints.zip(axes) {
+            let motions =
+                detail(model, || motions(model.jnt_type[joint], anchor, axis, frame.turned));
+            self.motion.extend(motions);
+        }
+        self.reference.push(frame.reference);
+        self.place.push(frame.place);
+        self.rotation.push(frame.turned);
     }
 
-    fn inertias(&self, model: &Model) -> Vec<Inertia> {
-        let of = |body: usize| {
-            let mass = model.body_mass[body];
-            if body == 0 || mass == 0.0 && model.body_inertia[body] == [0.0; 3] {
-                return Inertia::ZERO;
-            }
-            let axes = math::matrix(model.body_iquat[body]);
-            let own = constant_matrix(math::diagonal_in(&axes, model.body_inertia[body]));
-            let turned = matmul(self.rotation[body], own);
-            let at = |i: usize, j: usize| dot(turned[i], self.rotation[body][j]);
-            let [x, y, z] = self.point(body, model.body_ipos[body]);
-            let moment = scale([x, y, z], Real::Constant(mass));
-            let [mx, my, mz] = moment;
-            let rotational = [
-                at(0, 0) + my * y + mz * z,
-                at(1, 1) + mx * x + mz * z,
-                at(2, 2) + mx * x + my * y,
-                at(0, 1) - mx * y,
-                at(0, 2) - mx * z,
-                at(1, 2) - my * z,
-            ];
-            Inertia { mass: Real::Constant(mass), moment, rotational }
-        };
-        (0..model.nbody).map(of).collect()
+    fn inertia(&self, model: &Model, body: usize) -> Inertia {
+        let mass = model.body_mass[body];
+        if mass == 0.0 && model.body_inertia[body] == [0.0; 3] {
+            return Inertia::ZERO;
+        }
+        let axes = math::matrix(model.body_iquat[body]);
+        let own = constant_matrix(math::diagonal_in(&axes, model.body_inertia[body]));
+        let turned = matmul(self.rotation[body], own);
+        let at = |i: usize, j: usize| dot(turned[i], self.rotation[body][j]);
+        let [x, y, z] = self.point(body, model.body_ipos[body]);
+        let moment = scale([x, y, z], Real::Constant(mass));
+        let [mx, my, mz] = moment;
+        let rotational = [
+            at(0, 0) + my * y + mz * z,
+            at(1, 1) + mx * x + mz * z,
+            at(2, 2) + mx * x + my * y,
+            at(0, 1) - mx * y,
+            at(0, 2) - mx * z,
+            at(1, 2) - my * z,
+        ];
+        Inertia { mass: Real::Constant(mass), moment, rotational }
     }
 
     /// The place of a point of a body, relative to the reference point.
@@ -172,20 +147,75 @@ impl Position {
     pub(crate) fn motions(&self, model: &Model, by: &[Real]) -> Vec<Spatial> {
         let mut bodies = vec![Spatial::ZERO; model.nbody];
         for body in 1..model.nbody {
-            bodies[body] = bodies[model.body_parentid[body]];
-            for dof in model.dofs(body) {
-                bodies[body] = bodies[body].add(self.motion[dof].scale(by[dof]));
-            }
+            let above = bodies[model.body_parentid[body]];
+            let add = |sum: Spatial, dof: usize| sum.add(self.motion[dof].scale(by[dof]));
+            bodies[body] = detail(model, || model.dofs(body).fold(above, add));
         }
         bodies
     }
 
     /// The forces on the degrees of freedom of spatial forces on bodies.
-    pub(crate) fn generalized(&self, model: &Model, mut forces: Vec<Spatial>) -> Vec<Real> {
-        for body in (1..model.nbody).rev() {
-            let parent = model.body_parentid[body];
-            forces[parent] = forces[parent].add(forces[body]);
+    pub(crate) fn generalized(&self, model: &Model, forces: Vec<Spatial>) -> Vec<Real> {
+        let forces = model.gathered(forces, Spatial::add);
+        let on = |dof: usize| self.motion[dof].dot(forces[model.dof_bodyid[dof]]);
+        (0..model.nv).map(on).collect()
+    }
+}
+
+impl Frame {
+    /// The frame after a joint's motion, and the anchor and axis of the joint. The slides of a body that `leads` a tree
+    /// move the reference point.
+    fn moved(
+        &self,
+        model: &Model,
+        qpos: &[Real],
+        turn: (Real, Real),
+        joint: usize,
+        leads: bool,
+    ) -> (Self, (Vector, Vector)) {
+        let at = model.jnt_qposadr[joint];
+        let kind = model.jnt_type[joint];
+        let Self { mut reference, mut place, mut turned } = *self;
+        if kind == JointType::Free {
+            reference = [qpos[at], qpos[at + 1], qpos[at + 2]];
+            turned = rotation(std::array::from_fn(|i| qpos[at + 3 + i]));
+            return (Self { reference, place, turned }, (ORIGIN, ORIGIN));
         }
-        (0..model.nv).map(|dof| self.motion[dof].dot(forces[model.dof_bodyid[dof]])).collect()
+        let anchor = add(place, rotate(turned, constant(model.jnt_pos[joint])));
+        let axis = rotate(turned, constant(model.jnt_axis[joint]));
+        if kind == JointType::Slide {
+            let moves = if leads { &mut reference } else { &mut place };
+            *moves = add(*moves, scale(axis, moved(model, qpos, joint)));
+        } else {
+            let turn = match kind {
+                JointType::Hinge => about(model.jnt_axis[joint], turn),
+                _ => rotation(std::array::from_fn(|i| qpos[at + i])),
+            };
+            turned = matmul(turned, turn);
+            place = sub(anchor, rotate(turned, constant(model.jnt_pos[joint])));
+        }
+        (Self { reference, place, turned }, (anchor, axis))
+    }
+}
+
+/// The position of a slide or a hinge relative to the reference position.
+fn moved(model: &Model, qpos: &[Real], joint: usize) -> Real {
+    let at = model.jnt_qposadr[joint];
+    qpos[at] - Real::Constant(model.qpos0[at])
+}
+
+/// The motions of a joint's degrees of freedom, for the body's final orientation.
+fn motions(kind: JointType, anchor: Vector, axis: Vector, turned: Matrix) -> Vec<Spatial> {
+    let turn = |axis: Vector| Spatial { w: axis, v: cross(anchor, axis) };
+    let turns = (0..3).map(|i| turn(column(turned, i)));
+    match kind {
+        JointType::Slide => vec![Spatial { w: ORIGIN, v: axis }],
+        JointType::Hinge => vec![turn(axis)],
+        JointType::Ball => turns.collect(),
+        JointType::Free => {
+            let unit = |i: usize| constant(std::array::from_fn(|j| f64::from(u8::from(i == j))));
+            let slides = (0..3).map(|i| Spatial { w: ORIGIN, v: unit(i) });
+            slides.chain(turns).collect()
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use podracer_dsl::prelude::*;
 
+use crate::model::Model;
 use crate::real::Real;
 use crate::vector::{Inertia, Spatial};
 
@@ -83,6 +84,15 @@ pub(crate) fn stage<T: Numbers>(f: impl FnOnce() -> T) -> T {
     let mut result = result.expect("the closure runs once");
     replace(&mut result, computed);
     result
+}
+
+/// The number of degrees of freedom above which a model is large.
+const LARGE: usize = 10;
+
+/// A part of a stage, which is a stage of its own in a large model. Each stage costs compile time, more than
+/// proportionally. In a small model it takes longer than what XLA computes once more for each reader.
+pub(crate) fn detail<T: Numbers>(model: &Model, f: impl FnOnce() -> T) -> T {
+    if model.nv > LARGE { stage(f) } else { f() }
 }
 
 /// A loop over the leading axis of `xs`. The carry's numbers are tensors with the dtype of `like`.

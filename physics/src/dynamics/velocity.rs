@@ -1,6 +1,7 @@
 //! Velocities of the bodies, and the forces that follow from positions and velocities.
 
 use super::position::Position;
+use super::stage::detail;
 use super::state::State;
 use super::transmission::Path;
 use crate::model::{Disable, JointType, Model};
@@ -27,27 +28,30 @@ pub(crate) fn motion(
     let mut force = vec![Spatial::ZERO; model.nbody];
     for body in 1..model.nbody {
         let parent = model.body_parentid[body];
-        let (mut v, mut a) = (velocity[parent], acceleration[parent]);
-        // The axes of a ball, and those of a free joint's rotation, turn with what moves the body before them.
-        let mut before = v;
-        for dof in model.dofs(body) {
-            let joint = model.dof_jntid[dof];
-            let axis = dof - model.jnt_dofadr[joint];
-            let together = match model.jnt_type[joint] {
-                JointType::Ball => axis > 0,
-                JointType::Free => axis > 3,
-                JointType::Slide | JointType::Hinge => false,
-            };
-            if !together {
-                before = v;
+        let (v, a) = detail(model, || {
+            let (mut v, mut a) = (velocity[parent], acceleration[parent]);
+            // The axes of a ball, and those of a free joint's rotation, turn with what moves the body before them.
+            let mut before = v;
+            for dof in model.dofs(body) {
+                let joint = model.dof_jntid[dof];
+                let axis = dof - model.jnt_dofadr[joint];
+                let together = match model.jnt_type[joint] {
+                    JointType::Ball => axis > 0,
+                    JointType::Free => axis > 3,
+                    JointType::Slide | JointType::Hinge => false,
+                };
+                if !together {
+                    before = v;
+                }
+                let moved = position.motion[dof].scale(qvel[dof]);
+                a = a.add(before.cross_motion(moved));
+                v = v.add(moved);
             }
-            let moved = position.motion[dof].scale(qvel[dof]);
-            a = a.add(before.cross_motion(moved));
-            v = v.add(moved);
-        }
+            (v, a)
+        });
         (velocity[body], acceleration[body]) = (v, a);
         let inertia = position.inertia[body];
-        force[body] = inertia.apply(a).add(v.cross_force(inertia.apply(v)));
+        force[body] = detail(model, || inertia.apply(a).add(v.cross_force(inertia.apply(v))));
     }
     (velocity, force)
 }

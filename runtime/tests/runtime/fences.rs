@@ -75,3 +75,29 @@ fn a_fence_holds_inside_a_loop_that_is_one_kernel() {
     assert_eq!(once, 11);
     assert!(error < 1e-3, "{error}");
 }
+
+#[test]
+fn a_large_fence_is_part_of_the_kernel_of_a_loop() {
+    // Without the tuple that a fence returns, XLA divides the root among threads, and fails.
+    let large = |x: Tensor| {
+        let wide = x.reshape([1, LANES]) + x.reshape([LANES, 1]);
+        fence(wide, |wide: Tensor| (0..40).fold(wide, |wide, i| (wide * 0.9 + f64::from(i)).sin()))
+            .sum_axis(0)
+    };
+    let step = |x: Tensor| fori_loop(0..3, x, |_, x: Tensor| large(x));
+    let (_, error) = sines(true, |x| vec![step(x)]);
+    assert!(error < 1e-3, "{error}");
+}
+
+#[test]
+fn a_kernel_with_loops_and_fences_has_the_results_of_its_function() {
+    let step = |x: Tensor| {
+        let body = |_: Tensor, x: Tensor| {
+            let scale = fence(x, |x: Tensor| x.cos() * 0.5);
+            while_loop((scalar(0), x), |(i, _)| i.lt(4), |(i, x)| (i + 1, x * scale + 1.0)).1
+        };
+        fori_loop(0..5, x, body)
+    };
+    let (_, error) = sines(false, |x| vec![kernel(x, step), vmap(x, |x| kernel(x, step))]);
+    assert!(error < 1e-4, "{error}");
+}

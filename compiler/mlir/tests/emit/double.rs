@@ -1,6 +1,6 @@
 //! Test doubles: an op with a test function as its lowering, and an op that calls a function.
 
-use podracer_compiler::ops::OpStruct;
+use podracer_compiler::ops::{CallForm, OpStruct};
 use podracer_compiler::stablehlo::{Module, ModuleSpec};
 use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{
@@ -92,7 +92,7 @@ impl Op for CallDouble {
         Ok(self.body.result_types())
     }
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
-        hlo.call(&self.body, false, inputs)
+        hlo.call(&self.body, CallForm::Inlined, inputs)
     }
     no_other_rules!();
 }

@@ -7,7 +7,7 @@ use crate::lower::{Hlo, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::once::pruned;
 use crate::ops::op::{Effect, Op, OpRef, Operand, Pruned, Rule, Sample, effect_of, result_types};
-use crate::ops::{Call, Combiner, Direction, Scatter, TypeError, While};
+use crate::ops::{Call, CallForm, Combiner, Direction, Scatter, TypeError, While};
 use crate::transform::{Mode, VmapContext, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Rarely {
 
     /// [`Self::for_all`] as an op, which has all rules.
     fn call_for_all(&self, types: &[TensorType]) -> OpRef {
-        OpRef::new(Call { body: Arc::new(self.for_all(types)), fenced: false })
+        OpRef::new(Call { body: Arc::new(self.for_all(types)), form: CallForm::Inlined })
     }
 
     /// The same function. It gathers blocks of the examples that take the body, and replaces their

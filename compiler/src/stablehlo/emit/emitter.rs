@@ -5,6 +5,7 @@ use super::{Backend, BackendOp, BlockArgument, Function, Place};
 use crate::array::Array;
 use crate::ir::{Func, Loc};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloRegion, HloResults, HloValue, hlo_op};
+use crate::ops::CallForm;
 use crate::stablehlo::constant::portable_bools;
 use crate::stablehlo::{EmitError, ModuleSpec};
 use crate::types::TensorType;
@@ -247,11 +248,15 @@ impl<B: Backend> Hlo for Emitter<'_, B> {
         HloRegion(u32::try_from(self.regions.len() - 1).expect("fewer than 2^32 regions"))
     }
 
-    fn call(&mut self, func: &Arc<Func>, fenced: bool, arguments: &[HloValue]) -> HloResults {
+    fn call(&mut self, func: &Arc<Func>, form: CallForm, arguments: &[HloValue]) -> HloResults {
         let symbol = self.symbols.symbol(func);
-        let whole = HloAttribute::Texts(vec![("inlineable", "false")]);
-        let attributes = [("mhlo.frontend_attributes", whole)];
-        let attributes = if fenced { &attributes[..] } else { &[] };
+        let words = match form {
+            CallForm::Inlined => vec![],
+            CallForm::Fenced => vec![("inlineable", "false")],
+            CallForm::Kernel => vec![("inlineable", "false"), ("xla_cpu_small_call", "true")],
+        };
+        let attributes = [("mhlo.frontend_attributes", HloAttribute::Texts(words))];
+        let attributes = if form == CallForm::Inlined { &[] } else { &attributes[..] };
         let parts = Parts { attributes, callee: Some(&symbol), ..Parts::none() };
         self.build("func.call", arguments, parts, &func.result_types())
     }

@@ -22,7 +22,7 @@ fn operands_that_only_dead_code_in_a_body_reads_go() {
       return %0 %2
     }, length=3, reverse=false, consts=0, carries=2] %0 %1
     return %3
-  }, fenced=false] %2 %0
+  }, form=INLINED] %2 %0
   return %3
 }",
         "func main(%0: f64[], %1: i32[]) -> (f64[]) {
@@ -32,7 +32,7 @@ fn operands_that_only_dead_code_in_a_body_reads_go() {
       return %1
     }, length=3, reverse=false, consts=0, carries=1] %0
     return %1
-  }, fenced=false] %0
+  }, form=INLINED] %0
   return %2
 }",
     );

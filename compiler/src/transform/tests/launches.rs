@@ -1,6 +1,6 @@
 //! Tests of loops with fewer kernels.
 
-use crate::ops::{Call, Cond, Launched, Scan};
+use crate::ops::{Call, CallForm, Cond, Launched, Scan};
 use crate::stablehlo::{ModuleSpec, stablehlo};
 use crate::transform::{inline_calls, launch_less, settle_launched};
 use crate::{Array, Builder, DType, Func, TensorType, Var};
@@ -120,8 +120,8 @@ fn a_choice_by_the_platform_is_the_branch_that_it_takes() {
     }
 }
 
-/// A loop with a fenced call in its body.
-fn fenced() -> Func {
+/// A loop with a call in its body.
+fn calling(form: CallForm) -> Func {
     let number = TensorType::scalar(DType::F32);
     let mut b = Builder::new();
     let x = b.param(number.clone());
@@ -129,7 +129,7 @@ fn fenced() -> Func {
     let body = Arc::new(b.finish("sine", vec![sine]));
     let mut b = Builder::new();
     let carry = b.param(number.clone());
-    let next = b.emit1(Call { body, fenced: true }, &[carry]);
+    let next = b.emit1(Call { body, form }, &[carry]);
     let body = Arc::new(b.finish("body", vec![next]));
     let mut b = Builder::new();
     let x = b.param(number);
@@ -140,20 +140,30 @@ fn fenced() -> Func {
 
 #[test]
 fn fences_stay_calls_unless_kernels_are_launched() {
-    let func = fenced();
-    assert_eq!(inline_calls(&func), func);
-    assert_eq!(*settle_launched(&func, false), func);
-    let launched = settle_launched(&func, true);
-    assert_eq!(launched.to_string().matches("call[").count(), 0);
-    let x = [Array::floats(DType::F32, [], &[0.7])];
-    assert_eq!(launched.eval(&x), func.eval(&x));
+    for form in [CallForm::Fenced, CallForm::Kernel] {
+        let func = calling(form);
+        assert_eq!(inline_calls(&func), func);
+        assert_eq!(*settle_launched(&func, false), func);
+        let launched = settle_launched(&func, true);
+        assert_eq!(launched.to_string().matches("call[").count(), 0);
+        let x = [Array::floats(DType::F32, [], &[0.7])];
+        assert_eq!(launched.eval(&x), func.eval(&x));
+    }
 }
 
 #[test]
-fn fences_have_the_attribute_that_xla_reads() {
-    let func = fenced();
-    let text = stablehlo(&func, &ModuleSpec::new("fences", &func)).expect("a module").text;
-    let attribute = "{mhlo.frontend_attributes = {inlineable = \"false\"}}";
-    let call = format!("func.call @sine(%arg2) {attribute} : (tensor<f32>) -> tensor<f32>");
-    assert_eq!(text.matches(&call).count(), 1, "{text}");
+fn calls_have_the_attributes_that_xla_reads() {
+    let fence = "inlineable = \"false\"";
+    for (form, attributes) in [
+        (CallForm::Fenced, fence.to_owned()),
+        (CallForm::Kernel, format!("{fence}, xla_cpu_small_call = \"true\"")),
+    ] {
+        let func = calling(form);
+        let text = stablehlo(&func, &ModuleSpec::new("calls", &func)).expect("a module").text;
+        // XLA's CPU compiler never divides a tuple among threads.
+        let call = format!(
+            "func.call @sine(%arg2) {{mhlo.frontend_attributes = {{{attributes}}}}} : (tensor<f32>) -> (tensor<f32>, tensor<f32>)"
+        );
+        assert_eq!(text.matches(&call).count(), 1, "{text}");
+    }
 }

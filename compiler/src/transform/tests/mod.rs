@@ -9,7 +9,7 @@ mod regions;
 use super::*;
 use crate::array::Array;
 use crate::ir::{Builder, Func, Var};
-use crate::ops::{Call, Cond, Direction, Scan, While};
+use crate::ops::{Call, CallForm, Cond, Direction, Scan, While};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 

@@ -65,7 +65,8 @@ fn nested() -> Func {
         (body.param(f64s([2])), body.param(f64s([2])), body.param(TensorType::scalar(DType::I32)));
     let x = body.param(f64s([2]));
     let scaled = body.mul(c, w);
-    let outputs = body.emit(Call { body: Arc::new(choice()), fenced: false }, &[n, scaled, x]);
+    let outputs =
+        body.emit(Call { body: Arc::new(choice()), form: CallForm::Inlined }, &[n, scaled, x]);
     let one = body.full_like(n, 1.0);
     let n = body.add(n, one);
     let body = Arc::new(body.finish("body", vec![outputs[0], n, outputs[1]]));

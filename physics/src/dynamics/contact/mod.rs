@@ -146,6 +146,8 @@ pub(crate) struct Contact {
     directions: Vec<(Direction, f64)>,
     /// The number of directions of friction in which the bodies cannot move: each has two rows that equal the normal.
     still: usize,
+    /// The spatial force of a unit force along each direction, on each side.
+    pub(crate) units: Vec<Vec<Spatial>>,
     /// The weight of each row; 0 if there is no contact.
     pub(crate) weight: Real,
     /// The aim of each row.
@@ -156,6 +158,7 @@ impl Numbers for Contact {
     fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
         self.sides.iter_mut().for_each(|side| side.place.each(f));
         self.directions.iter_mut().for_each(|(direction, _)| direction.axis.each(f));
+        self.units.each(f);
         self.weight.each(f);
         self.aim.each(f);
     }
@@ -216,6 +219,7 @@ impl Contact {
             sides,
             directions: axes.zip(coefficients).collect(),
             still: 0,
+            units: Vec::new(),
             weight: ZERO,
             aim: Vec::new(),
         };
@@ -225,6 +229,7 @@ impl Contact {
         let kept: Vec<usize> = (0..speeds.len()).filter(|&i| moving(i)).collect();
         contact.still = speeds.len() - kept.len();
         contact.directions = kept.iter().map(|&i| contact.directions[i]).collect();
+        contact.units = contact.sides.iter().map(|side| contact.units_on(side)).collect();
         let speeds: Vec<Real> = kept.iter().map(|&i| speeds[i]).collect();
 
         let distance = touch.distance - Constant(pair.margin);
@@ -292,7 +297,7 @@ impl Contact {
     }
 
     /// The spatial forces on the sides of the forces of the rows.
-    pub(crate) fn forces(&self, rows: &[Real]) -> Vec<(usize, Spatial)> {
+    pub(crate) fn forces(&self, rows: &[Real]) -> Vec<Spatial> {
         let (mut force, mut torque) = (ORIGIN, ORIGIN);
         for (&(direction, _), value) in self.directions.iter().zip(self.directions_of(rows)) {
             let sum = if direction.torque { &mut torque } else { &mut force };
@@ -301,7 +306,7 @@ impl Contact {
         let on = |side: &Side| {
             let at = Spatial::force_at(side.place, force);
             let whole = at.add(Spatial { w: torque, v: ORIGIN });
-            (side.body, whole.scale(Constant(side.sign)))
+            whole.scale(Constant(side.sign))
         };
         self.sides.iter().map(on).collect()
     }
@@ -321,8 +326,7 @@ impl Contact {
         coupling
     }
 
-    /// The spatial force of a unit force along each direction, on a side.
-    pub(crate) fn units(&self, side: &Side) -> Vec<Spatial> {
+    fn units_on(&self, side: &Side) -> Vec<Spatial> {
         let unit = |&(direction, _): &(Direction, f64)| {
             let unit = match direction.torque {
                 true => Spatial { w: direction.axis, v: ORIGIN },
