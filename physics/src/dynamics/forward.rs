@@ -57,10 +57,10 @@ impl<'a> Forward<'a> {
         } else {
             let problem = Problem {
                 model,
-                position: &position,
-                mass: &mass,
-                force: &force,
-                constraints: &constraints,
+                position: position.clone(),
+                mass: mass.clone(),
+                force: force.clone(),
+                constraints,
             };
             problem.solve(&state.warmstart, like)
         };

@@ -9,7 +9,7 @@ use podracer_dsl::prelude::*;
 use super::constraint::{Constraints, Kind};
 use super::mass::Symmetric;
 use super::position::Position;
-use super::stage::{detail, stage};
+use super::stage::{Numbers, detail, replace, stage, values};
 use crate::model::Model;
 use crate::real::{ONE, Real, Truth, ZERO};
 use crate::vector::Spatial;
@@ -20,13 +20,24 @@ use Real::Constant;
 const ITERATIONS: i32 = 20;
 
 /// The problem of one state.
+#[derive(Clone)]
 pub(crate) struct Problem<'a> {
     pub(crate) model: &'a Model,
-    pub(crate) position: &'a Position,
-    pub(crate) mass: &'a Symmetric,
+    pub(crate) position: Position,
+    pub(crate) mass: Symmetric,
     /// The forces without constraints, `qfrc_smooth [nv]`.
-    pub(crate) force: &'a [Real],
-    pub(crate) constraints: &'a Constraints,
+    pub(crate) force: Vec<Real>,
+    pub(crate) constraints: Constraints,
+}
+
+impl Numbers for Problem<'_> {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
+        self.position.motion.each(f);
+        self.mass.each(f);
+        self.force.each(f);
+        self.constraints.rows.each(f);
+        self.constraints.contacts.each(f);
+    }
 }
 
 /// The minimum.
@@ -45,8 +56,43 @@ type Rows = (Vec<Real>, Vec<Vec<Real>>);
 
 impl Problem<'_> {
     /// The solution, by iterations that start from accelerations.
+    ///
+    /// Its derivative is that of the minimum, by the implicit function theorem: the gradient of the cost stays zero, so
+    /// that `H dx = -dg`, where `dg` is the change of the gradient at a fixed `x`, and `H` the second derivative.
     pub(crate) fn solve(&self, start: &[Real], like: Tensor) -> Solution {
         let start: Vec<Tensor> = start.iter().map(|x| x.tensor(like)).collect();
+        let numbers = values(&mut self.clone());
+        let minimum =
+            |(numbers, start): (Vec<Tensor>, Vec<Tensor>)| self.with(numbers).minimum(start, like);
+        let x = custom_jvp((numbers, start), minimum, |(numbers, start), (changes, _)| {
+            let problem = self.with(numbers.clone());
+            let x = problem.minimum(start, like);
+            let at: Vec<Real> = x.iter().copied().map(Real::Value).collect();
+            let (_, change) = jvp(numbers, changes, |numbers| {
+                let gradient = self.with(numbers).gradient(&at);
+                gradient.into_iter().map(|slope| slope.tensor(like)).collect::<Vec<_>>()
+            });
+            let change: Vec<Real> = change.into_iter().map(Real::Value).collect();
+            let factor = problem.hessian(&problem.beyond(&at)).factor(self.model);
+            let step = factor.solve(self.model, &change);
+            (x, step.into_iter().map(|step| (-step).tensor(like)).collect::<Vec<_>>())
+        });
+        let x: Vec<Real> = x.into_iter().map(Real::Value).collect();
+        let rows = stage(|| self.beyond(&x));
+        let touching = stage(|| self.touching(&rows.1));
+        let force = stage(|| self.forces(&rows, touching.clone()));
+        Solution { qacc: x, force, touching }
+    }
+
+    /// The same problem with other tensors.
+    fn with(&self, numbers: Vec<Tensor>) -> Self {
+        let mut problem = self.clone();
+        replace(&mut problem, numbers);
+        problem
+    }
+
+    /// The accelerations at the minimum.
+    fn minimum(&self, start: Vec<Tensor>, like: Tensor) -> Vec<Tensor> {
         let all = (scalar(0), scalar(true), start);
         let limit = ITERATIONS.min(self.model.opt.iterations);
         let goes =
@@ -58,11 +104,15 @@ impl Problem<'_> {
                 x.iter().zip(next).map(|(&x, next)| moves.select(next.tensor(like), x)).collect();
             (round + 1, moves & changed, next)
         });
-        let x: Vec<Real> = x.into_iter().map(Real::Value).collect();
-        let rows = stage(|| self.beyond(&x));
-        let touching = stage(|| self.touching(&rows.1));
-        let force = stage(|| self.forces(&rows, touching.clone()));
-        Solution { qacc: x, force, touching }
+        x
+    }
+
+    /// The gradient of the cost.
+    fn gradient(&self, x: &[Real]) -> Vec<Real> {
+        let rows = self.beyond(x);
+        let pushed = self.forces(&rows, self.touching(&rows.1));
+        let momentum = self.mass.product(x);
+        (0..x.len()).map(|dof| momentum[dof] - self.force[dof] - pushed[dof]).collect()
     }
 
     /// Each row of the constraints along motions.
@@ -218,7 +268,7 @@ impl Problem<'_> {
         // step is exact if no row changes.
         let smooth = stage(|| {
             let curvature = inner(&direction, &self.mass.product(&direction));
-            let slope = inner(&direction, &momentum) - inner(&direction, self.force);
+            let slope = inner(&direction, &momentum) - inner(&direction, &self.force);
             Slope { first: slope + curvature, second: curvature, change: ZERO }
         });
         let rows = stage(|| {

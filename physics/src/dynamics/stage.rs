@@ -52,7 +52,7 @@ numbers!(Spatial: w, v);
 numbers!(Inertia: mass, moment, rotational);
 
 /// The tensors among the numbers.
-fn values(numbers: &mut impl Numbers) -> Vec<Tensor> {
+pub(crate) fn values(numbers: &mut impl Numbers) -> Vec<Tensor> {
     let mut values = Vec::new();
     numbers.each(&mut |number| {
         if let Real::Value(x) = *number {
@@ -63,7 +63,7 @@ fn values(numbers: &mut impl Numbers) -> Vec<Tensor> {
 }
 
 /// Replaces the tensors among the numbers.
-fn replace(numbers: &mut impl Numbers, values: Vec<Tensor>) {
+pub(crate) fn replace(numbers: &mut impl Numbers, values: Vec<Tensor>) {
     let mut values = values.into_iter();
     numbers.each(&mut |number| {
         if let Real::Value(x) = number {

@@ -3,6 +3,7 @@
 mod compare;
 mod faults;
 mod golden;
+mod gradient;
 mod mutations;
 mod packages;
 mod robots;
