@@ -121,6 +121,8 @@ mod pages {
     struct Tutorial;
     #[doc = include_str!("../docs/change-ppo.md")]
     struct ChangePpo;
+    #[doc = include_str!("../docs/physics.md")]
+    struct Physics;
     #[doc = include_str!("../docs/populations.md")]
     struct Populations;
     #[doc = include_str!("../docs/program-snapshots.md")]
