@@ -3,7 +3,7 @@
 use podracer_dsl::prelude::*;
 use podracer_physics::{Data, Model};
 
-const STATES: usize = 16;
+const STATES: usize = 12;
 
 /// A robot, and the heights of its root at which it lies on the floor or in it.
 const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
@@ -11,10 +11,10 @@ const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
         "half_cheetah",
         include_str!("../../../envs/src/mujoco/models/half_cheetah.xml"),
         1,
-        [-0.15, 0.05],
+        [-0.25, -0.1],
     ),
-    ("hopper", include_str!("../../../envs/src/mujoco/models/hopper.xml"), 1, [1.15, 1.26]),
-    ("ant", include_str!("../../../envs/src/mujoco/models/ant.xml"), 2, [0.25, 0.7]),
+    ("hopper", include_str!("../../../envs/src/mujoco/models/hopper.xml"), 1, [1.1, 1.22]),
+    ("ant", include_str!("../../../envs/src/mujoco/models/ant.xml"), 2, [0.2, 0.5]),
 ];
 
 /// What a loss follows from: positions, velocities, controls.
