@@ -1,14 +1,15 @@
 //! The constraints' rows: limits, friction loss, equalities, contacts.
 
 use super::contact::{Contact, pair_touches};
+use super::equality::add_equalities;
 use super::impedance::Impedance;
 use super::position::Position;
 use super::stage::{Numbers, detail, stage};
 use super::state::State;
 use super::transmission::Path;
-use crate::model::{Disable, EqualityType, JointType, Model};
+use super::velocity::Motion;
+use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, Truth, ZERO};
-use crate::vector::Spatial;
 
 use Real::Constant;
 
@@ -92,14 +93,14 @@ impl Constraints {
     pub(crate) fn new(
         model: &Model,
         position: &Position,
-        velocity: &[Spatial],
+        motion: &Motion,
         tendons: &[Path],
         state: &State,
     ) -> Self {
         let rows = stage(|| {
             let mut rows = Vec::new();
             if !model.disabled(Disable::Constraint) {
-                add_equalities(model, tendons, state, &mut rows);
+                add_equalities(model, position, motion, tendons, state, &mut rows);
                 add_friction(model, tendons, state, &mut rows);
                 add_limits(model, tendons, state, &mut rows);
             }
@@ -112,7 +113,7 @@ impl Constraints {
         });
         let mut contacts = stage(|| {
             let contacts = pairs.iter().zip(&touches).flat_map(|(pair, touches)| {
-                let contact = |touch| Contact::new(model, position, velocity, pair, touch);
+                let contact = |touch| Contact::new(model, position, &motion.velocity, pair, touch);
                 touches.iter().map(move |touch| detail(model, || contact(touch)))
             });
             contacts.collect::<Vec<_>>()
@@ -126,52 +127,13 @@ impl Constraints {
     }
 }
 
-/// A row on single degrees of freedom.
-fn sparse(entries: &[Real]) -> Vec<(usize, Real)> {
+/// The degrees of freedom of a row that are not zero.
+pub(crate) fn sparse(entries: &[Real]) -> Vec<(usize, Real)> {
     entries.iter().copied().enumerate().filter(|(_, entry)| !entry.is_zero()).collect()
 }
 
-fn speed(jacobian: &[(usize, Real)], qvel: &[Real]) -> Real {
+pub(crate) fn speed(jacobian: &[(usize, Real)], qvel: &[Real]) -> Real {
     jacobian.iter().map(|&(dof, entry)| entry * qvel[dof]).sum()
-}
-
-/// The polynomials of joints and tendons.
-fn add_equalities(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
-    if model.disabled(Disable::Equality) {
-        return;
-    }
-    for equality in (0..model.neq).filter(|&equality| model.eq_active0[equality]) {
-        let data = model.eq_data[equality];
-        let part = |id: usize| match model.eq_type[equality] {
-            EqualityType::Tendon => {
-                let path = &tendons[id];
-                let inverse = model.tendon_invweight0[id];
-                (path.length - Constant(model.tendon_length0[id]), sparse(&path.moment), inverse)
-            }
-            _ => {
-                let (at, dof) = (model.jnt_qposadr[id], model.jnt_dofadr[id]);
-                let moved = state.qpos[at] - Constant(model.qpos0[at]);
-                (moved, vec![(dof, ONE)], model.dof_invweight0[dof])
-            }
-        };
-        let (first, mut jacobian, mut inverse) = part(model.eq_obj1id[equality]);
-        let mut distance = first - Constant(data[0]);
-        if let Some(second) = model.eq_obj2id[equality] {
-            let (x, more, more_inverse) = part(second);
-            let terms = (1..5).map(|i| (0..i).fold(Constant(data[i]), |term, _| term * x));
-            distance -= terms.sum();
-            let slopes =
-                (1..5).map(|i| (1..i).fold(Constant(data[i] * i as f64), |term, _| term * x));
-            let slope: Real = slopes.sum();
-            jacobian.extend(more.into_iter().map(|(dof, entry)| (dof, -(entry * slope))));
-            inverse += more_inverse;
-        }
-        let speed = speed(&jacobian, &state.qvel);
-        let (solref, solimp) = (model.eq_solref[equality], model.eq_solimp[equality]);
-        let impedance = Impedance::new(model, solref, solimp, distance);
-        let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, distance));
-        rows.push(Row { kind: Kind::Equality, jacobian, weight, aim });
-    }
 }
 
 fn add_friction(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {

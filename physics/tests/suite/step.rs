@@ -18,6 +18,15 @@ const ROBOTS: &str = "half_cheetah gymnasium/hopper walker2d_v5 ant gymnasium/hu
                       dm_control/reacher dm_control/finger dm_control/ball_in_cup dm_control/point_mass dm_control/humanoid \
                       dm_control/swimmer";
 
+/// Models with a gap of the dynamics, and the message about it. Their fields are compared, and no steps.
+const GAPS: &[(&str, &str)] = &[
+    ("actuators", "a contact of this box with the capsule"),
+    ("finger", "a contact of this cylinder with the plane"),
+    ("geoms", "is not covered"),
+    ("joints", "the solver without slip is not covered"),
+    ("swings", "the limit of a ball joint is not covered"),
+];
+
 /// Quantities that follow from a state.
 type Quantity = (&'static str, fn(&Forward) -> Tensor);
 
@@ -95,9 +104,12 @@ fn errors(model: &Model, states: &Value, dtype: DType) -> BTreeMap<&'static str,
 }
 
 fn compare(name: &str, path: &Path, states: &Value, complaints: &mut Vec<String>) {
-    let model = match Model::from_file(path) {
-        Ok(model) => model,
-        Err(error) => return eprintln!("{name}: {error}"),
+    let gap = GAPS.iter().find(|(model, _)| *model == name).map(|(_, gap)| gap);
+    let model = match (Model::from_file(path), gap) {
+        (Ok(model), None) => model,
+        (Ok(_), Some(gap)) => return complaints.push(format!("{name}: no longer a gap: {gap}")),
+        (Err(error), Some(gap)) if error.to_string().contains(gap) => return,
+        (Err(error), _) => return complaints.push(format!("{name}: {error}")),
     };
     let errors = errors(&model, states, DType::F64);
     eprintln!(
