@@ -7,9 +7,11 @@ use super::position::Position;
 use super::stage::{Numbers, detail, stage};
 use super::state::State;
 use super::transmission::Path;
-use super::velocity::Motion;
+use super::velocity::{Motion, rotation_vector};
+use crate::math::IDENTITY;
 use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, Truth, ZERO};
+use crate::vector::{length, scale};
 
 use Real::Constant;
 
@@ -176,22 +178,31 @@ fn add_limits(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row
         return;
     }
     for joint in (0..model.njnt).filter(|&joint| model.jnt_limited[joint]) {
-        let dof = model.jnt_dofadr[joint];
-        if matches!(model.jnt_type[joint], JointType::Slide | JointType::Hinge) {
-            add_limit(
-                model,
-                state,
-                rows,
-                Limited {
-                    value: state.qpos[model.jnt_qposadr[joint]],
-                    range: model.jnt_range[joint],
-                    jacobian: vec![(dof, ONE)],
-                    margin: model.jnt_margin[joint],
-                    inverse: model.dof_invweight0[dof],
-                    solref: model.jnt_solref[joint],
-                    solimp: model.jnt_solimp[joint],
-                },
-            );
+        let (at, dof) = (model.jnt_qposadr[joint], model.jnt_dofadr[joint]);
+        let limited = |value, jacobian| Limited {
+            value,
+            range: model.jnt_range[joint],
+            jacobian,
+            margin: model.jnt_margin[joint],
+            inverse: model.dof_invweight0[dof],
+            solref: model.jnt_solref[joint],
+            solimp: model.jnt_solimp[joint],
+        };
+        match model.jnt_type[joint] {
+            JointType::Slide | JointType::Hinge => {
+                add_limit(model, state, rows, limited(state.qpos[at], vec![(dof, ONE)]));
+            }
+            JointType::Ball => {
+                let quat = std::array::from_fn(|i| state.qpos[at + i]);
+                let turned = rotation_vector(quat, IDENTITY);
+                let angle = length(turned);
+                let none = angle.vanishes();
+                let axis = scale(turned, none.select(ZERO, ONE / none.select(ONE, angle)));
+                let limited = limited(angle, (dof..).zip(axis).collect());
+                let [low, high] = limited.range;
+                rows.push(limited.row(model, state, Constant(low.max(high)) - angle, -ONE));
+            }
+            JointType::Free => {}
         }
     }
     for tendon in (0..model.ntendon).filter(|&tendon| model.tendon_limited[tendon]) {
@@ -212,21 +223,26 @@ fn add_limits(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row
     }
 }
 
+impl Limited {
+    /// The row of a limit at a distance, which the quantity changes with this sign.
+    fn row(&self, model: &Model, state: &State, distance: Real, sign: Real) -> Row {
+        let distance = distance - Constant(self.margin);
+        let jacobian: Vec<(usize, Real)> =
+            self.jacobian.iter().map(|&(dof, entry)| (dof, entry * sign)).collect();
+        let speed = speed(&jacobian, &state.qvel);
+        let impedance = Impedance::new(model, self.solref, self.solimp, distance);
+        let active: Truth = distance.less(ZERO);
+        let weight = active.select(impedance.weight(self.inverse), ZERO);
+        let aim = impedance.aim(speed, distance);
+        Row { kind: Kind::Unilateral, jacobian, weight, aim }
+    }
+}
+
 /// A row for the nearer limit; one for each where both can be active at once.
 fn add_limit(model: &Model, state: &State, rows: &mut Vec<Row>, limited: Limited) {
     let [low, high] = limited.range;
     let (above, below) = (limited.value - Constant(low), Constant(high) - limited.value);
-    let mut add = |distance: Real, sign: Real| {
-        let distance = distance - Constant(limited.margin);
-        let jacobian: Vec<(usize, Real)> =
-            limited.jacobian.iter().map(|&(dof, entry)| (dof, entry * sign)).collect();
-        let speed = speed(&jacobian, &state.qvel);
-        let impedance = Impedance::new(model, limited.solref, limited.solimp, distance);
-        let active: Truth = distance.less(ZERO);
-        let weight = active.select(impedance.weight(limited.inverse), ZERO);
-        let aim = impedance.aim(speed, distance);
-        rows.push(Row { kind: Kind::Unilateral, jacobian, weight, aim });
-    };
+    let mut add = |distance, sign| rows.push(limited.row(model, state, distance, sign));
     if 2.0 * limited.margin < high - low {
         add(above.min(below), above.less(below).select(ONE, -ONE));
     } else {

@@ -1,7 +1,7 @@
 //! What a model asks for and the dynamics do not cover.
 
 use super::Model;
-use super::types::{JointType, WrapType};
+use super::types::WrapType;
 use crate::mjcf::Element;
 use crate::spec::Spec;
 use crate::{Error, ModelResult};
@@ -23,14 +23,6 @@ impl Model {
         }
         if self.opt.noslip_iterations > 0 {
             return gap(option, "the solver without slip", "set `noslip_iterations` to 0");
-        }
-        let joints: Vec<&Element> = (spec.bodies.iter())
-            .flat_map(|body| body.joints.iter().map(|joint| &joint.element))
-            .collect();
-        let limited_ball =
-            |joint: &usize| self.jnt_limited[*joint] && self.jnt_type[*joint] == JointType::Ball;
-        if let Some(joint) = (0..self.njnt).find(limited_ball) {
-            return gap(joints[joint], "the limit of a ball joint", "set `limited` to `false`");
         }
         let heavy = self.tendon_armatures();
         for (tendon, written) in spec.tendons.iter().enumerate() {

@@ -24,7 +24,6 @@ const GAPS: &[(&str, &str)] = &[
     ("finger", "a contact of this cylinder with the plane"),
     ("geoms", "is not covered"),
     ("joints", "the solver without slip is not covered"),
-    ("swings", "the limit of a ball joint is not covered"),
 ];
 
 /// Quantities that follow from a state.
