@@ -11,7 +11,7 @@ use super::velocity::{Motion, rotation_vector};
 use crate::math::IDENTITY;
 use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, Truth, ZERO};
-use crate::vector::{length, scale};
+use crate::vector::{Spatial, length, scale};
 
 use Real::Constant;
 
@@ -68,6 +68,8 @@ pub(crate) struct Row {
     pub(crate) jacobian: Vec<(usize, Real)>,
     pub(crate) weight: Real,
     pub(crate) aim: Real,
+    /// The spatial forces on bodies that a unit force of the row is, for a row that joins two bodies.
+    pub(crate) on_bodies: Vec<(usize, Spatial)>,
 }
 
 impl Row {
@@ -81,6 +83,7 @@ impl Numbers for Row {
         self.jacobian.iter_mut().for_each(|(_, entry)| entry.each(f));
         self.weight.each(f);
         self.aim.each(f);
+        self.on_bodies.iter_mut().for_each(|(_, unit)| unit.each(f));
     }
 }
 
@@ -147,7 +150,13 @@ fn add_friction(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<R
             let speed = speed(&jacobian, &state.qvel);
             let impedance = Impedance::new(model, solref, solimp, ZERO).without_stiffness();
             let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, ZERO));
-            rows.push(Row { kind: Kind::Friction(most), jacobian, weight, aim });
+            rows.push(Row {
+                kind: Kind::Friction(most),
+                jacobian,
+                weight,
+                aim,
+                on_bodies: Vec::new(),
+            });
         }
     };
     for dof in 0..model.nv {
@@ -234,7 +243,7 @@ impl Limited {
         let active: Truth = distance.less(ZERO);
         let weight = active.select(impedance.weight(self.inverse), ZERO);
         let aim = impedance.aim(speed, distance);
-        Row { kind: Kind::Unilateral, jacobian, weight, aim }
+        Row { kind: Kind::Unilateral, jacobian, weight, aim, on_bodies: Vec::new() }
     }
 }
 

@@ -10,7 +10,7 @@ use super::velocity::Motion;
 use crate::model::{Disable, EqualityType, Model, ObjectType};
 use crate::real::{ONE, Real, ZERO};
 use crate::vector::{
-    Matrix, Spatial, Vector, add, cross, dot, matmul, norm, quaternion, rotate, scale, sub,
+    Matrix, ORIGIN, Spatial, Vector, add, cross, dot, matmul, norm, quaternion, rotate, scale, sub,
     transpose,
 };
 
@@ -71,7 +71,7 @@ fn polynomial(model: &Model, tendons: &[Path], state: &State, equality: usize) -
     let (solref, solimp) = (model.eq_solref[equality], model.eq_solimp[equality]);
     let impedance = Impedance::new(model, solref, solimp, distance);
     let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, distance));
-    Row { kind: Kind::Equality, jacobian, weight, aim }
+    Row { kind: Kind::Equality, jacobian, weight, aim, on_bodies: Vec::new() }
 }
 
 /// Two bodies, which are joined at a point of each.
@@ -141,9 +141,25 @@ impl<'a> Join<'a> {
         let row = |(i, jacobian): (usize, Vec<(usize, Real)>)| {
             let inverse = one[i / 3] + other[i / 3];
             let aim = impedance.aim(speeds[i], errors[i]) - drifts[i];
-            Row { kind: Kind::Equality, jacobian, weight: impedance.weight(inverse), aim }
+            let on_bodies = self.on_bodies(i);
+            let weight = impedance.weight(inverse);
+            Row { kind: Kind::Equality, jacobian, weight, aim, on_bodies }
         };
         jacobian.into_iter().enumerate().map(row).collect()
+    }
+
+    /// The spatial forces on both bodies of a unit force of a row.
+    fn on_bodies(&self, row: usize) -> Vec<(usize, Spatial)> {
+        let unit = |i: usize| std::array::from_fn(|j| Constant(f64::from(u8::from(i == j))));
+        let on = |side: usize| match &self.turn {
+            Some(turn) if row >= 3 => {
+                let axis = std::array::from_fn(|j| turn.rate(unit(j))[row - 3]);
+                Spatial { w: axis, v: ORIGIN }
+            }
+            _ => Spatial::force_at(self.places[side], unit(row)),
+        };
+        let [one, other] = self.bodies;
+        vec![(one, on(0)), (other, on(1).scale(-ONE))]
     }
 
     /// The errors of place and orientation.

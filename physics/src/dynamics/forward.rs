@@ -237,8 +237,9 @@ impl<'a> Forward<'a> {
         }))
     }
 
-    /// `cfrc_ext [nbody, 6]`, as `mj_rnePostConstraint` computes it: the torque of all contacts on each moving body, about
-    /// the centre of mass of its robot, and their force.
+    /// `cfrc_ext [nbody, 6]`, as `mj_rnePostConstraint` computes it: the torque of all contacts and joined bodies on each
+    /// moving body, about the centre of mass of its robot, and their force. The forces of spatial tendons, which MuJoCo
+    /// adds, are left out.
     pub fn cfrc_ext(&self) -> Tensor {
         let forces = self.solution.touching.iter().zip(self.origins());
         self.rows(forces.map(|(force, origin)| six(sub(force.w, cross(origin, force.v)), force.v)))

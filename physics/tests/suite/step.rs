@@ -21,8 +21,12 @@ const ROBOTS: &str = "half_cheetah gymnasium/hopper walker2d_v5 ant gymnasium/hu
 /// Models with a gap of the dynamics, and the message about it. Their fields are compared, and no steps.
 const GAPS: &[(&str, &str)] = &[
     ("actuators", "a contact of this box with the capsule"),
+    ("finger", "a contact of this cylinder with the capsule"),
     ("joints", "the solver without slip is not covered"),
 ];
+
+/// Models with spatial tendons: MuJoCo's `cfrc_ext` has their forces on bodies, and ours does not.
+const SPATIAL_TENDONS: [&str; 2] = ["tendons", "ball_in_cup"];
 
 /// Quantities that follow from a state.
 type Quantity = (&'static str, fn(&Forward) -> Tensor);
@@ -33,7 +37,7 @@ macro_rules! quantities {
 
 const QUANTITIES: &[Quantity] = quantities! {
     xpos xipos geom_xpos site_xpos subtree_com cinert cvel ten_length qM qfrc_bias qfrc_passive qfrc_actuator actuator_force qacc_smooth
-    qfrc_constraint qacc
+    qfrc_constraint qacc cfrc_ext
 };
 
 /// The largest error of each quantity over all states, relative to its largest number in the state, or to 1.
@@ -117,7 +121,8 @@ fn compare(name: &str, path: &Path, states: &Value, complaints: &mut Vec<String>
             .collect::<Vec<_>>()
             .join(" ")
     );
-    let wrong = errors.iter().filter(|(_, error)| **error > 1e-9);
+    let compared = |quantity: &str| quantity != "cfrc_ext" || !SPATIAL_TENDONS.contains(&name);
+    let wrong = errors.iter().filter(|(name, error)| **error > 1e-9 && compared(name));
     complaints.extend(wrong.map(|(quantity, error)| format!("{name}: {quantity} {error:.1e}")));
 }
 
