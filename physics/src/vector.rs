@@ -50,7 +50,12 @@ pub(crate) fn dot<const N: usize>(a: [Real; N], b: [Real; N]) -> Real {
 
 /// The length of a vector, with a gradient of zero at zero.
 pub(crate) fn length(x: Vector) -> Real {
-    let square = dot(x, x);
+    norm(&x)
+}
+
+/// [`length`] of any number of elements.
+pub(crate) fn norm(x: &[Real]) -> Real {
+    let square: Real = x.iter().map(|x| x.square()).sum();
     let positive = ZERO.less(square);
     positive.select(positive.select(square, ONE).sqrt(), ZERO)
 }
@@ -115,6 +120,28 @@ pub(crate) fn rotation(q: Quaternion) -> Matrix {
             ONE - product(x, x) - product(y, y),
         ],
     ]
+}
+
+/// One of the two unit quaternions of a rotation.
+pub(crate) fn quaternion(m: Matrix) -> Quaternion {
+    let [xx, yy, zz] = [m[0][0], m[1][1], m[2][2]];
+    let (x, y, z) = (m[2][1] - m[1][2], m[0][2] - m[2][0], m[1][0] - m[0][1]);
+    let (xy, xz, yz) = (m[0][1] + m[1][0], m[0][2] + m[2][0], m[1][2] + m[2][1]);
+    // Each is the quaternion times four times one of its elements: the largest one divides best.
+    let multiples = [
+        [ONE + xx + yy + zz, x, y, z],
+        [x, ONE + xx - yy - zz, xy, xz],
+        [y, xy, ONE - xx + yy - zz, yz],
+        [z, xz, yz, ONE - xx - yy + zz],
+    ];
+    let [mut best, rest @ ..] = multiples;
+    let mut size = best[0];
+    for (i, multiple) in rest.into_iter().enumerate() {
+        let larger = size.less(multiple[i + 1]);
+        best = larger.select_all(multiple, best);
+        size = larger.select(multiple[i + 1], size);
+    }
+    scale(best, ONE / norm(&best))
 }
 
 /// Hamilton's product.

@@ -3,7 +3,7 @@
 use super::state::State;
 use super::transmission::Path;
 use crate::model::{Disable, JointType, Model, TransmissionType};
-use crate::real::{Real, ZERO};
+use crate::real::{ONE, Real, ZERO};
 
 use Real::Constant;
 
@@ -27,7 +27,14 @@ pub(crate) struct Actuation {
 super::stage::numbers!(Actuation: scalar, force, slopes, act_dot);
 
 impl Actuation {
-    pub(crate) fn new(model: &Model, state: &State, paths: &[Path], tendons: &[Path]) -> Self {
+    /// The actuators' forces, with the forces `lifts [nv]` that compensate gravity.
+    pub(crate) fn new(
+        model: &Model,
+        state: &State,
+        paths: &[Path],
+        tendons: &[Path],
+        lifts: &[Real],
+    ) -> Self {
         let mut all = Self {
             scalar: Vec::new(),
             force: vec![ZERO; model.nv],
@@ -49,6 +56,9 @@ impl Actuation {
                 None => control,
                 Some(at) => {
                     all.act_dot[at] = act_dot(model, actuator, control, state.act[at]);
+                    if model.switched_off(actuator) {
+                        all.act_dot[at] = ZERO;
+                    }
                     if model.actuator_actearly[actuator] {
                         next_activation(model, actuator, state.act[at], all.act_dot[at])
                     } else {
@@ -56,6 +66,11 @@ impl Actuation {
                     }
                 }
             };
+            if model.switched_off(actuator) {
+                all.scalar.push(ZERO);
+                all.slopes.push(ZERO);
+                continue;
+            }
             let length = path.length;
             let velocity = path.rate(&state.qvel);
             let affine = |prm: &[f64; 10], kind: i32| match kind {
@@ -80,10 +95,19 @@ impl Actuation {
         all.limit_tendons(model, tendons);
         for (actuator, path) in paths.iter().enumerate() {
             if model.actuator_forcelimited[actuator] && !off {
-                let range = model.actuator_forcerange[actuator];
-                all.scalar[actuator] = all.scalar[actuator].clamp(range);
+                let [low, high] = model.actuator_forcerange[actuator].map(Constant);
+                let force = all.scalar[actuator];
+                all.scalar[actuator] = force.max(low).min(high);
+                let inside = low.less(force).select(all.slopes[actuator], ZERO);
+                all.slopes[actuator] = force.less(high).select(inside, ZERO);
             }
             path.pull(all.scalar[actuator], &mut all.force);
+        }
+        for (dof, &lift) in lifts.iter().enumerate() {
+            let joint = model.dof_jntid[dof];
+            if model.jnt_actgravcomp[joint] && model.nu > 0 && !off {
+                all.force[dof] += lift;
+            }
         }
         for joint in 0..model.njnt {
             let single = matches!(model.jnt_type[joint], JointType::Slide | JointType::Hinge);
@@ -109,8 +133,17 @@ impl Actuation {
             let factor = none.select(Constant(1.0), kept / none.select(Constant(1.0), sum));
             for actuator in actuators {
                 self.scalar[actuator] = self.scalar[actuator] * factor;
+                self.slopes[actuator] = factor.less(ONE).select(ZERO, self.slopes[actuator]);
             }
         }
+    }
+}
+
+impl Model {
+    /// True for an actuator of a group that `actuatorgroupdisable` has.
+    fn switched_off(&self, actuator: usize) -> bool {
+        let group = self.actuator_group[actuator];
+        (0..31).contains(&group) && self.opt.disableactuator >> group & 1 == 1
     }
 }
 

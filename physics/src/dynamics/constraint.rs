@@ -1,14 +1,17 @@
 //! The constraints' rows: limits, friction loss, equalities, contacts.
 
 use super::contact::{Contact, pair_touches};
+use super::equality::add_equalities;
 use super::impedance::Impedance;
 use super::position::Position;
 use super::stage::{Numbers, detail, stage};
 use super::state::State;
 use super::transmission::Path;
-use crate::model::{Disable, EqualityType, JointType, Model};
+use super::velocity::{Motion, rotation_vector};
+use crate::math::IDENTITY;
+use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, Truth, ZERO};
-use crate::vector::Spatial;
+use crate::vector::{Spatial, length, scale};
 
 use Real::Constant;
 
@@ -65,6 +68,8 @@ pub(crate) struct Row {
     pub(crate) jacobian: Vec<(usize, Real)>,
     pub(crate) weight: Real,
     pub(crate) aim: Real,
+    /// The spatial forces on bodies that a unit force of the row is, for a row that joins two bodies.
+    pub(crate) on_bodies: Vec<(usize, Spatial)>,
 }
 
 impl Row {
@@ -78,6 +83,7 @@ impl Numbers for Row {
         self.jacobian.iter_mut().for_each(|(_, entry)| entry.each(f));
         self.weight.each(f);
         self.aim.each(f);
+        self.on_bodies.iter_mut().for_each(|(_, unit)| unit.each(f));
     }
 }
 
@@ -92,14 +98,14 @@ impl Constraints {
     pub(crate) fn new(
         model: &Model,
         position: &Position,
-        velocity: &[Spatial],
+        motion: &Motion,
         tendons: &[Path],
         state: &State,
     ) -> Self {
         let rows = stage(|| {
             let mut rows = Vec::new();
             if !model.disabled(Disable::Constraint) {
-                add_equalities(model, tendons, state, &mut rows);
+                add_equalities(model, position, motion, tendons, state, &mut rows);
                 add_friction(model, tendons, state, &mut rows);
                 add_limits(model, tendons, state, &mut rows);
             }
@@ -112,7 +118,7 @@ impl Constraints {
         });
         let mut contacts = stage(|| {
             let contacts = pairs.iter().zip(&touches).flat_map(|(pair, touches)| {
-                let contact = |touch| Contact::new(model, position, velocity, pair, touch);
+                let contact = |touch| Contact::new(model, position, &motion.velocity, pair, touch);
                 touches.iter().map(move |touch| detail(model, || contact(touch)))
             });
             contacts.collect::<Vec<_>>()
@@ -126,52 +132,13 @@ impl Constraints {
     }
 }
 
-/// A row on single degrees of freedom.
-fn sparse(entries: &[Real]) -> Vec<(usize, Real)> {
+/// The degrees of freedom of a row that are not zero.
+pub(crate) fn sparse(entries: &[Real]) -> Vec<(usize, Real)> {
     entries.iter().copied().enumerate().filter(|(_, entry)| !entry.is_zero()).collect()
 }
 
-fn speed(jacobian: &[(usize, Real)], qvel: &[Real]) -> Real {
+pub(crate) fn speed(jacobian: &[(usize, Real)], qvel: &[Real]) -> Real {
     jacobian.iter().map(|&(dof, entry)| entry * qvel[dof]).sum()
-}
-
-/// The polynomials of joints and tendons.
-fn add_equalities(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
-    if model.disabled(Disable::Equality) {
-        return;
-    }
-    for equality in (0..model.neq).filter(|&equality| model.eq_active0[equality]) {
-        let data = model.eq_data[equality];
-        let part = |id: usize| match model.eq_type[equality] {
-            EqualityType::Tendon => {
-                let path = &tendons[id];
-                let inverse = model.tendon_invweight0[id];
-                (path.length - Constant(model.tendon_length0[id]), sparse(&path.moment), inverse)
-            }
-            _ => {
-                let (at, dof) = (model.jnt_qposadr[id], model.jnt_dofadr[id]);
-                let moved = state.qpos[at] - Constant(model.qpos0[at]);
-                (moved, vec![(dof, ONE)], model.dof_invweight0[dof])
-            }
-        };
-        let (first, mut jacobian, mut inverse) = part(model.eq_obj1id[equality]);
-        let mut distance = first - Constant(data[0]);
-        if let Some(second) = model.eq_obj2id[equality] {
-            let (x, more, more_inverse) = part(second);
-            let terms = (1..5).map(|i| (0..i).fold(Constant(data[i]), |term, _| term * x));
-            distance -= terms.sum();
-            let slopes =
-                (1..5).map(|i| (1..i).fold(Constant(data[i] * i as f64), |term, _| term * x));
-            let slope: Real = slopes.sum();
-            jacobian.extend(more.into_iter().map(|(dof, entry)| (dof, -(entry * slope))));
-            inverse += more_inverse;
-        }
-        let speed = speed(&jacobian, &state.qvel);
-        let (solref, solimp) = (model.eq_solref[equality], model.eq_solimp[equality]);
-        let impedance = Impedance::new(model, solref, solimp, distance);
-        let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, distance));
-        rows.push(Row { kind: Kind::Equality, jacobian, weight, aim });
-    }
 }
 
 fn add_friction(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
@@ -183,7 +150,13 @@ fn add_friction(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<R
             let speed = speed(&jacobian, &state.qvel);
             let impedance = Impedance::new(model, solref, solimp, ZERO).without_stiffness();
             let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, ZERO));
-            rows.push(Row { kind: Kind::Friction(most), jacobian, weight, aim });
+            rows.push(Row {
+                kind: Kind::Friction(most),
+                jacobian,
+                weight,
+                aim,
+                on_bodies: Vec::new(),
+            });
         }
     };
     for dof in 0..model.nv {
@@ -214,22 +187,31 @@ fn add_limits(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row
         return;
     }
     for joint in (0..model.njnt).filter(|&joint| model.jnt_limited[joint]) {
-        let dof = model.jnt_dofadr[joint];
-        if matches!(model.jnt_type[joint], JointType::Slide | JointType::Hinge) {
-            add_limit(
-                model,
-                state,
-                rows,
-                Limited {
-                    value: state.qpos[model.jnt_qposadr[joint]],
-                    range: model.jnt_range[joint],
-                    jacobian: vec![(dof, ONE)],
-                    margin: model.jnt_margin[joint],
-                    inverse: model.dof_invweight0[dof],
-                    solref: model.jnt_solref[joint],
-                    solimp: model.jnt_solimp[joint],
-                },
-            );
+        let (at, dof) = (model.jnt_qposadr[joint], model.jnt_dofadr[joint]);
+        let limited = |value, jacobian| Limited {
+            value,
+            range: model.jnt_range[joint],
+            jacobian,
+            margin: model.jnt_margin[joint],
+            inverse: model.dof_invweight0[dof],
+            solref: model.jnt_solref[joint],
+            solimp: model.jnt_solimp[joint],
+        };
+        match model.jnt_type[joint] {
+            JointType::Slide | JointType::Hinge => {
+                add_limit(model, state, rows, limited(state.qpos[at], vec![(dof, ONE)]));
+            }
+            JointType::Ball => {
+                let quat = std::array::from_fn(|i| state.qpos[at + i]);
+                let turned = rotation_vector(quat, IDENTITY);
+                let angle = length(turned);
+                let none = angle.vanishes();
+                let axis = scale(turned, none.select(ZERO, ONE / none.select(ONE, angle)));
+                let limited = limited(angle, (dof..).zip(axis).collect());
+                let [low, high] = limited.range;
+                rows.push(limited.row(model, state, Constant(low.max(high)) - angle, -ONE));
+            }
+            JointType::Free => {}
         }
     }
     for tendon in (0..model.ntendon).filter(|&tendon| model.tendon_limited[tendon]) {
@@ -250,21 +232,26 @@ fn add_limits(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row
     }
 }
 
+impl Limited {
+    /// The row of a limit at a distance, which the quantity changes with this sign.
+    fn row(&self, model: &Model, state: &State, distance: Real, sign: Real) -> Row {
+        let distance = distance - Constant(self.margin);
+        let jacobian: Vec<(usize, Real)> =
+            self.jacobian.iter().map(|&(dof, entry)| (dof, entry * sign)).collect();
+        let speed = speed(&jacobian, &state.qvel);
+        let impedance = Impedance::new(model, self.solref, self.solimp, distance);
+        let active: Truth = distance.less(ZERO);
+        let weight = active.select(impedance.weight(self.inverse), ZERO);
+        let aim = impedance.aim(speed, distance);
+        Row { kind: Kind::Unilateral, jacobian, weight, aim, on_bodies: Vec::new() }
+    }
+}
+
 /// A row for the nearer limit; one for each where both can be active at once.
 fn add_limit(model: &Model, state: &State, rows: &mut Vec<Row>, limited: Limited) {
     let [low, high] = limited.range;
     let (above, below) = (limited.value - Constant(low), Constant(high) - limited.value);
-    let mut add = |distance: Real, sign: Real| {
-        let distance = distance - Constant(limited.margin);
-        let jacobian: Vec<(usize, Real)> =
-            limited.jacobian.iter().map(|&(dof, entry)| (dof, entry * sign)).collect();
-        let speed = speed(&jacobian, &state.qvel);
-        let impedance = Impedance::new(model, limited.solref, limited.solimp, distance);
-        let active: Truth = distance.less(ZERO);
-        let weight = active.select(impedance.weight(limited.inverse), ZERO);
-        let aim = impedance.aim(speed, distance);
-        rows.push(Row { kind: Kind::Unilateral, jacobian, weight, aim });
-    };
+    let mut add = |distance, sign| rows.push(limited.row(model, state, distance, sign));
     if 2.0 * limited.margin < high - low {
         add(above.min(below), above.less(below).select(ONE, -ONE));
     } else {

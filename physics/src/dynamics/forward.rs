@@ -10,7 +10,7 @@ use super::position::Position;
 use super::stage::stage;
 use super::state::{State, vector};
 use super::transmission::{Path, actuators, tendons};
-use super::velocity::{motion, passive};
+use super::velocity::{gravity_compensation, motion, passive};
 use crate::model::Model;
 use crate::real::{Real, ZERO};
 use crate::vector::{Inertia, ORIGIN, Spatial, Vector, add, cross, scale, sub};
@@ -40,13 +40,17 @@ impl<'a> Forward<'a> {
         let tendons = stage(|| tendons(model, &position, &state.qpos));
         let actuators = stage(|| actuators(model, &position, &tendons, &state.qpos));
         let mass = Symmetric::mass(model, &position, &tendons);
-        let (velocity, inertial) = stage(|| motion(model, &position, &state.qvel));
-        let bias = stage(|| position.generalized(model, inertial));
+        let motion = stage(|| motion(model, &position, &state.qvel));
+        let bias = stage(|| position.generalized(model, motion.force.clone()));
+        let velocity = motion.velocity.clone();
         let passive = stage(|| passive(model, &position, &velocity, &tendons, &state));
-        let actuation = stage(|| Actuation::new(model, &state, &actuators, &tendons));
+        let actuation = stage(|| {
+            let lifts = gravity_compensation(model, &position);
+            Actuation::new(model, &state, &actuators, &tendons, &lifts)
+        });
         let force: Vec<Real> =
             (0..model.nv).map(|dof| passive[dof] + actuation.force[dof] - bias[dof]).collect();
-        let constraints = Constraints::new(model, &position, &velocity, &tendons, &state);
+        let constraints = Constraints::new(model, &position, &motion, &tendons, &state);
         let solution = if constraints.is_empty() {
             let factor = stage(|| mass.factor(model));
             Solution {
@@ -233,8 +237,9 @@ impl<'a> Forward<'a> {
         }))
     }
 
-    /// `cfrc_ext [nbody, 6]`, as `mj_rnePostConstraint` computes it: the torque of all contacts on each moving body, about
-    /// the centre of mass of its robot, and their force.
+    /// `cfrc_ext [nbody, 6]`, as `mj_rnePostConstraint` computes it: the torque of all contacts and joined bodies on each
+    /// moving body, about the centre of mass of its robot, and their force. The forces of spatial tendons, which MuJoCo
+    /// adds, are left out.
     pub fn cfrc_ext(&self) -> Tensor {
         let forces = self.solution.touching.iter().zip(self.origins());
         self.rows(forces.map(|(force, origin)| six(sub(force.w, cross(origin, force.v)), force.v)))

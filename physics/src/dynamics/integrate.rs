@@ -3,7 +3,10 @@
 use podracer_dsl::prelude::*;
 
 use super::actuation::next_activation;
+use super::damping::Drag;
 use super::forward::Forward;
+use super::gyration::turn_free_bodies;
+use super::mass::Symmetric;
 use super::stage::{Numbers, stage};
 use super::state::State;
 use crate::model::{Disable, JointType, Model};
@@ -148,34 +151,68 @@ impl Forward<'_> {
     fn implicit(&self, fast: bool) -> Vec<Real> {
         let model = self.model;
         let step = model.opt.timestep;
-        let damped = model.dof_damping.iter().any(|&damping| damping != 0.0);
+        let damped = (0..model.nv).any(|dof| !model.damping(dof).is_none());
         if !fast && (!damped || model.disabled(Disable::EulerDamp)) {
             return self.solution.qacc.clone();
         }
-        let matrix = {
+        let matrix = stage(|| {
             let mut matrix = self.mass.clone();
             for dof in (0..model.nv).filter(|_| !model.disabled(Disable::Damper)) {
-                matrix.add_at(dof, dof, Constant(step * model.dof_damping[dof]));
+                let slope = model.damping(dof).slope(self.state.qvel[dof]);
+                matrix.add_at(dof, dof, slope * step);
             }
             if fast {
-                for (actuator, path) in self.actuators.iter().enumerate() {
-                    let slope = self.actuation.slopes[actuator];
-                    for i in 0..model.nv {
-                        for j in model.chain(Some(i)) {
-                            matrix.add_at(i, j, -(slope * path.moment[i] * path.moment[j] * step));
-                        }
-                    }
-                }
+                self.add_slopes(&mut matrix);
             }
-            stage(|| matrix.factor(model))
-        };
+            matrix
+        });
+        let factor = stage(|| matrix.factor(model));
         let force: Vec<Real> = self
             .force
             .iter()
             .zip(&self.solution.force)
             .map(|(&smooth, &pushed)| smooth + pushed)
             .collect();
-        stage(|| matrix.solve(model, &force))
+        let mut qacc = stage(|| factor.solve(model, &force));
+        if fast {
+            let (position, velocity) = (&self.position, &self.velocity);
+            turn_free_bodies(model, position, velocity, &matrix, &force, &mut qacc);
+        }
+        qacc
+    }
+}
+
+impl Forward<'_> {
+    /// Subtracts the derivatives by the velocities, times the seconds of a step, of the forces of actuators, tendons and
+    /// the medium.
+    fn add_slopes(&self, matrix: &mut Symmetric) {
+        let model = self.model;
+        let mut add = |slope: Real, moment: &[Real]| {
+            for i in 0..model.nv {
+                for j in model.chain(Some(i)) {
+                    matrix.add_at(i, j, slope * moment[i] * moment[j] * model.opt.timestep);
+                }
+            }
+        };
+        for (path, &slope) in self.actuators.iter().zip(&self.actuation.slopes) {
+            add(-slope, &path.moment);
+        }
+        for (tendon, path) in self.tendons.iter().enumerate() {
+            let damping = model.tendon_damping(tendon);
+            if !damping.is_none() && !model.disabled(Disable::Damper) {
+                add(damping.slope(path.rate(&self.state.qvel)), &path.moment);
+            }
+        }
+        for body in 1..model.nbody {
+            let drag = Drag::new(model, &self.position, &self.velocity, body);
+            for (unit, slope) in drag.iter().flat_map(Drag::slopes) {
+                let mut moment = vec![ZERO; model.nv];
+                for dof in model.chain(model.last_dof(body)) {
+                    moment[dof] = unit.dot(self.position.motion[dof]);
+                }
+                add(slope, &moment);
+            }
+        }
     }
 }
 

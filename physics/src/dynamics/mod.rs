@@ -6,7 +6,10 @@
 mod actuation;
 mod constraint;
 mod contact;
+mod damping;
+mod equality;
 mod forward;
+mod gyration;
 mod impedance;
 mod integrate;
 mod mass;

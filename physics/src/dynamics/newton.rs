@@ -47,7 +47,7 @@ pub(crate) struct Solution {
     pub(crate) qacc: Vec<Real>,
     /// The forces of the constraints on the degrees of freedom, `qfrc_constraint [nv]`.
     pub(crate) force: Vec<Real>,
-    /// The force of the contacts on each body.
+    /// The force of the contacts, and of the rows that join bodies, on each body.
     pub(crate) touching: Vec<Spatial>,
 }
 
@@ -81,6 +81,7 @@ impl Problem<'_> {
         let rows = stage(|| self.beyond(&x));
         let touching = stage(|| self.touching(&rows.1));
         let force = stage(|| self.forces(&rows, touching.clone()));
+        let touching = stage(|| self.with_joined(&rows.0, touching));
         Solution { qacc: x, force, touching }
     }
 
@@ -153,6 +154,17 @@ impl Problem<'_> {
             });
             for (side, force) in contact.sides.iter().zip(forces) {
                 on_bodies[side.body] = on_bodies[side.body].add(force);
+            }
+        }
+        on_bodies
+    }
+
+    /// The forces on bodies with those of the rows that join two bodies.
+    fn with_joined(&self, rows: &[Real], mut on_bodies: Vec<Spatial>) -> Vec<Spatial> {
+        for (row, &value) in self.constraints.rows.iter().zip(rows) {
+            for &(body, unit) in row.on_bodies.iter().filter(|(body, _)| *body != 0) {
+                let force = unit.scale(row.kind.force(value, row.weight));
+                on_bodies[body] = on_bodies[body].add(force);
             }
         }
         on_bodies

@@ -1,5 +1,6 @@
 //! Velocities of the bodies, and the forces that follow from positions and velocities.
 
+use super::damping::Drag;
 use super::position::Position;
 use super::stage::detail;
 use super::state::State;
@@ -7,19 +8,25 @@ use super::transmission::Path;
 use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, ZERO};
 use crate::vector::{
-    ORIGIN, Spatial, Vector, constant, length, negated, quaternion_product, rotate, scale, sub,
-    transpose,
+    ORIGIN, Spatial, Vector, constant, length, negated, quaternion_product, scale,
 };
 
 use Real::Constant;
 
-/// The velocity of each body, and the force that each body's motion takes without accelerations of the degrees of
-/// freedom.
-pub(crate) fn motion(
-    model: &Model,
-    position: &Position,
-    qvel: &[Real],
-) -> (Vec<Spatial>, Vec<Spatial>) {
+/// Motions of the bodies.
+#[derive(Clone, Debug)]
+pub(crate) struct Motion {
+    /// The velocity of each body.
+    pub(crate) velocity: Vec<Spatial>,
+    /// The acceleration of each body without accelerations of the degrees of freedom, against the fall of gravity.
+    pub(crate) acceleration: Vec<Spatial>,
+    /// The force that each body's motion takes without accelerations of the degrees of freedom.
+    pub(crate) force: Vec<Spatial>,
+}
+
+super::stage::numbers!(Motion: velocity, acceleration, force);
+
+pub(crate) fn motion(model: &Model, position: &Position, qvel: &[Real]) -> Motion {
     let falls = !model.disabled(Disable::Gravity);
     let lift = negated(constant(model.opt.gravity));
     let lift = if falls { Spatial { w: ORIGIN, v: lift } } else { Spatial::ZERO };
@@ -53,7 +60,7 @@ pub(crate) fn motion(
         let inertia = position.inertia[body];
         force[body] = detail(model, || inertia.apply(a).add(v.cross_force(inertia.apply(v))));
     }
-    (velocity, force)
+    Motion { velocity, acceleration, force }
 }
 
 /// The forces of springs, dampers, the medium and compensated gravity.
@@ -65,14 +72,15 @@ pub(crate) fn passive(
     state: &State,
 ) -> Vec<Real> {
     let mut force = vec![ZERO; model.nv];
+    if model.without_passive() {
+        return force;
+    }
     if !model.disabled(Disable::Spring) {
         add_springs(model, state, &mut force);
     }
     if !model.disabled(Disable::Damper) {
         for (dof, force) in force.iter_mut().enumerate() {
-            let velocity = state.qvel[dof];
-            let damping = rate(model.dof_damping[dof], model.dof_dampingpoly[dof], velocity);
-            *force -= velocity * damping;
+            *force -= model.damping(dof).of(state.qvel[dof]);
         }
     }
     for (tendon, path) in tendons.iter().enumerate() {
@@ -80,23 +88,35 @@ pub(crate) fn passive(
     }
     let mut on_bodies = vec![Spatial::ZERO; model.nbody];
     for (body, on_body) in on_bodies.iter_mut().enumerate().skip(1) {
-        let centre = position.point(body, model.body_ipos[body]);
-        let weight = -model.body_mass[body] * model.body_gravcomp[body];
-        if weight != 0.0 && !model.disabled(Disable::Gravity) {
-            let lift = scale(constant(model.opt.gravity), Constant(weight));
-            *on_body = on_body.add(Spatial::force_at(centre, lift));
-        }
-        if (model.opt.viscosity > 0.0 || model.opt.density > 0.0) && model.body_mass[body] > 0.0 {
-            *on_body = on_body.add(drag(model, position, velocity, body));
+        if let Some(drag) = Drag::new(model, position, velocity, body) {
+            *on_body = drag.force();
         }
     }
     let on_dofs = position.generalized(model, on_bodies);
-    force.into_iter().zip(on_dofs).map(|(a, b)| a + b).collect()
+    let lifts = gravity_compensation(model, position);
+    for (dof, (force, on_dof)) in force.iter_mut().zip(on_dofs).enumerate() {
+        let by_actuator = model.jnt_actgravcomp[model.dof_jntid[dof]];
+        *force += on_dof + if by_actuator { ZERO } else { lifts[dof] };
+    }
+    force
 }
 
-/// A coefficient with its linear and quadratic terms: `c + p[0] |x| + p[1] x^2`.
+/// The forces that compensate gravity, `qfrc_gravcomp [nv]`.
+pub(crate) fn gravity_compensation(model: &Model, position: &Position) -> Vec<Real> {
+    let lift = |body: usize| {
+        let weight = -model.body_mass[body] * model.body_gravcomp[body];
+        if weight == 0.0 || model.disabled(Disable::Gravity) || model.without_passive() {
+            return Spatial::ZERO;
+        }
+        let centre = position.point(body, model.body_ipos[body]);
+        Spatial::force_at(centre, scale(constant(model.opt.gravity), Constant(weight)))
+    };
+    position.generalized(model, (0..model.nbody).map(lift).collect())
+}
+
+/// The factor of a spring's displacement: `c + p[0] x + p[1] x^2`.
 fn rate(coefficient: f64, poly: [f64; 2], x: Real) -> Real {
-    Constant(coefficient) + x.abs() * poly[0] + x.square() * poly[1]
+    Constant(coefficient) + x * poly[0] + x.square() * poly[1]
 }
 
 fn add_springs(model: &Model, state: &State, force: &mut [Real]) {
@@ -152,41 +172,9 @@ fn tendon_force(model: &Model, tendon: usize, path: &Path, qvel: &[Real]) -> Rea
         let beyond = (path.length - high).max(ZERO) + (path.length - low).min(ZERO);
         force -= beyond * rate(stiffness, poly, beyond);
     }
-    let (damping, poly) = (model.tendon_damping[tendon], model.tendon_dampingpoly[tendon]);
-    if !model.disabled(Disable::Damper) && (damping != 0.0 || poly != [0.0; 2]) {
-        let velocity = path.rate(qvel);
-        force -= velocity * rate(damping, poly, velocity);
+    let damping = model.tendon_damping(tendon);
+    if !model.disabled(Disable::Damper) && !damping.is_none() {
+        force -= damping.of(path.rate(qvel));
     }
     force
-}
-
-/// The force of the medium on a body as a box with the body's inertia: `mj_inertiaBoxFluidModel`.
-fn drag(model: &Model, position: &Position, velocity: &[Spatial], body: usize) -> Spatial {
-    let (mass, moments) = (model.body_mass[body], model.body_inertia[body]);
-    let side = |i: usize| {
-        let rest: f64 = moments.iter().sum::<f64>() - 2.0 * moments[i];
-        (rest.max(1e-15) / mass * 6.0).sqrt()
-    };
-    let sides = [side(0), side(1), side(2)];
-    let centre = position.point(body, model.body_ipos[body]);
-    let axes = position.frame(body, model.body_iquat[body]);
-    let local = transpose(axes);
-    let wind = constant(model.opt.wind);
-    let turn = rotate(local, velocity[body].w);
-    let flow = rotate(local, sub(velocity[body].at(centre), wind));
-    let (viscosity, density) = (model.opt.viscosity, model.opt.density);
-    let diameter = sides.iter().sum::<f64>() / 3.0;
-    let pi = std::f64::consts::PI;
-    let (mut torque, mut force) = (ORIGIN, ORIGIN);
-    for i in 0..3 {
-        let (j, k) = ((i + 1) % 3, (i + 2) % 3);
-        let across = sides[i] * (sides[j].powi(4) + sides[k].powi(4)) / 64.0;
-        torque[i] -= turn[i] * (pi * diameter.powi(3) * viscosity);
-        torque[i] -= turn[i].abs() * turn[i] * (density * across);
-        force[i] -= flow[i] * (3.0 * pi * diameter * viscosity);
-        force[i] -= flow[i].abs() * flow[i] * (0.5 * density * sides[j] * sides[k]);
-    }
-    let (torque, force) = (rotate(axes, torque), rotate(axes, force));
-    let at_centre = Spatial::force_at(centre, force);
-    Spatial { w: torque, v: ORIGIN }.add(at_centre)
 }

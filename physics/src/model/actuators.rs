@@ -18,15 +18,6 @@ impl Model {
                 element.text("name").unwrap_or_default(),
             )?;
             let (kind, id) = self.transmission(element)?;
-            let several = kind != TransmissionType::Tendon && self.jnt_type[id].dofs() > 1;
-            if several && (gains.armature != 0.0 || gains.damping != [0.0; 3]) {
-                let name = if gains.armature == 0.0 { "damping" } else { "armature" };
-                return Err(crate::Error::NotCovered {
-                    place: element.attribute(name).map_or(&element.place, |a| &a.place).clone(),
-                    what: format!("`{name}` of an actuator of a ball or free joint"),
-                    hint: "; give it to the joint".to_owned(),
-                });
-            }
             self.inherit_range(&mut gains, kind, id, element)?;
             let infer = spec.compiler.autolimits;
             let resolve =
@@ -61,6 +52,7 @@ impl Model {
             self.actuator_armature.push(gains.armature);
             self.actuator_damping.push(gains.damping[0]);
             self.actuator_dampingpoly.push([gains.damping[1], gains.damping[2]]);
+            self.actuator_group.push(gains.group);
             self.nu += 1;
         }
         Ok(())

@@ -87,7 +87,7 @@ impl Model {
         let geared = (0..self.nu).filter(|&actuator| {
             let kind = self.actuator_trntype[actuator];
             matches!(kind, TransmissionType::Joint | TransmissionType::JointInParent)
-                && self.actuator_trnid[actuator][0].map(|joint| self.jnt_dofadr[joint]) == Some(dof)
+                && self.actuator_trnid[actuator][0] == Some(self.dof_jntid[dof])
         });
         self.dof_armature[dof] + geared.map(|actuator| self.geared_armature(actuator)).sum::<f64>()
     }

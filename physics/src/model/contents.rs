@@ -373,6 +373,8 @@ with_fields! {
         sensor_name: Vec<String>,
         /// Names of keyframes.
         key_name: Vec<String>,
+        /// Group, by which `actuatorgroupdisable` switches actuators off.
+        actuator_group: Vec<i32>,
         /// Names and numbers of `custom`.
         numerics: Vec<(String, Vec<f64>)>,
     }

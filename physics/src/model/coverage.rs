@@ -1,7 +1,7 @@
 //! What a model asks for and the dynamics do not cover.
 
 use super::Model;
-use super::types::{EqualityType, JointType, WrapType};
+use super::types::WrapType;
 use crate::mjcf::Element;
 use crate::spec::Spec;
 use crate::{Error, ModelResult};
@@ -24,23 +24,6 @@ impl Model {
         if self.opt.noslip_iterations > 0 {
             return gap(option, "the solver without slip", "set `noslip_iterations` to 0");
         }
-        if self.opt.disableactuator != 0 {
-            return gap(option, "a disabled group of actuators", "leave the actuators out");
-        }
-        let joints: Vec<&Element> = (spec.bodies.iter())
-            .flat_map(|body| body.joints.iter().map(|joint| &joint.element))
-            .collect();
-        let limited_ball =
-            |joint: &usize| self.jnt_limited[*joint] && self.jnt_type[*joint] == JointType::Ball;
-        if let Some(joint) = (0..self.njnt).find(limited_ball) {
-            return gap(joints[joint], "the limit of a ball joint", "set `limited` to `false`");
-        }
-        for (equality, written) in spec.equalities.iter().enumerate() {
-            if matches!(self.eq_type[equality], EqualityType::Connect | EqualityType::Weld) {
-                let what = format!("equality `{}`", written.element.name);
-                return gap(&written.element, &what, "use `joint` or `tendon`");
-            }
-        }
         let heavy = self.tendon_armatures();
         for (tendon, written) in spec.tendons.iter().enumerate() {
             let first = self.tendon_adr[tendon];
@@ -48,12 +31,6 @@ impl Model {
                 let what = "armature of a spatial tendon";
                 return gap(&written.element, what, "set `armature` to 0");
             }
-        }
-        if let Some((actuator, _)) =
-            (self.actuator_damping.iter().enumerate()).find(|(_, damping)| **damping != 0.0)
-        {
-            let element = &spec.actuators[actuator].element;
-            return gap(element, "damping of an actuator", "set `damping` of the joint");
         }
         if let Some([one, other]) = self.uncovered_pair() {
             let geoms: Vec<&Element> = (spec.bodies.iter())

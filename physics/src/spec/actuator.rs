@@ -51,6 +51,7 @@ pub(crate) struct Gains {
     pub(crate) armature: f64,
     /// Linear, quadratic and cubic coefficients.
     pub(crate) damping: [f64; 3],
+    pub(crate) group: i32,
 }
 
 impl Default for Gains {
@@ -75,6 +76,7 @@ impl Default for Gains {
             early: false,
             armature: 0.0,
             damping: [0.0; 3],
+            group: 0,
         }
     }
 }
@@ -92,6 +94,7 @@ impl Gains {
             return Err(element.fault("armature", "a number that is not negative"));
         }
         element.set_first("damping", &mut self.damping)?;
+        element.set("group", &mut self.group)?;
         match element.name.as_str() {
             "motor" => {
                 let plain = Self::default();

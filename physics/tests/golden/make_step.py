@@ -28,7 +28,7 @@ ABOUT = (
 EXACT = {"tolerance": 1e-15, "iterations": 200, "ls_iterations": 200, "ls_tolerance": 1e-12, "solver": mujoco.mjtSolver.mjSOL_NEWTON}
 STATE = ["qpos", "qvel", "act", "ctrl", "qacc_warmstart"]
 DATA = """qfrc_bias qfrc_passive qfrc_actuator qfrc_constraint qacc_smooth qacc actuator_force xpos xquat xipos geom_xpos site_xpos
-subtree_com cinert cvel cdof ten_length sensordata energy""".split()
+subtree_com cinert cvel cfrc_ext cdof ten_length sensordata energy""".split()
 PACKAGES = {"gymnasium": ("gymnasium.envs.mujoco", "assets"), "dm_control": ("dm_control", "suite")}
 FREE, BALL, SLIDE, HINGE = (int(getattr(mujoco.mjtJoint, f"mjJNT_{kind}")) for kind in ("FREE", "BALL", "SLIDE", "HINGE"))
 
@@ -227,6 +227,7 @@ def after(model, state):
         for name, value in state.items():
             getattr(data, name)[:] = value
         function(model, data)
+        mujoco.mj_rnePostConstraint(model, data)
         made.append(data)
     return made
 

@@ -18,6 +18,16 @@ const ROBOTS: &str = "half_cheetah gymnasium/hopper walker2d_v5 ant gymnasium/hu
                       dm_control/reacher dm_control/finger dm_control/ball_in_cup dm_control/point_mass dm_control/humanoid \
                       dm_control/swimmer";
 
+/// Models with a gap of the dynamics, and the message about it. Their fields are compared, and no steps.
+const GAPS: &[(&str, &str)] = &[
+    ("actuators", "a contact of this box with the capsule"),
+    ("finger", "a contact of this cylinder with the capsule"),
+    ("joints", "the solver without slip is not covered"),
+];
+
+/// Models with spatial tendons: MuJoCo's `cfrc_ext` has their forces on bodies, and ours does not.
+const SPATIAL_TENDONS: [&str; 2] = ["tendons", "ball_in_cup"];
+
 /// Quantities that follow from a state.
 type Quantity = (&'static str, fn(&Forward) -> Tensor);
 
@@ -27,7 +37,7 @@ macro_rules! quantities {
 
 const QUANTITIES: &[Quantity] = quantities! {
     xpos xipos geom_xpos site_xpos subtree_com cinert cvel ten_length qM qfrc_bias qfrc_passive qfrc_actuator actuator_force qacc_smooth
-    qfrc_constraint qacc
+    qfrc_constraint qacc cfrc_ext
 };
 
 /// The largest error of each quantity over all states, relative to its largest number in the state, or to 1.
@@ -95,9 +105,12 @@ fn errors(model: &Model, states: &Value, dtype: DType) -> BTreeMap<&'static str,
 }
 
 fn compare(name: &str, path: &Path, states: &Value, complaints: &mut Vec<String>) {
-    let model = match Model::from_file(path) {
-        Ok(model) => model,
-        Err(error) => return eprintln!("{name}: {error}"),
+    let gap = GAPS.iter().find(|(model, _)| *model == name).map(|(_, gap)| gap);
+    let model = match (Model::from_file(path), gap) {
+        (Ok(model), None) => model,
+        (Ok(_), Some(gap)) => return complaints.push(format!("{name}: no longer a gap: {gap}")),
+        (Err(error), Some(gap)) if error.to_string().contains(gap) => return,
+        (Err(error), _) => return complaints.push(format!("{name}: {error}")),
     };
     let errors = errors(&model, states, DType::F64);
     eprintln!(
@@ -108,7 +121,8 @@ fn compare(name: &str, path: &Path, states: &Value, complaints: &mut Vec<String>
             .collect::<Vec<_>>()
             .join(" ")
     );
-    let wrong = errors.iter().filter(|(_, error)| **error > 1e-9);
+    let compared = |quantity: &str| quantity != "cfrc_ext" || !SPATIAL_TENDONS.contains(&name);
+    let wrong = errors.iter().filter(|(name, error)| **error > 1e-9 && compared(name));
     complaints.extend(wrong.map(|(quantity, error)| format!("{name}: {quantity} {error:.1e}")));
 }
 

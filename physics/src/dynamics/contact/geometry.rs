@@ -1,5 +1,7 @@
 //! Distances of pairs of geoms, with the formulas of MuJoCo's primitive colliders.
 
+mod solids;
+
 use crate::math::Vec3;
 use crate::model::GeomType;
 use crate::real::{ONE, Real, ZERO};
@@ -31,18 +33,18 @@ pub(crate) struct Touch {
 
 /// True if [`touches`] covers a pair of types, in this order.
 pub(crate) fn covers(first: GeomType, second: GeomType) -> bool {
-    use GeomType::{Box, Capsule, Ellipsoid, Plane, Sphere};
+    use GeomType::{Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere};
     matches!(
         (first, second),
-        (Plane, Sphere | Capsule | Ellipsoid | Box)
-            | (Sphere, Sphere | Capsule)
+        (Plane, Sphere | Capsule | Ellipsoid | Cylinder | Box)
+            | (Sphere, Sphere | Capsule | Cylinder | Box)
             | (Capsule, Capsule)
     )
 }
 
 /// All contacts that two geoms can have, for a pair of types that [`covers`] has.
 pub(crate) fn touches(first: &Shape, second: &Shape) -> Vec<Touch> {
-    use GeomType::{Box, Capsule, Ellipsoid, Plane, Sphere};
+    use GeomType::{Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere};
     let radius = second.size[0];
     match (first.kind, second.kind) {
         (Plane, Sphere) => vec![on_plane(first, second.centre, radius, None)],
@@ -58,6 +60,9 @@ pub(crate) fn touches(first: &Shape, second: &Shape) -> Vec<Touch> {
             vec![on_plane(first, point, 0.0, None)]
         }
         (Plane, Box) => (0..4).map(|corner| box_on_plane(first, second, corner)).collect(),
+        (Plane, Cylinder) => solids::cylinder_on_plane(first, second),
+        (Sphere, Cylinder) => vec![solids::sphere_and_cylinder(first, second)],
+        (Sphere, Box) => vec![solids::sphere_and_box(first, second)],
         (Sphere, Sphere) => vec![spheres([first, second], [first.centre, second.centre])],
         (Sphere, Capsule) => {
             let along = dot(axis(second), sub(first.centre, second.centre));
@@ -65,7 +70,12 @@ pub(crate) fn touches(first: &Shape, second: &Shape) -> Vec<Touch> {
             let point = add(second.centre, scale(axis(second), nearest));
             vec![spheres([first, second], [first.centre, point])]
         }
-        (Capsule, Capsule) => vec![spheres([first, second], nearest_points(first, second))],
+        (Capsule, Capsule) => match cross(axis(first), axis(second)) {
+            [Constant(0.0), Constant(0.0), Constant(0.0)] => {
+                [-1.0, 1.0].map(|end| spheres([first, second], next_to(first, second, end))).into()
+            }
+            _ => vec![spheres([first, second], nearest_points(first, second))],
+        },
         _ => Vec::new(),
     }
 }
@@ -108,13 +118,19 @@ fn spheres([first, second]: [&Shape; 2], [one, other]: [Vector; 2]) -> Touch {
         unit_or_x(cross(axis(first), axis(second))),
         scale(apart, ONE / same.select(ONE, gap)),
     );
-    let radius = first.size[0];
-    let distance = gap - Constant(radius + second.size[0]);
-    let place = add(one, scale(normal, distance * 0.5 + Constant(radius)));
+    beside(first, one, normal, gap - Constant(second.size[0]))
+}
+
+/// A sphere at a centre whose distance from a surface is `gap`; the normal goes from the sphere to the surface.
+fn beside(sphere: &Shape, centre: Vector, normal: Vector, gap: Real) -> Touch {
+    let radius = Constant(sphere.size[0]);
+    let distance = gap - radius;
+    let place = add(centre, scale(normal, distance * 0.5 + radius));
     Touch { distance, place, frame: frame(normal, None) }
 }
 
-/// The points of the axes of two capsules that are next to each other.
+/// The points of the axes of two capsules that are next to each other. Capsules whose axes are always parallel touch at
+/// two points; where moving axes happen to be parallel, MuJoCo has two contacts, too, and this has one.
 fn nearest_points(first: &Shape, second: &Shape) -> [Vector; 2] {
     let (a, b) = (
         scale(axis(first), Constant(first.size[1])),
@@ -136,6 +152,16 @@ fn nearest_points(first: &Shape, second: &Shape) -> [Vector; 2] {
     let y = ((v - ab * x) / bb).clamp(unit);
     let x = ((u - ab * y) / aa).clamp(unit);
     [add(first.centre, scale(a, x)), add(second.centre, scale(b, y))]
+}
+
+/// The points of two parallel axes that are next to an end of the second axis, or of the overlap of both.
+fn next_to(first: &Shape, second: &Shape, end: f64) -> [Vector; 2] {
+    let [half, other] = [first.size[1], second.size[1]];
+    let end = add(second.centre, scale(axis(second), Constant(end * other)));
+    let x = dot(axis(first), sub(end, first.centre)).clamp([-half, half]);
+    let one = add(first.centre, scale(axis(first), x));
+    let y = dot(axis(second), sub(one, second.centre)).clamp([-other, other]);
+    [one, add(second.centre, scale(axis(second), y))]
 }
 
 /// A right-handed frame with this normal; the first tangent is the projection of `along`.
