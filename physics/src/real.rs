@@ -1,6 +1,6 @@
 //! Numbers of the traced dynamics: constants that are known while tracing, and scalar tensors.
 //!
-//! Zeros, ones and products of constants disappear while tracing. So the equations of a planar robot are planar,
+//! Zeros, factors of 1 and products of constants disappear while tracing. So the equations of a planar robot are planar,
 //! although the code is for three dimensions. Every tensor is a scalar: under `vmap` it is one contiguous array over the
 //! environments.
 
@@ -10,7 +10,7 @@ use podracer_dsl::prelude::*;
 
 use Real::{Constant, Value};
 
-/// A number.
+/// Number of the traced dynamics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Real {
     /// A number of the model.
@@ -256,7 +256,7 @@ impl std::iter::Sum for Real {
 /// Sine and cosine of an `f32`, to 1.2e-7 for up to 8,192 radians, as arithmetic: XLA's own functions do not vectorize
 /// on CPUs, and a step then takes a third longer.
 ///
-/// The nearest multiple of a right angle is subtracted in three parts, whose products are exact for these angles
+/// The nearest multiple of a right angle is subtracted in three parts with products that are exact for these angles
 /// (W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980); polynomials approximate the rest.
 fn sin_cos(x: Tensor) -> (Tensor, Tensor) {
     const PARTS: [f64; 3] = [1.570_312_5, 4.837_512_969_970_703e-4, 7.549_789_951_3e-8];

@@ -98,7 +98,7 @@ pub(crate) fn about(axis: [f64; 3], (sin, cos): (Real, Real)) -> Matrix {
     })
 }
 
-/// The rotation of a quaternion that need not be of unit length.
+/// The rotation of a quaternion of any length.
 pub(crate) fn rotation(q: Quaternion) -> Matrix {
     let [w, x, y, z] = q;
     let twice = Constant(2.0) / dot(q, q);

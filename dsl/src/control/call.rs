@@ -58,7 +58,7 @@ pub fn fence<A: IntoTree, Y: IntoTree>(arguments: A, f: impl FnOnce(A::Tree) -> 
 /// Runs `f` on `arguments` as one kernel on one thread of a CPU, loops included. The result equals `f(arguments)`.
 ///
 /// XLA otherwise starts each operation of a loop by itself, which takes longer than an operation on few numbers. The
-/// setting `program.whole_loops` makes kernels of all loops; a kernel is for a part of a program. It may contain
+/// setting `program.whole_loops` makes a kernel of each loop; a kernel is for a part of a program. It may contain
 /// elementwise operations, reductions, products of matrices, slices and loops; XLA's compiler refuses a sort, a scatter or
 /// a convolution inside. If the setting `program.launches` is true, as it is by default on GPUs, nothing changes.
 ///
@@ -79,8 +79,8 @@ pub fn kernel<A: IntoTree, Y: IntoTree>(arguments: A, f: impl FnOnce(A::Tree) ->
 /// Runs `f` on `arguments`. Under [`vmap`](crate::vmap), a CPU runs `f` for tiles of at most
 /// `lanes` examples, one tile after another. The result equals `f(arguments)`.
 ///
-/// The intermediate values of a long computation over a thousand examples leave the cache; those
-/// of 64 examples stay in it. [`map_batched`](crate::map_batched) divides a batch that a program
+/// The intermediate values of a long computation over a thousand examples leave the cache; the
+/// values of 64 examples stay in it. [`map_batched`](crate::map_batched) divides a batch that a program
 /// has itself; a tile divides the batch of the `vmap` around it. Captured tensors belong to the
 /// batch if they depend on the example. A gradient of `f` is computed in tiles, too. If the setting
 /// `program.launches` is true, as it is by default on GPUs, all examples run at once.

@@ -7,7 +7,7 @@ use podracer_physics::Forward;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::interval::{End, Interval, clipped, interval};
+use super::interval::{Bound, Interval, clipped, interval};
 use super::robot::{Noise, Robot, from, squares};
 use super::{Camera, State, Step, Task};
 
@@ -131,7 +131,7 @@ impl Task for Ant {
 
     fn outcome(&self, step: &Step<AntQuantities>) -> (Tensor, Tensor) {
         let after = &step.after;
-        let [low, high] = self.healthy_z_range.map(End::value);
+        let [low, high] = self.healthy_z_range.map(Bound::value);
         let z = after.qpos.index(2);
         let finite = after.qpos.is_finite().all() & after.qvel.is_finite().all();
         let healthy = finite & z.ge(low) & z.le(high);

@@ -191,9 +191,9 @@ macro_rules! humanoid {
                     (self.include_qfrc_actuator_in_observation, model.nv - 6),
                     (self.include_cfrc_ext_in_observation, 6 * bodies),
                 ];
-                let parts = parts.iter().filter(|(included, _)| *included);
-                let parts: usize = parts.map(|(_, elements)| elements).sum();
-                model.nq - self.hidden() + model.nv + parts
+                let included = parts.iter().filter(|(included, _)| *included);
+                let elements: usize = included.map(|(_, elements)| elements).sum();
+                model.nq - self.hidden() + model.nv + elements
             }
 
             fn parts(&self) -> &'static str {

@@ -20,7 +20,7 @@ mod robot;
 
 pub use ant::{Ant, AntQuantities};
 pub use humanoid::{Humanoid, HumanoidQuantities, HumanoidStandup};
-pub use interval::{End, Infinity, Interval};
+pub use interval::{Bound, Infinity, Interval};
 pub use pendulums::{InvertedDoublePendulum, InvertedPendulum, Tip};
 pub use picture::Camera;
 pub use planar::{HalfCheetah, Hopper, Swimmer, Walker2d};
@@ -83,7 +83,7 @@ pub struct State<D: Tree = ()> {
     pub qpos: Tensor,
     /// Velocities, f32 `[nv]`.
     pub qvel: Tensor,
-    /// Accelerations from which the solver starts, f32 `[nv]`.
+    /// Accelerations for the start of the solver, f32 `[nv]`.
     pub qacc_warmstart: Tensor,
     /// Quantities of the last evaluation.
     pub derived: D,

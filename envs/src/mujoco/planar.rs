@@ -55,7 +55,7 @@ pub struct Hopper {
     pub healthy_reward: f64,
     /// True if an episode terminates when the robot is not healthy.
     pub terminate_when_unhealthy: bool,
-    /// Healthy angles, and velocities of all joints.
+    /// Healthy angles, and velocities of the joints.
     pub healthy_state_range: Interval,
     /// Healthy heights, in metres.
     pub healthy_z_range: Interval,

@@ -43,7 +43,7 @@ impl Robot {
         Space::bounded([model.nu], low, high).described(&names.join(", "))
     }
 
-    /// Positions and velocities near the initial ones: positions differ by uniform noise, velocities by `noise`.
+    /// Positions and velocities near the initial state: positions differ by uniform noise, velocities by `noise`.
     #[track_caller]
     pub(super) fn near_initial(&self, key: Key, scale: f64, noise: Noise) -> [Tensor; 2] {
         let model = &self.model;

@@ -1,7 +1,7 @@
 //! Forces of the actuators, and the rates of their activations.
 
 use super::state::State;
-use super::transmission::Path;
+use super::transmission::PullPath;
 use crate::model::{Disable, JointType, Model, TransmissionType};
 use crate::real::{ONE, Real, ZERO};
 
@@ -11,7 +11,7 @@ use Real::Constant;
 const INTEGRATOR: i32 = 1;
 const EXACT_FILTER: i32 = 3;
 
-/// What the actuators do.
+/// Forces of the actuators, and the rates of their activations.
 #[derive(Clone, Debug)]
 pub(crate) struct Actuation {
     /// The force of each actuator, `actuator_force [nu]`.
@@ -31,8 +31,8 @@ impl Actuation {
     pub(crate) fn new(
         model: &Model,
         state: &State,
-        paths: &[Path],
-        tendons: &[Path],
+        paths: &[PullPath],
+        tendons: &[PullPath],
         lifts: &[Real],
     ) -> Self {
         let mut all = Self {
@@ -119,8 +119,8 @@ impl Actuation {
         all
     }
 
-    /// Scales the forces of the actuators of each tendon whose sum is beyond its limits.
-    fn limit_tendons(&mut self, model: &Model, tendons: &[Path]) {
+    /// Scales the forces of the actuators of each tendon, if their sum is beyond the tendon's limits.
+    fn limit_tendons(&mut self, model: &Model, tendons: &[PullPath]) {
         for tendon in (0..tendons.len()).filter(|&tendon| model.tendon_actfrclimited[tendon]) {
             let pulls = |actuator: &usize| {
                 model.actuator_trntype[*actuator] == TransmissionType::Tendon

@@ -3,10 +3,10 @@
 use super::contact::{Contact, pair_touches};
 use super::equality::add_equalities;
 use super::impedance::Impedance;
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::{Numbers, detail, stage};
 use super::state::State;
-use super::transmission::Path;
+use super::transmission::PullPath;
 use super::velocity::{Motion, rotation_vector};
 use crate::math::IDENTITY;
 use crate::model::{Disable, JointType, Model};
@@ -17,8 +17,8 @@ use Real::Constant;
 
 /// The forces that a row can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
-    /// Any force.
+pub(crate) enum RowKind {
+    /// A force of any size and sign.
     Equality,
     /// A force of at most this size.
     Friction(f64),
@@ -26,8 +26,8 @@ pub(crate) enum Kind {
     Unilateral,
 }
 
-impl Kind {
-    /// The force of a row (`efc_force`) whose acceleration is `jar` beyond its aim.
+impl RowKind {
+    /// The force of a row (`efc_force`) with an acceleration of `jar` beyond its aim.
     pub(crate) fn force(self, jar: Real, weight: Real) -> Real {
         match self {
             Self::Equality => -(jar * weight),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The rate at which the force falls with `jar`.
+    /// The derivative of the force by `jar`, with the opposite sign.
     pub(crate) fn slope(self, jar: Real, weight: Real) -> Real {
         match self {
             Self::Equality => weight,
@@ -64,7 +64,7 @@ impl Kind {
 /// A row with one number for each degree of freedom that it acts on.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    pub(crate) kind: Kind,
+    pub(crate) kind: RowKind,
     pub(crate) jacobian: Vec<(usize, Real)>,
     pub(crate) weight: Real,
     pub(crate) aim: Real,
@@ -87,7 +87,7 @@ impl Numbers for Row {
     }
 }
 
-/// All rows.
+/// Rows of the constraints.
 #[derive(Clone, Debug)]
 pub(crate) struct Constraints {
     pub(crate) rows: Vec<Row>,
@@ -97,9 +97,9 @@ pub(crate) struct Constraints {
 impl Constraints {
     pub(crate) fn new(
         model: &Model,
-        position: &Position,
+        position: &Kinematics,
         motion: &Motion,
-        tendons: &[Path],
+        tendons: &[PullPath],
         state: &State,
     ) -> Self {
         let rows = stage(|| {
@@ -141,7 +141,7 @@ pub(crate) fn speed(jacobian: &[(usize, Real)], qvel: &[Real]) -> Real {
     jacobian.iter().map(|&(dof, entry)| entry * qvel[dof]).sum()
 }
 
-fn add_friction(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
+fn add_friction(model: &Model, tendons: &[PullPath], state: &State, rows: &mut Vec<Row>) {
     if model.disabled(Disable::FrictionLoss) {
         return;
     }
@@ -151,7 +151,7 @@ fn add_friction(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<R
             let impedance = Impedance::new(model, solref, solimp, ZERO).without_stiffness();
             let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, ZERO));
             rows.push(Row {
-                kind: Kind::Friction(most),
+                kind: RowKind::Friction(most),
                 jacobian,
                 weight,
                 aim,
@@ -182,7 +182,7 @@ struct Limited {
     solimp: [f64; 5],
 }
 
-fn add_limits(model: &Model, tendons: &[Path], state: &State, rows: &mut Vec<Row>) {
+fn add_limits(model: &Model, tendons: &[PullPath], state: &State, rows: &mut Vec<Row>) {
     if model.disabled(Disable::Limit) {
         return;
     }
@@ -243,7 +243,7 @@ impl Limited {
         let active: Truth = distance.less(ZERO);
         let weight = active.select(impedance.weight(self.inverse), ZERO);
         let aim = impedance.aim(speed, distance);
-        Row { kind: Kind::Unilateral, jacobian, weight, aim, on_bodies: Vec::new() }
+        Row { kind: RowKind::Unilateral, jacobian, weight, aim, on_bodies: Vec::new() }
     }
 }
 

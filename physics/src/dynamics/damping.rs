@@ -1,6 +1,6 @@
 //! Dampers and the drag of the medium, with their derivatives by velocities.
 
-use super::position::Position;
+use super::position::Kinematics;
 use crate::model::{Disable, Model, TransmissionType};
 use crate::real::Real;
 use crate::vector::{
@@ -45,13 +45,13 @@ impl Model {
         self.disabled(Disable::Spring) && self.disabled(Disable::Damper)
     }
 
-    /// The damping of a degree of freedom, with that of its actuators.
+    /// The damping of a degree of freedom and its actuators.
     pub(crate) fn damping(&self, dof: usize) -> Damping {
         let own = Damping::new(self.dof_damping[dof], self.dof_dampingpoly[dof]);
         self.geared_damping(own, false, self.dof_jntid[dof])
     }
 
-    /// The damping of a tendon, with that of its actuators.
+    /// The damping of a tendon and its actuators.
     pub(crate) fn tendon_damping(&self, tendon: usize) -> Damping {
         let own = Damping::new(self.tendon_damping[tendon], self.tendon_dampingpoly[tendon]);
         self.geared_damping(own, true, tendon)
@@ -88,7 +88,7 @@ impl Drag {
     /// The drag on a body; `None` for a body without mass, and without a medium.
     pub(crate) fn new(
         model: &Model,
-        position: &Position,
+        position: &Kinematics,
         velocity: &[Spatial],
         body: usize,
     ) -> Option<Self> {
@@ -132,7 +132,7 @@ impl Drag {
         torque.add(Spatial::force_at(self.centre, against(self.force)))
     }
 
-    /// The unit force of each axis, and the rate at which the drag along it rises with the velocity along it.
+    /// The unit force of each axis, and the derivative of the drag along it by the velocity along it.
     pub(crate) fn slopes(&self) -> Vec<(Spatial, Real)> {
         let axis = |i: usize| column(self.axes, i);
         let slope = |Damper(x, damping): Damper| damping.slope(x);

@@ -1,11 +1,11 @@
 //! Equality constraints: polynomials of joints and tendons, points and frames of two bodies.
 
-use super::constraint::{Kind, Row, sparse, speed};
+use super::constraint::{Row, RowKind, sparse, speed};
 use super::impedance::Impedance;
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::detail;
 use super::state::State;
-use super::transmission::Path;
+use super::transmission::PullPath;
 use super::velocity::Motion;
 use crate::model::{Disable, EqualityType, Model, ObjectType};
 use crate::real::{ONE, Real, ZERO};
@@ -16,12 +16,12 @@ use crate::vector::{
 
 use Real::Constant;
 
-/// Adds the rows of all equalities.
+/// Adds the rows of the equalities.
 pub(crate) fn add_equalities(
     model: &Model,
-    position: &Position,
+    position: &Kinematics,
     motion: &Motion,
-    tendons: &[Path],
+    tendons: &[PullPath],
     state: &State,
     rows: &mut Vec<Row>,
 ) {
@@ -42,7 +42,7 @@ pub(crate) fn add_equalities(
 }
 
 /// A polynomial of joints or tendons.
-fn polynomial(model: &Model, tendons: &[Path], state: &State, equality: usize) -> Row {
+fn polynomial(model: &Model, tendons: &[PullPath], state: &State, equality: usize) -> Row {
     let data = model.eq_data[equality];
     let part = |id: usize| match model.eq_type[equality] {
         EqualityType::Tendon => {
@@ -71,13 +71,13 @@ fn polynomial(model: &Model, tendons: &[Path], state: &State, equality: usize) -
     let (solref, solimp) = (model.eq_solref[equality], model.eq_solimp[equality]);
     let impedance = Impedance::new(model, solref, solimp, distance);
     let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, distance));
-    Row { kind: Kind::Equality, jacobian, weight, aim, on_bodies: Vec::new() }
+    Row { kind: RowKind::Equality, jacobian, weight, aim, on_bodies: Vec::new() }
 }
 
 /// Two bodies, which are joined at a point of each.
 struct Join<'a> {
     model: &'a Model,
-    position: &'a Position,
+    position: &'a Kinematics,
     equality: usize,
     bodies: [usize; 2],
     /// The points, each relative to the reference point of its body's tree.
@@ -99,7 +99,7 @@ struct Turn {
 }
 
 impl<'a> Join<'a> {
-    fn new(model: &'a Model, position: &'a Position, equality: usize) -> Self {
+    fn new(model: &'a Model, position: &'a Kinematics, equality: usize) -> Self {
         let data = model.eq_data[equality];
         let three = |at: usize| [data[at], data[at + 1], data[at + 2]];
         let weld = model.eq_type[equality] == EqualityType::Weld;
@@ -143,7 +143,7 @@ impl<'a> Join<'a> {
             let aim = impedance.aim(speeds[i], errors[i]) - drifts[i];
             let on_bodies = self.on_bodies(i);
             let weight = impedance.weight(inverse);
-            Row { kind: Kind::Equality, jacobian, weight, aim, on_bodies }
+            Row { kind: RowKind::Equality, jacobian, weight, aim, on_bodies }
         };
         jacobian.into_iter().enumerate().map(row).collect()
     }
@@ -213,7 +213,7 @@ impl<'a> Join<'a> {
             let [up, down] = self.bodies.map(|body| motion.acceleration[body].w);
             let relative = sub(one, other);
             let change = sub(sub(up, down), cross(other, relative));
-            // The rate of the quaternion, and the rate at which it turns the relative velocity.
+            // The rate of the quaternion, and its turn of the relative velocity.
             let local = rotate(turn.frame, relative);
             let w = dot(local, turn.xyz) * -0.5;
             let xyz = Turn::turned(local, turn.w, turn.xyz);

@@ -6,25 +6,25 @@ use super::actuation::Actuation;
 use super::constraint::Constraints;
 use super::mass::Symmetric;
 use super::newton::{Problem, Solution};
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::stage;
 use super::state::{State, vector};
-use super::transmission::{Path, actuators, tendons};
+use super::transmission::{PullPath, actuators, tendons};
 use super::velocity::{gravity_compensation, motion, passive};
 use crate::model::Model;
 use crate::real::{Real, ZERO};
 use crate::vector::{Inertia, ORIGIN, Spatial, Vector, add, cross, scale, sub};
 
 /// The quantities that MuJoCo derives from a state, by their names in `mjData`. A method adds the equations of its
-/// quantity to the program: what nobody asks for costs nothing.
+/// quantity to the program: other quantities cost nothing.
 pub struct Forward<'a> {
     pub(crate) model: &'a Model,
     pub(crate) like: Tensor,
     pub(crate) state: State,
-    pub(crate) position: Position,
+    pub(crate) position: Kinematics,
     pub(crate) velocity: Vec<Spatial>,
-    pub(crate) tendons: Vec<Path>,
-    pub(crate) actuators: Vec<Path>,
+    pub(crate) tendons: Vec<PullPath>,
+    pub(crate) actuators: Vec<PullPath>,
     pub(crate) mass: Symmetric,
     pub(crate) bias: Vec<Real>,
     pub(crate) passive: Vec<Real>,
@@ -36,7 +36,7 @@ pub struct Forward<'a> {
 
 impl<'a> Forward<'a> {
     pub(crate) fn new(model: &'a Model, state: State, like: Tensor) -> Self {
-        let position = Position::new(model, &state.qpos);
+        let position = Kinematics::new(model, &state.qpos);
         let tendons = stage(|| tendons(model, &position, &state.qpos));
         let actuators = stage(|| actuators(model, &position, &tendons, &state.qpos));
         let mass = Symmetric::mass(model, &position, &tendons);
@@ -226,7 +226,7 @@ impl<'a> Forward<'a> {
     }
 
     /// `cinert [nbody, 10]`: the inertia about the centre of mass of the body's robot (xx, yy, zz, xy, xz, yz), mass times
-    /// the body's place from there, and mass.
+    /// the body's place from that centre, and mass.
     pub fn cinert(&self) -> Tensor {
         let inertias = self.position.inertia.iter().zip(self.origins());
         self.rows(inertias.map(|(inertia, origin)| {
@@ -237,7 +237,7 @@ impl<'a> Forward<'a> {
         }))
     }
 
-    /// `cfrc_ext [nbody, 6]`, as `mj_rnePostConstraint` computes it: the torque of all contacts and joined bodies on each
+    /// `cfrc_ext [nbody, 6]`, as `mj_rnePostConstraint` computes it: the torque of the contacts and joined bodies on each
     /// moving body, about the centre of mass of its robot, and their force. The forces of spatial tendons, which MuJoCo
     /// adds, are left out.
     pub fn cfrc_ext(&self) -> Tensor {

@@ -1,7 +1,7 @@
 //! Gyroscopic forces of single free bodies at the end of a step: a part of MuJoCo's `implicitfast`.
 
 use super::mass::Symmetric;
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::stage;
 use crate::model::{JointType, Model};
 use crate::real::{ONE, Real, ZERO};
@@ -22,7 +22,7 @@ impl Model {
 /// symmetric matrix of the accelerations without these forces.
 pub(crate) fn turn_free_bodies(
     model: &Model,
-    position: &Position,
+    position: &Kinematics,
     velocity: &[Spatial],
     matrix: &Symmetric,
     force: &[Real],

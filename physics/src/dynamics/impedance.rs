@@ -54,7 +54,7 @@ impl Impedance {
         Self { stiffness: 0.0, ..self }
     }
 
-    /// The weight of a row (`efc_D`) whose inverse inertia is about `inverse`.
+    /// The weight of a row (`efc_D`) with an inverse inertia of about `inverse`.
     pub(crate) fn weight(&self, inverse: f64) -> Real {
         self.impedance / ((ONE - self.impedance) * inverse.max(TINY))
     }

@@ -22,7 +22,7 @@ const IMPLICIT_FAST: i32 = 3;
 const EVALUATIONS: [(f64, f64); 4] =
     [(0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0)];
 
-/// What an evaluation leaves to the next one.
+/// State of the integrator between two evaluations.
 #[derive(Clone, Debug)]
 pub(crate) struct Carry {
     /// The state to evaluate.
@@ -43,7 +43,7 @@ struct Stages {
 
 /// The place of an evaluation in its step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Evaluation {
+pub(crate) struct RateStage {
     part: Real,
     weight: Real,
     last: Truth,
@@ -60,7 +60,7 @@ impl Numbers for Carry {
     }
 }
 
-impl Evaluation {
+impl RateStage {
     /// The evaluations of some steps, as rows of `[part, weight, last]`.
     pub(crate) fn rows(model: &Model, steps: usize, dtype: DType) -> Array {
         let one = match model.opt.integrator {
@@ -90,7 +90,7 @@ impl Carry {
     }
 
     /// The carry after an evaluation.
-    pub(crate) fn next(&self, forward: &Forward, evaluation: Evaluation) -> Self {
+    pub(crate) fn next(&self, forward: &Forward, evaluation: RateStage) -> Self {
         let model = forward.model;
         let Some(stages) = &self.stages else {
             let qacc = forward.implicit(model.opt.integrator == IMPLICIT_FAST);
@@ -104,7 +104,7 @@ impl Carry {
 impl Stages {
     /// The method of Runge and Kutta with four evaluations; on rotations the method of Munthe-Kaas, which integrates the
     /// rotation vector since the start of the step.
-    fn next(&self, forward: &Forward, Evaluation { part, weight, last }: Evaluation) -> Carry {
+    fn next(&self, forward: &Forward, RateStage { part, weight, last }: RateStage) -> Carry {
         let model = forward.model;
         let velocity = from_start(model, &self.since, &forward.state.qvel);
         let rates = [&velocity, &forward.solution.qacc, &forward.actuation.act_dot];
@@ -112,7 +112,7 @@ impl Stages {
         for (sum, rates) in sums.iter_mut().zip(rates) {
             sum.iter_mut().zip(rates).for_each(|(sum, &rate)| *sum += rate * weight);
         }
-        // The last evaluation goes on with the sums, the others with their own rates.
+        // The last evaluation continues with the sums, the others with their own rates.
         let onward: [Vec<Real>; 3] = std::array::from_fn(|i| {
             sums[i]
                 .iter()
@@ -216,7 +216,7 @@ impl Forward<'_> {
     }
 }
 
-/// The rates at which the motion since the start of a step changes: velocities, but for rotations. There the rate of the
+/// The rates of the motion since the start of a step: velocities, except for rotations. For a rotation, the rate of the
 /// rotation vector `u` at the angular velocity `w` is `w + u x w / 2 + c u x (u x w)`, `c = (1 - |u| / 2 cot(|u| / 2)) / |u|^2`.
 fn from_start(model: &Model, since: &[Real], qvel: &[Real]) -> Vec<Real> {
     let mut rates = qvel.to_vec();

@@ -1,8 +1,8 @@
 //! The mass matrix and its factor.
 
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::{Numbers, detail, numbers, stage};
-use super::transmission::Path;
+use super::transmission::PullPath;
 use crate::model::Model;
 use crate::real::{ONE, Real, ZERO};
 use crate::vector::Inertia;
@@ -12,7 +12,7 @@ use crate::vector::Inertia;
 #[derive(Clone, Debug)]
 pub(crate) struct Symmetric(pub(crate) Vec<Vec<Real>>);
 
-/// A symmetric positive definite matrix as `L^T D L`, with ones on the diagonal of the lower triangular `L`. Elimination
+/// A symmetric positive definite matrix as `L^T D L`, with a diagonal of 1 in the lower triangular `L`. Elimination
 /// goes from the last degree of freedom to the first, from leaves to roots: for the sparsity of a tree, no entry
 /// becomes nonzero.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Numbers for Symmetric {
 
 impl Symmetric {
     /// The mass matrix, by composite bodies, with armature.
-    pub(crate) fn mass(model: &Model, position: &Position, tendons: &[Path]) -> Self {
+    pub(crate) fn mass(model: &Model, position: &Kinematics, tendons: &[PullPath]) -> Self {
         let composite = stage(|| model.gathered(position.inertia.clone(), Inertia::add));
         let armatures = model.tendon_armatures();
         stage(|| {

@@ -1,6 +1,6 @@
 //! Dynamics of a compiled model, as functions of tensors.
 //!
-//! The model is known while tracing: trees are loops of Rust, and a step is straight-line code on scalars, but for the
+//! The model is known while tracing: trees are loops of Rust, and a step is straight-line code on scalars, except for the
 //! solver's loop. Under `vmap` each scalar is an array over the environments.
 
 mod actuation;
@@ -23,7 +23,7 @@ mod velocity;
 use podracer_dsl::prelude::*;
 
 pub use forward::Forward;
-use integrate::{Carry, Evaluation};
+use integrate::{Carry, RateStage};
 use stage::rounds;
 use state::{State, numbers, vector};
 
@@ -43,7 +43,7 @@ pub struct Data {
     pub qvel: Tensor,
     /// Activations of the actuators, `[na]`.
     pub act: Tensor,
-    /// Accelerations of the last step, `[nv]`, from which the solver starts.
+    /// Accelerations of the last step, `[nv]`: the start of the solver.
     pub qacc_warmstart: Tensor,
 }
 
@@ -64,7 +64,7 @@ impl Model {
         }
     }
 
-    /// What `read` makes of the quantities that follow from a state and controls `[nu]`: `mj_forward`.
+    /// `mj_forward`: the result of `read` for the quantities that follow from a state and controls `[nu]`.
     #[track_caller]
     pub fn forward<R: IntoTree>(
         &self,
@@ -84,7 +84,7 @@ impl Model {
     }
 
     /// The state after `count` steps with the same controls `[nu]`, and what `read` makes of the derived quantities that
-    /// the last step leaves: those of its start, as in MuJoCo.
+    /// the last step leaves: the quantities of its start, as in MuJoCo.
     #[track_caller]
     pub fn steps<R: IntoTree>(
         &self,
@@ -97,10 +97,10 @@ impl Model {
             let like = data.time;
             let state = State::new(&data, ctrl);
             let carry = Carry::new(self, state);
-            let evaluations = constant_of(&Evaluation::rows(self, count, like.dtype()));
+            let evaluations = constant_of(&RateStage::rows(self, count, like.dtype()));
             let (carry, outputs) = rounds(carry, evaluations, like, |carry, row| {
                 let forward = Forward::new(self, carry.state.clone(), like);
-                let next = carry.next(&forward, Evaluation::new(row));
+                let next = carry.next(&forward, RateStage::new(row));
                 (next, read(&forward))
             });
             let state = carry.state;

@@ -6,9 +6,9 @@
 use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 
-use super::constraint::{Constraints, Kind};
+use super::constraint::{Constraints, RowKind};
 use super::mass::Symmetric;
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::{Numbers, detail, replace, stage, values};
 use crate::model::Model;
 use crate::real::{ONE, Real, Truth, ZERO};
@@ -23,7 +23,7 @@ const ITERATIONS: i32 = 20;
 #[derive(Clone)]
 pub(crate) struct Problem<'a> {
     pub(crate) model: &'a Model,
-    pub(crate) position: Position,
+    pub(crate) position: Kinematics,
     pub(crate) mass: Symmetric,
     /// The forces without constraints, `qfrc_smooth [nv]`.
     pub(crate) force: Vec<Real>,
@@ -40,7 +40,7 @@ impl Numbers for Problem<'_> {
     }
 }
 
-/// The minimum.
+/// Accelerations and forces at the minimum.
 #[derive(Clone, Debug)]
 pub(crate) struct Solution {
     /// The accelerations, `qacc [nv]`.
@@ -52,12 +52,12 @@ pub(crate) struct Solution {
 }
 
 /// The rows' accelerations beyond their aims, or along a direction.
-type Rows = (Vec<Real>, Vec<Vec<Real>>);
+type RowValues = (Vec<Real>, Vec<Vec<Real>>);
 
 impl Problem<'_> {
     /// The solution, by iterations that start from accelerations.
     ///
-    /// Its derivative is that of the minimum, by the implicit function theorem: the gradient of the cost stays zero, so
+    /// Its derivative is the derivative of the minimum, by the implicit function theorem: the gradient of the cost stays zero, so
     /// that `H dx = -dg`, where `dg` is the change of the gradient at a fixed `x`, and `H` the second derivative.
     pub(crate) fn solve(&self, start: &[Real], like: Tensor) -> Solution {
         let start: Vec<Tensor> = start.iter().map(|x| x.tensor(like)).collect();
@@ -117,7 +117,7 @@ impl Problem<'_> {
     }
 
     /// Each row of the constraints along motions.
-    fn along(&self, x: &[Real]) -> Rows {
+    fn along(&self, x: &[Real]) -> RowValues {
         let motions = self.position.motions(self.model, x);
         let rows = self.constraints.rows.iter().map(|row| row.along(x)).collect();
         let contacts = self.constraints.contacts.iter();
@@ -125,7 +125,7 @@ impl Problem<'_> {
     }
 
     /// Each row's acceleration beyond its aim.
-    fn beyond(&self, x: &[Real]) -> Rows {
+    fn beyond(&self, x: &[Real]) -> RowValues {
         let (rows, contacts) = self.along(x);
         let less = |value: Real, aim: Real| value - aim;
         let rows = rows.into_iter().zip(&self.constraints.rows);
@@ -149,7 +149,7 @@ impl Problem<'_> {
         let mut on_bodies = vec![Spatial::ZERO; self.model.nbody];
         for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
             let forces = detail(self.model, || {
-                let force = |&row: &Real| Kind::Unilateral.force(row, contact.weight);
+                let force = |&row: &Real| RowKind::Unilateral.force(row, contact.weight);
                 contact.forces(&rows.iter().map(force).collect::<Vec<_>>())
             });
             for (side, force) in contact.sides.iter().zip(forces) {
@@ -159,7 +159,7 @@ impl Problem<'_> {
         on_bodies
     }
 
-    /// The forces on bodies with those of the rows that join two bodies.
+    /// The forces on bodies, with the forces of the rows that join two bodies.
     fn with_joined(&self, rows: &[Real], mut on_bodies: Vec<Spatial>) -> Vec<Spatial> {
         for (row, &value) in self.constraints.rows.iter().zip(rows) {
             for &(body, unit) in row.on_bodies.iter().filter(|(body, _)| *body != 0) {
@@ -171,7 +171,7 @@ impl Problem<'_> {
     }
 
     /// The forces of the constraints on the degrees of freedom.
-    fn forces(&self, (rows, _): &Rows, touching: Vec<Spatial>) -> Vec<Real> {
+    fn forces(&self, (rows, _): &RowValues, touching: Vec<Spatial>) -> Vec<Real> {
         let mut sum = self.position.generalized(self.model, touching);
         for (row, &value) in self.constraints.rows.iter().zip(rows) {
             let force = row.kind.force(value, row.weight);
@@ -182,7 +182,7 @@ impl Problem<'_> {
 
     /// The cost's second derivative. A contact with what does not move is added to the bodies above it, as their inertia
     /// is to the mass matrix; other contacts are added row by row.
-    fn hessian(&self, (rows, contacts): &Rows) -> Symmetric {
+    fn hessian(&self, (rows, contacts): &RowValues) -> Symmetric {
         let model = self.model;
         let bodies = stage(|| {
             // Lower triangles of symmetric matrices.
@@ -290,21 +290,21 @@ impl Problem<'_> {
             slopes.fold(Slope::ZERO, Slope::add)
         });
         let contacts = self.constraints.contacts.iter().zip(&at.1).zip(&along.1);
-        let contacts = contacts.map(|((contact, jars), steps)| {
+        let slopes = contacts.map(|((contact, jars), steps)| {
             let slope = |(i, (&jar, &step)): (usize, (&Real, &Real))| {
-                Slope::new(Kind::Unilateral, jar, step, contact.weight, contact.times(i))
+                Slope::new(RowKind::Unilateral, jar, step, contact.weight, contact.times(i))
             };
             let slopes = jars.iter().zip(steps).enumerate().map(slope);
             detail(self.model, || slopes.fold(Slope::ZERO, Slope::add))
         });
-        let contacts: Vec<Slope> = contacts.collect();
+        let contacts: Vec<Slope> = slopes.collect();
         let Slope { first, second, change } =
             stage(|| contacts.into_iter().fold(smooth.add(rows), Slope::add));
         let tried = ONE - first / second.max(Constant(1e-30));
         // Beyond the minimum, stay between it and here.
         let alpha = stage(|| ZERO.less(tried).select(tried, Constant(0.5)));
         let next = x.iter().zip(&direction).map(|(&x, &step)| x + alpha * step).collect();
-        // The whole step ends at the minimum if no row's force follows another formula there.
+        // The whole step ends at the minimum if each row's force still follows the same formula.
         let changed = match change.less(ZERO) {
             Truth::Value { holds, .. } => holds,
             Truth::Known(known) => scalar(known),
@@ -328,7 +328,7 @@ impl Slope {
     const ZERO: Self = Self { first: ZERO, second: ZERO, change: ZERO };
 
     /// The part of a row that counts a number of times.
-    fn new(kind: Kind, jar: Real, step: Real, weight: Real, times: f64) -> Self {
+    fn new(kind: RowKind, jar: Real, step: Real, weight: Real, times: f64) -> Self {
         let next = jar + step;
         Self {
             first: -(kind.force(next, weight) * step * times),
@@ -347,7 +347,7 @@ impl Slope {
 }
 
 fn weights(rows: &[Real], weight: Real) -> Vec<Real> {
-    rows.iter().map(|&row| Kind::Unilateral.slope(row, weight)).collect()
+    rows.iter().map(|&row| RowKind::Unilateral.slope(row, weight)).collect()
 }
 
 fn six(spatial: Spatial) -> [Real; 6] {

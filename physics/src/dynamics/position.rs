@@ -12,7 +12,7 @@ use crate::vector::{
 /// Frames and inertias. The bodies of a tree have places relative to the tree's reference point, which moves with the
 /// slides of the tree's first body: so a slide of the whole robot is in none of its equations.
 #[derive(Clone, Debug)]
-pub(crate) struct Position {
+pub(crate) struct Kinematics {
     /// The reference point of each body's tree, in the world.
     pub(crate) reference: Vec<Vector>,
     /// The place of each body.
@@ -25,19 +25,19 @@ pub(crate) struct Position {
     pub(crate) inertia: Vec<Inertia>,
 }
 
-numbers!(Position: reference, place, rotation, motion, inertia);
+numbers!(Kinematics: reference, place, rotation, motion, inertia);
 
 /// The frame of a body.
 #[derive(Clone, Debug)]
-struct Frame {
+struct BodyFrame {
     reference: Vector,
     place: Vector,
     turned: Matrix,
 }
 
-numbers!(Frame: reference, place, turned);
+numbers!(BodyFrame: reference, place, turned);
 
-impl Position {
+impl Kinematics {
     pub(crate) fn new(model: &Model, qpos: &[Real]) -> Self {
         let mut all = Self {
             reference: vec![ORIGIN],
@@ -74,14 +74,14 @@ impl Position {
             let place = add(self.place[parent], rotate(above, constant(model.body_pos[body])));
             let turned = matmul(above, constant_rotation(model.body_quat[body]));
             match leads {
-                true => Frame { reference: place, place: ORIGIN, turned },
-                false => Frame { reference: self.reference[parent], place, turned },
+                true => BodyFrame { reference: place, place: ORIGIN, turned },
+                false => BodyFrame { reference: self.reference[parent], place, turned },
             }
         });
         let mut axes = Vec::with_capacity(joints.len());
         for joint in joints.clone() {
             let kind = model.jnt_type[joint];
-            let moved: (Frame, (Vector, Vector)) =
+            let moved: (BodyFrame, (Vector, Vector)) =
                 detail(model, || frame.moved(model, qpos, turns[joint], joint, leads));
             leads &= kind == JointType::Slide;
             frame = moved.0;
@@ -162,7 +162,7 @@ impl Position {
     }
 }
 
-impl Frame {
+impl BodyFrame {
     /// The frame after a joint's motion, and the anchor and axis of the joint. The slides of a body that `leads` a tree
     /// move the reference point.
     fn moved(

@@ -4,8 +4,8 @@ use podracer_dsl::prelude::*;
 
 use crate::real::Real;
 
-/// What a step starts from: MuJoCo's `qpos [nq]`, `qvel [nv]`, `act [na]`, `ctrl [nu]`, and the accelerations from which
-/// the solver starts, `qacc_warmstart [nv]`. All but the controls are its [`Numbers`](super::stage::Numbers).
+/// Start of a step: MuJoCo's `qpos [nq]`, `qvel [nv]`, `act [na]`, `ctrl [nu]`, and the accelerations for
+/// the start of the solver, `qacc_warmstart [nv]`. All but the controls are its [`Numbers`](super::stage::Numbers).
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) qpos: Vec<Real>,

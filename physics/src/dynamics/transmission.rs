@@ -1,6 +1,6 @@
-//! Lengths of tendons and actuators, and the directions in which they pull the degrees of freedom.
+//! Lengths of tendons and actuators, and their pull on the degrees of freedom.
 
-use super::position::Position;
+use super::position::Kinematics;
 use super::velocity::rotation_vector;
 use crate::math::IDENTITY;
 use crate::model::{JointType, Model, TransmissionType, WrapType};
@@ -11,14 +11,14 @@ use Real::Constant;
 
 /// A length, and its derivative by the degrees of freedom.
 #[derive(Clone, Debug)]
-pub(crate) struct Path {
+pub(crate) struct PullPath {
     pub(crate) length: Real,
     pub(crate) moment: Vec<Real>,
 }
 
-super::stage::numbers!(Path: length, moment);
+super::stage::numbers!(PullPath: length, moment);
 
-impl Path {
+impl PullPath {
     fn none(model: &Model) -> Self {
         Self { length: ZERO, moment: vec![ZERO; model.nv] }
     }
@@ -37,9 +37,9 @@ impl Path {
 }
 
 /// Each tendon: `ten_length` and `ten_J`.
-pub(crate) fn tendons(model: &Model, position: &Position, qpos: &[Real]) -> Vec<Path> {
+pub(crate) fn tendons(model: &Model, position: &Kinematics, qpos: &[Real]) -> Vec<PullPath> {
     let of = |tendon: usize| {
-        let mut path = Path::none(model);
+        let mut path = PullPath::none(model);
         let first = model.tendon_adr[tendon];
         let parts = first..first + model.tendon_num[tendon];
         for part in parts.clone() {
@@ -58,7 +58,7 @@ pub(crate) fn tendons(model: &Model, position: &Position, qpos: &[Real]) -> Vec<
 }
 
 /// The straight line from one site to another.
-fn add_segment(model: &Model, position: &Position, sites: [usize; 2], path: &mut Path) {
+fn add_segment(model: &Model, position: &Kinematics, sites: [usize; 2], path: &mut PullPath) {
     let ends = sites.map(|site| {
         let body = model.site_bodyid[site];
         (body, position.point(body, model.site_pos[site]))
@@ -79,13 +79,13 @@ fn add_segment(model: &Model, position: &Position, sites: [usize; 2], path: &mut
 /// Each actuator: `actuator_length` and `actuator_moment`.
 pub(crate) fn actuators(
     model: &Model,
-    position: &Position,
-    tendons: &[Path],
+    position: &Kinematics,
+    tendons: &[PullPath],
     qpos: &[Real],
-) -> Vec<Path> {
+) -> Vec<PullPath> {
     let of = |actuator: usize| {
         let gear = model.actuator_gear[actuator];
-        let mut path = Path::none(model);
+        let mut path = PullPath::none(model);
         let Some(id) = model.actuator_trnid[actuator][0] else { return path };
         let kind = model.actuator_trntype[actuator];
         if kind == TransmissionType::Tendon {

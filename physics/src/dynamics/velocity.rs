@@ -1,10 +1,10 @@
 //! Velocities of the bodies, and the forces that follow from positions and velocities.
 
 use super::damping::Drag;
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::detail;
 use super::state::State;
-use super::transmission::Path;
+use super::transmission::PullPath;
 use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, ZERO};
 use crate::vector::{
@@ -26,7 +26,7 @@ pub(crate) struct Motion {
 
 super::stage::numbers!(Motion: velocity, acceleration, force);
 
-pub(crate) fn motion(model: &Model, position: &Position, qvel: &[Real]) -> Motion {
+pub(crate) fn motion(model: &Model, position: &Kinematics, qvel: &[Real]) -> Motion {
     let falls = !model.disabled(Disable::Gravity);
     let lift = negated(constant(model.opt.gravity));
     let lift = if falls { Spatial { w: ORIGIN, v: lift } } else { Spatial::ZERO };
@@ -37,7 +37,7 @@ pub(crate) fn motion(model: &Model, position: &Position, qvel: &[Real]) -> Motio
         let parent = model.body_parentid[body];
         let (v, a) = detail(model, || {
             let (mut v, mut a) = (velocity[parent], acceleration[parent]);
-            // The axes of a ball, and those of a free joint's rotation, turn with what moves the body before them.
+            // The axes of a ball, and the axes of a free joint's rotation, turn with what moves the body before them.
             let mut before = v;
             for dof in model.dofs(body) {
                 let joint = model.dof_jntid[dof];
@@ -66,9 +66,9 @@ pub(crate) fn motion(model: &Model, position: &Position, qvel: &[Real]) -> Motio
 /// The forces of springs, dampers, the medium and compensated gravity.
 pub(crate) fn passive(
     model: &Model,
-    position: &Position,
+    position: &Kinematics,
     velocity: &[Spatial],
-    tendons: &[Path],
+    tendons: &[PullPath],
     state: &State,
 ) -> Vec<Real> {
     let mut force = vec![ZERO; model.nv];
@@ -102,7 +102,7 @@ pub(crate) fn passive(
 }
 
 /// The forces that compensate gravity, `qfrc_gravcomp [nv]`.
-pub(crate) fn gravity_compensation(model: &Model, position: &Position) -> Vec<Real> {
+pub(crate) fn gravity_compensation(model: &Model, position: &Kinematics) -> Vec<Real> {
     let lift = |body: usize| {
         let weight = -model.body_mass[body] * model.body_gravcomp[body];
         if weight == 0.0 || model.disabled(Disable::Gravity) || model.without_passive() {
@@ -163,7 +163,7 @@ pub(crate) fn rotation_vector(to: [Real; 4], from: [f64; 4]) -> Vector {
     scale([x, y, z], factor)
 }
 
-fn tendon_force(model: &Model, tendon: usize, path: &Path, qvel: &[Real]) -> Real {
+fn tendon_force(model: &Model, tendon: usize, path: &PullPath, qvel: &[Real]) -> Real {
     let mut force = ZERO;
     let (stiffness, poly) = (model.tendon_stiffness[tendon], model.tendon_stiffnesspoly[tendon]);
     if !model.disabled(Disable::Spring) && (stiffness != 0.0 || poly != [0.0; 2]) {

@@ -373,7 +373,7 @@ with_fields! {
         sensor_name: Vec<String>,
         /// Names of keyframes.
         key_name: Vec<String>,
-        /// Group, by which `actuatorgroupdisable` switches actuators off.
+        /// Group for `actuatorgroupdisable`, which switches actuators off.
         actuator_group: Vec<i32>,
         /// Names and numbers of `custom`.
         numerics: Vec<(String, Vec<f64>)>,

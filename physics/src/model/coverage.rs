@@ -1,4 +1,4 @@
-//! What a model asks for and the dynamics do not cover.
+//! Gaps: elements with dynamics that are not covered.
 
 use super::Model;
 use super::types::WrapType;
@@ -10,8 +10,10 @@ use crate::{Error, ModelResult};
 const INTEGRATORS: [i32; 3] = [0, 1, 3];
 
 impl Model {
+    /// Check of the elements against the dynamics.
+    ///
     /// # Errors
-    /// The first element whose dynamics are not covered.
+    /// The first element with dynamics that are not covered.
     pub(super) fn check_covered(&self, root: &Element, spec: &Spec) -> ModelResult<()> {
         let gap = |element: &Element, what: &str, hint: &str| {
             let (place, what) = (element.place.clone(), what.to_owned());

@@ -51,7 +51,7 @@ impl Model {
         Self::covered(&mjcf::read_file(path.as_ref())?)
     }
 
-    /// The model of an MJCF file whose dynamics need not be covered: for comparisons of the fields.
+    /// The model of an MJCF file, without a check of the dynamics: for comparisons of the fields.
     ///
     /// # Errors
     /// As of [`Model::from_file`], without gaps of the dynamics.

@@ -5,7 +5,7 @@ use podracer_physics::{Data, Model};
 
 const STATES: usize = 12;
 
-/// A robot, and the heights of its root at which it lies on the floor or in it.
+/// A robot, and heights of its root for a robot on the floor or in it.
 const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
     (
         "half_cheetah",
@@ -17,7 +17,7 @@ const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
     ("ant", include_str!("../../../envs/src/mujoco/models/ant.xml"), 2, [0.2, 0.5]),
 ];
 
-/// What a loss follows from: positions, velocities, controls.
+/// Positions, velocities and controls, which a loss follows from.
 type Inputs = (Tensor, Tensor, Tensor);
 
 /// A sum of the next state's numbers with fixed weights.

@@ -171,7 +171,7 @@ fn mutated_texts_never_panic() {
     let mut models = 0;
     for (index, text) in mutated(7, TEXTS).into_iter().enumerate() {
         let result = catch_unwind(|| {
-            // The check of what the dynamics cover must not panic, either.
+            // The check of the coverage must not panic, either.
             let _ = Model::from_mjcf(&text);
             Model::fields_of_mjcf(&text)
         });

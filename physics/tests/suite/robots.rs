@@ -18,7 +18,7 @@ const ROBOTS: &[(&str, &str)] = robots! {
     "humanoid_standup" "pusher"
 };
 
-/// Largest relative difference between two files that one compiler reads: Gymnasium's files have lengths such as
+/// Largest relative difference between two files for the same compiler: Gymnasium's files have lengths such as
 /// 0.19999999999999996.
 const ROUNDING: f64 = 1e-13;
 

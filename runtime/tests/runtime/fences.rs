@@ -12,7 +12,7 @@ fn produced(x: Tensor) -> Tensor {
     (0..10).fold(x, |x, i| (x * 0.5 + f64::from(i)).sin())
 }
 
-/// 30 readers of one value, each of which is a loop over other elements.
+/// 30 readers of one value. Each reader is a loop over other elements.
 fn readers(value: Tensor) -> Vec<Tensor> {
     let reader = |i: usize| match i % 3 {
         0 => (value * i as f64).sum(),

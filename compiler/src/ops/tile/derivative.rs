@@ -40,7 +40,7 @@ impl Tile {
         let batched = self.batched();
         let depends = primal.depends_on(&batched);
         let (results, residuals) = primal.results.split_at(self.body.results.len());
-        // A residual that is an operand is read from there. With a batch, a residual that is the
+        // A residual that is an operand is read from the operand. With a batch, a residual that is the
         // same for all lanes is computed once, unless a collective would run again for it. The tile
         // stacks the others.
         let apart = !self.batch.is_empty() && self.effect() == Effect::Pure;
@@ -112,6 +112,6 @@ enum Place {
     Operand(usize),
     /// A result of the first tile.
     Stacked,
-    /// A value that is the same for all lanes.
+    /// A value that all lanes share.
     Shared,
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 op_struct! {
     /// Runs `body` for one lane, or for each lane of a batch.
     ///
-    /// Operands: those of the body. With a batch, every operand has it as leading axis, except the
+    /// Operands: the operands of the body. With a batch, every operand has it as leading axis, except the
     /// `shared` operands; every result has it as leading axis.
     ///
     /// On a platform that launches each kernel, the body runs for all lanes at once. On other
@@ -191,8 +191,9 @@ impl Op for Tile {
         let mut rows: Vec<Vec<Array>> = vec![Vec::new(); types.len()];
         for lane in 0..size {
             let own = inputs.iter().zip(&batched);
-            let own = own.map(|(x, is)| if *is { x.index_leading(lane) } else { x.clone() });
-            let results = self.body.eval(&own.collect::<Vec<_>>());
+            let rows_of =
+                |(x, is): (&Array, &bool)| if *is { x.index_leading(lane) } else { x.clone() };
+            let results = self.body.eval(&own.map(rows_of).collect::<Vec<_>>());
             rows.iter_mut().zip(results).for_each(|(rows, result)| rows.push(result));
         }
         rows.iter().zip(&types).map(|(rows, ty)| Array::stack(ty, rows)).collect()
@@ -217,7 +218,7 @@ impl Op for Tile {
         };
         // A result that no batched operand reaches is computed once.
         let depends = body.depends_on(batched);
-        // Collectives are run once, whatever they reach.
+        // A collective is run once, even if no batched operand reaches it.
         let joint = self.effect() == Effect::Collective;
         let wide: Vec<bool> =
             body.results.iter().map(|var| joint || depends[var.index()]).collect();

@@ -13,7 +13,7 @@ use crate::vector::{
 use Real::Constant;
 
 /// A geom in the coordinates of a contact.
-pub(crate) struct Shape {
+pub(crate) struct PlacedGeom {
     pub(crate) kind: GeomType,
     pub(crate) size: Vec3,
     pub(crate) centre: Vector,
@@ -43,7 +43,7 @@ pub(crate) fn covers(first: GeomType, second: GeomType) -> bool {
 }
 
 /// All contacts that two geoms can have, for a pair of types that [`covers`] has.
-pub(crate) fn touches(first: &Shape, second: &Shape) -> Vec<Touch> {
+pub(crate) fn touches(first: &PlacedGeom, second: &PlacedGeom) -> Vec<Touch> {
     use GeomType::{Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere};
     let radius = second.size[0];
     match (first.kind, second.kind) {
@@ -80,18 +80,18 @@ pub(crate) fn touches(first: &Shape, second: &Shape) -> Vec<Touch> {
     }
 }
 
-fn axis(shape: &Shape) -> Vector {
+fn axis(shape: &PlacedGeom) -> Vector {
     column(shape.axes, 2)
 }
 
 /// The centres of a capsule's ends.
-fn ends(capsule: &Shape) -> [Vector; 2] {
+fn ends(capsule: &PlacedGeom) -> [Vector; 2] {
     [1.0, -1.0]
         .map(|end| add(capsule.centre, scale(axis(capsule), Constant(end * capsule.size[1]))))
 }
 
 /// A sphere above a plane.
-fn on_plane(plane: &Shape, centre: Vector, radius: f64, along: Option<Vector>) -> Touch {
+fn on_plane(plane: &PlacedGeom, centre: Vector, radius: f64, along: Option<Vector>) -> Touch {
     let normal = axis(plane);
     let distance = dot(normal, sub(centre, plane.centre)) - Constant(radius);
     let depth = distance * 0.5 + Constant(radius);
@@ -99,7 +99,7 @@ fn on_plane(plane: &Shape, centre: Vector, radius: f64, along: Option<Vector>) -
 }
 
 /// The lower of two opposite corners of a box: MuJoCo's contacts are the corners below the centre.
-fn box_on_plane(plane: &Shape, solid: &Shape, corner: usize) -> Touch {
+fn box_on_plane(plane: &PlacedGeom, solid: &PlacedGeom, corner: usize) -> Touch {
     let sign = |bit: usize| if corner >> bit & 1 == 1 { 1.0 } else { -1.0 };
     let [x, y, z] = solid.size;
     let offset = rotate(solid.axes, constant([sign(0) * x, sign(1) * y, z]));
@@ -110,7 +110,7 @@ fn box_on_plane(plane: &Shape, solid: &Shape, corner: usize) -> Touch {
 
 /// Two spheres in shapes of their radii, at these centres. If the centres are equal, the normal is orthogonal to the
 /// axes of both shapes.
-fn spheres([first, second]: [&Shape; 2], [one, other]: [Vector; 2]) -> Touch {
+fn spheres([first, second]: [&PlacedGeom; 2], [one, other]: [Vector; 2]) -> Touch {
     let apart = sub(other, one);
     let gap = length(apart);
     let same = gap.vanishes();
@@ -121,17 +121,17 @@ fn spheres([first, second]: [&Shape; 2], [one, other]: [Vector; 2]) -> Touch {
     beside(first, one, normal, gap - Constant(second.size[0]))
 }
 
-/// A sphere at a centre whose distance from a surface is `gap`; the normal goes from the sphere to the surface.
-fn beside(sphere: &Shape, centre: Vector, normal: Vector, gap: Real) -> Touch {
+/// A sphere at a centre at the distance `gap` from a surface; the normal goes from the sphere to the surface.
+fn beside(sphere: &PlacedGeom, centre: Vector, normal: Vector, gap: Real) -> Touch {
     let radius = Constant(sphere.size[0]);
     let distance = gap - radius;
     let place = add(centre, scale(normal, distance * 0.5 + radius));
     Touch { distance, place, frame: frame(normal, None) }
 }
 
-/// The points of the axes of two capsules that are next to each other. Capsules whose axes are always parallel touch at
+/// The points of the axes of two capsules that are next to each other. Capsules with axes that are always parallel touch at
 /// two points; where moving axes happen to be parallel, MuJoCo has two contacts, too, and this has one.
-fn nearest_points(first: &Shape, second: &Shape) -> [Vector; 2] {
+fn nearest_points(first: &PlacedGeom, second: &PlacedGeom) -> [Vector; 2] {
     let (a, b) = (
         scale(axis(first), Constant(first.size[1])),
         scale(axis(second), Constant(second.size[1])),
@@ -155,7 +155,7 @@ fn nearest_points(first: &Shape, second: &Shape) -> [Vector; 2] {
 }
 
 /// The points of two parallel axes that are next to an end of the second axis, or of the overlap of both.
-fn next_to(first: &Shape, second: &Shape, end: f64) -> [Vector; 2] {
+fn next_to(first: &PlacedGeom, second: &PlacedGeom, end: f64) -> [Vector; 2] {
     let [half, other] = [first.size[1], second.size[1]];
     let end = add(second.centre, scale(axis(second), Constant(end * other)));
     let x = dot(axis(first), sub(end, first.centre)).clamp([-half, half]);

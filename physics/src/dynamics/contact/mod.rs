@@ -3,7 +3,7 @@
 mod geometry;
 
 use super::impedance::Impedance;
-use super::position::Position;
+use super::position::Kinematics;
 use super::stage::Numbers;
 use crate::model::{Disable, GeomType, Model};
 use crate::real::{Real, ZERO};
@@ -11,11 +11,11 @@ use crate::vector::{ORIGIN, Spatial, Vector, add, cross, dot, scale};
 
 use Real::Constant;
 pub(crate) use geometry::Touch;
-use geometry::{Shape, covers, touches};
+use geometry::{PlacedGeom, covers, touches};
 
 /// Two geoms that may touch each other, with the parameters of their contacts.
 #[derive(Clone, Debug)]
-pub(crate) struct Pair {
+pub(crate) struct GeomPair {
     /// The geoms; the type of the first is not above the type of the second.
     pub(crate) geoms: [usize; 2],
     /// The number of dimensions of the contact force: 1, 3, 4 or 6.
@@ -28,11 +28,11 @@ pub(crate) struct Pair {
 
 impl Model {
     /// The pairs of geoms that may touch each other.
-    pub(crate) fn pairs(&self) -> Vec<Pair> {
+    pub(crate) fn pairs(&self) -> Vec<GeomPair> {
         if self.disabled(Disable::Contact) || self.disabled(Disable::Constraint) {
             return Vec::new();
         }
-        let mut pairs: Vec<Pair> = (0..self.npair).map(|pair| self.explicit(pair)).collect();
+        let mut pairs: Vec<GeomPair> = (0..self.npair).map(|pair| self.explicit(pair)).collect();
         for one in 0..self.ngeom {
             for other in one + 1..self.ngeom {
                 let pair = self.mixed(one, other);
@@ -44,15 +44,15 @@ impl Model {
         pairs
     }
 
-    /// The types of a pair that may touch each other, and whose contacts are not covered.
+    /// The first pair that may touch each other with contacts that are not covered.
     pub(crate) fn uncovered_pair(&self) -> Option<[usize; 2]> {
         let kind = |geom: usize| self.geom_type[geom];
         let pairs = self.pairs().into_iter().map(|pair| pair.geoms);
         pairs.into_iter().find(|&[one, other]| !covers(kind(one), kind(other)))
     }
 
-    fn explicit(&self, pair: usize) -> Pair {
-        Pair {
+    fn explicit(&self, pair: usize) -> GeomPair {
+        GeomPair {
             geoms: self.by_type(self.pair_geom1[pair], self.pair_geom2[pair]),
             dim: self.pair_dim[pair] as usize,
             friction: self.pair_friction[pair],
@@ -84,7 +84,7 @@ impl Model {
     }
 
     /// The parameters of two geoms together.
-    fn mixed(&self, one: usize, other: usize) -> Pair {
+    fn mixed(&self, one: usize, other: usize) -> GeomPair {
         let geoms = self.by_type(one, other);
         let [first, second] = geoms;
         let [low, high] = [first, second].map(|geom| self.geom_priority[geom]);
@@ -94,7 +94,7 @@ impl Model {
             (self.geom_condim[geom], friction, self.geom_solref[geom], self.geom_solimp[geom])
         };
         let margin = self.geom_margin[first] + self.geom_margin[second];
-        let pair = |(dim, friction, solref, solimp): (i32, _, _, _)| Pair {
+        let pair = |(dim, friction, solref, solimp): (i32, _, _, _)| GeomPair {
             geoms,
             dim: dim as usize,
             friction,
@@ -142,9 +142,9 @@ pub(crate) struct Side {
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
     pub(crate) sides: Vec<Side>,
-    /// The normal, and the directions of friction in which the bodies can move, with their coefficients.
+    /// The normal, and each direction of friction along which the bodies can move, with its coefficient.
     directions: Vec<(Direction, f64)>,
-    /// The number of directions of friction in which the bodies cannot move: each has two rows that equal the normal.
+    /// The number of directions of friction along which the bodies cannot move: each has two rows that equal the normal.
     still: usize,
     /// The spatial force of a unit force along each direction, on each side.
     pub(crate) units: Vec<Vec<Spatial>>,
@@ -172,13 +172,13 @@ impl Numbers for Touch {
     }
 }
 
-/// The distances, points and frames of all possible contacts of a pair; points are relative to the reference point of
+/// The distances, points and frames of each possible contact of a pair; points are relative to the reference point of
 /// the second geom's tree.
-pub(crate) fn pair_touches(model: &Model, position: &Position, pair: &Pair) -> Vec<Touch> {
+pub(crate) fn pair_touches(model: &Model, position: &Kinematics, pair: &GeomPair) -> Vec<Touch> {
     let body = model.geom_bodyid[pair.geoms[1]];
     let shape = |geom: usize| {
         let own = model.geom_bodyid[geom];
-        Shape {
+        PlacedGeom {
             kind: model.geom_type[geom],
             size: model.geom_size[geom],
             centre: position.seen_from(model, body, own, position.point(own, model.geom_pos[geom])),
@@ -191,9 +191,9 @@ pub(crate) fn pair_touches(model: &Model, position: &Position, pair: &Pair) -> V
 impl Contact {
     pub(crate) fn new(
         model: &Model,
-        position: &Position,
+        position: &Kinematics,
         velocity: &[Spatial],
-        pair: &Pair,
+        pair: &GeomPair,
         touch: &Touch,
     ) -> Self {
         let bodies = pair.geoms.map(|geom| model.geom_bodyid[geom]);
@@ -213,11 +213,11 @@ impl Contact {
             (first, true),
             (second, true),
         ];
-        let axes = axes[..pair.dim].iter().map(|&(axis, torque)| Direction { axis, torque });
+        let directions = axes[..pair.dim].iter().map(|&(axis, torque)| Direction { axis, torque });
         let coefficients = [1.0].into_iter().chain(pair.friction);
         let mut contact = Self {
             sides,
-            directions: axes.zip(coefficients).collect(),
+            directions: directions.zip(coefficients).collect(),
             still: 0,
             units: Vec::new(),
             weight: ZERO,
@@ -311,7 +311,7 @@ impl Contact {
         self.sides.iter().map(on).collect()
     }
 
-    /// The matrix by which the rows' weights couple the directions.
+    /// The matrix of the directions' couplings through the weights of the rows.
     pub(crate) fn coupling(&self, weights: &[Real]) -> Vec<Vec<Real>> {
         let count = self.directions.len();
         let mut coupling = vec![vec![ZERO; count]; count];

@@ -1,6 +1,6 @@
 //! Contacts of cylinders, and of boxes with spheres.
 
-use super::{Shape, Touch, axis, beside, on_plane, unit_or_x};
+use super::{PlacedGeom, Touch, axis, beside, on_plane, unit_or_x};
 use crate::real::{ONE, Real, ZERO};
 use crate::vector::{
     Vector, add, column, cross, dot, length, negated, rotate, scale, sub, transpose,
@@ -9,7 +9,7 @@ use crate::vector::{
 use Real::Constant;
 
 /// The deepest points of both rims, and two more points of the lower rim, which make a triangle with its deepest point.
-pub(super) fn cylinder_on_plane(plane: &Shape, cylinder: &Shape) -> Vec<Touch> {
+pub(super) fn cylinder_on_plane(plane: &PlacedGeom, cylinder: &PlacedGeom) -> Vec<Touch> {
     let [radius, half, _] = cylinder.size;
     let normal = axis(plane);
     let along = dot(axis(cylinder), normal);
@@ -27,7 +27,7 @@ pub(super) fn cylinder_on_plane(plane: &Shape, cylinder: &Shape) -> Vec<Touch> {
 }
 
 /// A sphere with a cylinder's side, its flat ends, or the rims between.
-pub(super) fn sphere_and_cylinder(sphere: &Shape, cylinder: &Shape) -> Touch {
+pub(super) fn sphere_and_cylinder(sphere: &PlacedGeom, cylinder: &PlacedGeom) -> Touch {
     let [radius, half, _] = cylinder.size;
     let apart = sub(sphere.centre, cylinder.centre);
     let along = dot(axis(cylinder), apart);
@@ -50,7 +50,7 @@ pub(super) fn sphere_and_cylinder(sphere: &Shape, cylinder: &Shape) -> Touch {
 }
 
 /// A sphere with the nearest point of a box, or with the nearest face around its centre.
-pub(super) fn sphere_and_box(sphere: &Shape, solid: &Shape) -> Touch {
+pub(super) fn sphere_and_box(sphere: &PlacedGeom, solid: &PlacedGeom) -> Touch {
     let local = rotate(transpose(solid.axes), sub(sphere.centre, solid.centre));
     let nearest: Vector = std::array::from_fn(|i| local[i].clamp([-solid.size[i], solid.size[i]]));
     let out = sub(local, nearest);
