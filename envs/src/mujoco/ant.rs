@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Bound, Interval, clipped, interval};
-use super::robot::{Noise, Robot, from, squares};
+use super::robot::{Robot, Spread, from, squares};
 use super::{Camera, State, Step, Task};
 
 /// Ant: a robot with four legs walks to the right. A step pays the velocity in m/s and `healthy_reward`, less the costs of
@@ -97,7 +97,7 @@ impl Task for Ant {
     }
 
     fn first(&self, key: Key) -> [Tensor; 2] {
-        self.robot().near_initial(key, self.reset_noise_scale, Noise::Normal)
+        self.robot().near_initial(key, self.reset_noise_scale, Spread::Normal)
     }
 
     fn derived(&self, forward: &Forward, first: bool) -> AntQuantities {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, clipped, inside, interval};
-use super::robot::{Noise, Robot, from, squares};
+use super::robot::{Robot, Spread, from, squares};
 use super::{Camera, State, Step, Task};
 
 /// Humanoid: a robot with two legs and two arms walks to the right and must not fall. A step pays the velocity of its
@@ -175,7 +175,7 @@ macro_rules! humanoid {
             }
 
             fn first(&self, key: Key) -> [Tensor; 2] {
-                self.robot().near_initial(key, self.reset_noise_scale, Noise::Uniform)
+                self.robot().near_initial(key, self.reset_noise_scale, Spread::Uniform)
             }
 
             fn derived(&self, forward: &Forward, first: bool) -> HumanoidQuantities {

@@ -7,7 +7,7 @@ use podracer_physics::Forward;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::robot::{Noise, Robot, from};
+use super::robot::{Robot, Spread, from};
 use super::{Camera, State, Step, Task};
 
 /// Angle beyond which a single pole has fallen, in radians.
@@ -50,7 +50,7 @@ impl Task for InvertedPendulum {
     }
 
     fn first(&self, key: Key) -> [Tensor; 2] {
-        self.robot().near_initial(key, self.reset_noise_scale, Noise::Uniform)
+        self.robot().near_initial(key, self.reset_noise_scale, Spread::Uniform)
     }
 
     fn derived(&self, _forward: &Forward, _first: bool) {}
@@ -126,7 +126,7 @@ impl Task for InvertedDoublePendulum {
     }
 
     fn first(&self, key: Key) -> [Tensor; 2] {
-        self.robot().near_initial(key, self.reset_noise_scale, Noise::Normal)
+        self.robot().near_initial(key, self.reset_noise_scale, Spread::Normal)
     }
 
     fn derived(&self, forward: &Forward, _first: bool) -> Tip {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, inside, interval};
-use super::robot::{Noise, Robot, from, squares};
+use super::robot::{Robot, Spread, from, squares};
 use super::{Camera, State, Step, Task};
 
 /// HalfCheetah: a robot with two legs runs to the right. A step pays the velocity in m/s, less the control cost, and the
@@ -243,17 +243,17 @@ macro_rules! planar {
 }
 
 planar! {
-    HalfCheetah, "models/half_cheetah.xml", 5, Noise::Normal, 1, None, Camera::side(2.0, 0.6),
+    HalfCheetah, "models/half_cheetah.xml", 5, Spread::Normal, 1, None, Camera::side(2.0, 0.6),
     |task, step| (task.moved(step), constant(false))
 }
 
 planar! {
-    Swimmer, "models/swimmer.xml", 4, Noise::Uniform, 2, None, Camera::above(5.0).following(),
+    Swimmer, "models/swimmer.xml", 4, Spread::Uniform, 2, None, Camera::above(5.0).following(),
     |task, step| (task.moved(step), constant(false))
 }
 
 planar! {
-    Hopper, "models/hopper.xml", 4, Noise::Uniform, 1, Some(10.0), Camera::side(2.2, 0.7),
+    Hopper, "models/hopper.xml", 4, Spread::Uniform, 1, Some(10.0), Camera::side(2.2, 0.7),
     |task, step| {
         let state = &step.after;
         let others = concatenate(&[from(state.qpos, 2), state.qvel], 0);
@@ -265,7 +265,7 @@ planar! {
 }
 
 planar! {
-    Walker2d, "models/walker2d.xml", 4, Noise::Uniform, 1, Some(10.0), Camera::side(2.2, 0.7),
+    Walker2d, "models/walker2d.xml", 4, Spread::Uniform, 1, Some(10.0), Camera::side(2.2, 0.7),
     |task, step| {
         let healthy = upright(&step.after, task.healthy_z_range, task.healthy_angle_range);
         let reward = task.moved(step) + select(healthy, task.healthy_reward, 0.0);

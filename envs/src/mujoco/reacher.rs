@@ -8,7 +8,7 @@ use podracer_physics::Forward;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::robot::{Noise, Robot, squares};
+use super::robot::{Robot, Spread, squares};
 use super::{Camera, State, Step, Task};
 
 /// Greatest distance of the target from the centre, in metres.
@@ -55,7 +55,7 @@ impl Task for Reacher {
     /// The target is uniform in a disc: the square of its distance is uniform.
     fn first(&self, key: Key) -> [Tensor; 2] {
         let [angles, target, velocities] = key.split_into();
-        let [qpos, _] = self.robot().near_initial(angles, ANGLES, Noise::Uniform);
+        let [qpos, _] = self.robot().near_initial(angles, ANGLES, Spread::Uniform);
         let drawn = target.uniform([2]);
         let (distance, angle) = (FARTHEST * drawn.index(0).sqrt(), 2.0 * PI * drawn.index(1));
         let target = stack(&[distance * angle.cos(), distance * angle.sin()], 0);

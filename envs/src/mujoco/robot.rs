@@ -15,7 +15,7 @@ pub struct Robot {
 
 /// The distribution of first velocities.
 #[derive(Clone, Copy)]
-pub(super) enum Noise {
+pub(super) enum Spread {
     Uniform,
     Normal,
 }
@@ -45,13 +45,13 @@ impl Robot {
 
     /// Positions and velocities near the initial state: positions differ by uniform noise, velocities by `noise`.
     #[track_caller]
-    pub(super) fn near_initial(&self, key: Key, scale: f64, noise: Noise) -> [Tensor; 2] {
+    pub(super) fn near_initial(&self, key: Key, scale: f64, noise: Spread) -> [Tensor; 2] {
         let model = &self.model;
         let (positions, velocities) = key.split();
         let qpos = model.data(F32).qpos + positions.uniform_range([model.nq], -scale, scale);
         let qvel = match noise {
-            Noise::Uniform => velocities.uniform_range([model.nv], -scale, scale),
-            Noise::Normal => scale * velocities.normal([model.nv]),
+            Spread::Uniform => velocities.uniform_range([model.nv], -scale, scale),
+            Spread::Normal => scale * velocities.normal([model.nv]),
         };
         [qpos, qvel]
     }

@@ -7,7 +7,7 @@ use super::position::Kinematics;
 use super::stage::{Numbers, detail, stage};
 use super::state::State;
 use super::transmission::PullPath;
-use super::velocity::{Motion, rotation_vector};
+use super::velocity::{BodyMotion, rotation_vector};
 use crate::math::IDENTITY;
 use crate::model::{Disable, JointType, Model};
 use crate::real::{ONE, Real, Truth, ZERO};
@@ -98,7 +98,7 @@ impl Constraints {
     pub(crate) fn new(
         model: &Model,
         position: &Kinematics,
-        motion: &Motion,
+        motion: &BodyMotion,
         tendons: &[PullPath],
         state: &State,
     ) -> Self {

@@ -6,7 +6,7 @@ use super::position::Kinematics;
 use super::stage::detail;
 use super::state::State;
 use super::transmission::PullPath;
-use super::velocity::Motion;
+use super::velocity::BodyMotion;
 use crate::model::{Disable, EqualityType, Model, ObjectType};
 use crate::real::{ONE, Real, ZERO};
 use crate::vector::{
@@ -20,7 +20,7 @@ use Real::Constant;
 pub(crate) fn add_equalities(
     model: &Model,
     position: &Kinematics,
-    motion: &Motion,
+    motion: &BodyMotion,
     tendons: &[PullPath],
     state: &State,
     rows: &mut Vec<Row>,
@@ -127,7 +127,7 @@ impl<'a> Join<'a> {
         Self { model, position, equality, bodies, places, apart, turn }
     }
 
-    fn rows(&self, motion: &Motion) -> Vec<Row> {
+    fn rows(&self, motion: &BodyMotion) -> Vec<Row> {
         let model = self.model;
         let errors = self.errors();
         let distance = norm(&errors);
@@ -200,7 +200,7 @@ impl<'a> Join<'a> {
     }
 
     /// The accelerations of the errors without accelerations of the degrees of freedom.
-    fn drifts(&self, motion: &Motion) -> Vec<Real> {
+    fn drifts(&self, motion: &BodyMotion) -> Vec<Real> {
         let of = |side: usize| {
             let (body, place) = (self.bodies[side], self.places[side]);
             let velocity = motion.velocity[body];

@@ -15,7 +15,7 @@ use Real::Constant;
 
 /// Motions of the bodies.
 #[derive(Clone, Debug)]
-pub(crate) struct Motion {
+pub(crate) struct BodyMotion {
     /// The velocity of each body.
     pub(crate) velocity: Vec<Spatial>,
     /// The acceleration of each body without accelerations of the degrees of freedom, against the fall of gravity.
@@ -24,9 +24,9 @@ pub(crate) struct Motion {
     pub(crate) force: Vec<Spatial>,
 }
 
-super::stage::numbers!(Motion: velocity, acceleration, force);
+super::stage::numbers!(BodyMotion: velocity, acceleration, force);
 
-pub(crate) fn motion(model: &Model, position: &Kinematics, qvel: &[Real]) -> Motion {
+pub(crate) fn motion(model: &Model, position: &Kinematics, qvel: &[Real]) -> BodyMotion {
     let falls = !model.disabled(Disable::Gravity);
     let lift = negated(constant(model.opt.gravity));
     let lift = if falls { Spatial { w: ORIGIN, v: lift } } else { Spatial::ZERO };
@@ -60,7 +60,7 @@ pub(crate) fn motion(model: &Model, position: &Kinematics, qvel: &[Real]) -> Mot
         let inertia = position.inertia[body];
         force[body] = detail(model, || inertia.apply(a).add(v.cross_force(inertia.apply(v))));
     }
-    Motion { velocity, acceleration, force }
+    BodyMotion { velocity, acceleration, force }
 }
 
 /// The forces of springs, dampers, the medium and compensated gravity.

@@ -42,8 +42,8 @@ pub(super) fn sphere_and_cylinder(sphere: &PlacedGeom, cylinder: &PlacedGeom) ->
     let (above, beyond) = (along.abs() - Constant(half), from_axis - Constant(radius));
     let (inside, flat) = (above.min(beyond).less(ZERO), beyond.less(above));
     let rim = add(scale(up, above), scale(out, beyond));
-    let from_rim = inside.select(ONE, length(rim));
-    let from_rim = from_rim.vanishes().select(ONE, from_rim);
+    let corner = inside.select(ONE, length(rim));
+    let from_rim = corner.vanishes().select(ONE, corner);
     let normal = inside.select_all(flat.select_all(up, out), scale(rim, ONE / from_rim));
     let gap = inside.select(flat.select(above, beyond), from_rim);
     beside(sphere, sphere.centre, negated(normal), gap)
