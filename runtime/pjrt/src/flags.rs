@@ -39,9 +39,8 @@ const KNOWN: [(&str, FlagForm); 15] = [
 
 /// Names that `xla_backend_extra_options` may contain. XLA:CPU hands names that it does not know to LLVM's reader of command
 /// lines, which ends the process over those that it does not know either.
-const EXTRA_KNOWN: [(&str, FlagForm); 4] = [
+const EXTRA_KNOWN: [(&str, FlagForm); 3] = [
     ("-disable-lsr", FlagForm::Bool),
-    ("-inline-threshold", FlagForm::Integer),
     ("xla_cpu_small_while_loop_byte_threshold", FlagForm::Integer),
     ("xla_cpu_use_multi_output_fusion", FlagForm::Bool),
 ];
