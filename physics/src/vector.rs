@@ -176,6 +176,12 @@ impl Spatial {
         dot(self.w, other.w) + dot(self.v, other.v)
     }
 
+    /// The six numbers, the rotational part first.
+    pub(crate) fn six(self) -> [Real; 6] {
+        let ([a, b, c], [d, e, f]) = (self.w, self.v);
+        [a, b, c, d, e, f]
+    }
+
     /// The rate of change of `motion`, which moves with this velocity.
     pub(crate) fn cross_motion(self, motion: Self) -> Self {
         Self {

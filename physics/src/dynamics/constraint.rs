@@ -74,7 +74,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn along(&self, x: &[Real]) -> Real {
-        self.jacobian.iter().map(|&(dof, entry)| entry * x[dof]).sum()
+        along(&self.jacobian, x)
     }
 }
 
@@ -137,8 +137,9 @@ pub(crate) fn sparse(entries: &[Real]) -> Vec<(usize, Real)> {
     entries.iter().copied().enumerate().filter(|(_, entry)| !entry.is_zero()).collect()
 }
 
-pub(crate) fn speed(jacobian: &[(usize, Real)], qvel: &[Real]) -> Real {
-    jacobian.iter().map(|&(dof, entry)| entry * qvel[dof]).sum()
+/// A row of the Jacobian along numbers of the degrees of freedom.
+pub(crate) fn along(jacobian: &[(usize, Real)], x: &[Real]) -> Real {
+    jacobian.iter().map(|&(dof, entry)| entry * x[dof]).sum()
 }
 
 fn add_friction(model: &Model, tendons: &[PullPath], state: &State, rows: &mut Vec<Row>) {
@@ -147,7 +148,7 @@ fn add_friction(model: &Model, tendons: &[PullPath], state: &State, rows: &mut V
     }
     let mut add = |most: f64, jacobian: Vec<(usize, Real)>, inverse: f64, solref, solimp| {
         if most > 0.0 {
-            let speed = speed(&jacobian, &state.qvel);
+            let speed = along(&jacobian, &state.qvel);
             let impedance = Impedance::new(model, solref, solimp, ZERO).without_stiffness();
             let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, ZERO));
             rows.push(Row {
@@ -238,7 +239,7 @@ impl Limited {
         let distance = distance - Constant(self.margin);
         let jacobian: Vec<(usize, Real)> =
             self.jacobian.iter().map(|&(dof, entry)| (dof, entry * sign)).collect();
-        let speed = speed(&jacobian, &state.qvel);
+        let speed = along(&jacobian, &state.qvel);
         let impedance = Impedance::new(model, self.solref, self.solimp, distance);
         let active: Truth = distance.less(ZERO);
         let weight = active.select(impedance.weight(self.inverse), ZERO);

@@ -3,9 +3,7 @@
 use super::position::Kinematics;
 use crate::model::{Disable, Model, TransmissionType};
 use crate::real::Real;
-use crate::vector::{
-    Matrix, ORIGIN, Spatial, Vector, column, constant, cross, rotate, sub, transpose,
-};
+use crate::vector::{Matrix, ORIGIN, Spatial, Vector, column, constant, rotate, sub, transpose};
 
 use Real::Constant;
 
@@ -137,7 +135,7 @@ impl Drag {
         let axis = |i: usize| column(self.axes, i);
         let slope = |Damper(x, damping): Damper| damping.slope(x);
         let torques = (0..3).map(|i| (Spatial { w: axis(i), v: ORIGIN }, slope(self.torque[i])));
-        let unit = |i: usize| Spatial { w: cross(self.centre, axis(i)), v: axis(i) };
+        let unit = |i: usize| Spatial::force_at(self.centre, axis(i));
         let forces = (0..3).map(|i| (unit(i), slope(self.force[i])));
         torques.chain(forces).filter(|(_, slope)| !slope.is_zero()).collect()
     }

@@ -1,6 +1,6 @@
 //! Equality constraints: polynomials of joints and tendons, points and frames of two bodies.
 
-use super::constraint::{Row, RowKind, sparse, speed};
+use super::constraint::{Row, RowKind, along, sparse};
 use super::impedance::Impedance;
 use super::position::Kinematics;
 use super::stage::detail;
@@ -67,7 +67,7 @@ fn polynomial(model: &Model, tendons: &[PullPath], state: &State, equality: usiz
         jacobian.extend(more.into_iter().map(|(dof, entry)| (dof, -(entry * slope))));
         inverse += more_inverse;
     }
-    let speed = speed(&jacobian, &state.qvel);
+    let speed = along(&jacobian, &state.qvel);
     let (solref, solimp) = (model.eq_solref[equality], model.eq_solimp[equality]);
     let impedance = Impedance::new(model, solref, solimp, distance);
     let (weight, aim) = (impedance.weight(inverse), impedance.aim(speed, distance));

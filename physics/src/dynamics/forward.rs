@@ -222,7 +222,10 @@ impl<'a> Forward<'a> {
     /// `cvel [nbody, 6]`: angular velocity, then the velocity of the body's point at the centre of mass of its robot.
     pub fn cvel(&self) -> Tensor {
         let velocities = self.velocity.iter().zip(self.origins());
-        self.rows(velocities.map(|(velocity, origin)| six(velocity.w, velocity.at(origin))))
+        self.rows(
+            velocities
+                .map(|(velocity, origin)| Spatial { w: velocity.w, v: velocity.at(origin) }.six()),
+        )
     }
 
     /// `cinert [nbody, 10]`: the inertia about the centre of mass of the body's robot (xx, yy, zz, xy, xz, yz), mass times
@@ -242,7 +245,9 @@ impl<'a> Forward<'a> {
     /// adds, are left out.
     pub fn cfrc_ext(&self) -> Tensor {
         let forces = self.solution.touching.iter().zip(self.origins());
-        self.rows(forces.map(|(force, origin)| six(sub(force.w, cross(origin, force.v)), force.v)))
+        self.rows(forces.map(|(force, origin)| {
+            Spatial { w: sub(force.w, cross(origin, force.v)), v: force.v }.six()
+        }))
     }
 
     /// `ten_length [ntendon]`: the lengths of the tendons.
@@ -250,8 +255,4 @@ impl<'a> Forward<'a> {
         let lengths: Vec<Real> = self.tendons.iter().map(|path| path.length).collect();
         self.vector(&lengths)
     }
-}
-
-fn six([a, b, c]: Vector, [d, e, f]: Vector) -> [Real; 6] {
-    [a, b, c, d, e, f]
 }

@@ -94,8 +94,8 @@ impl Carry {
         let model = forward.model;
         let Some(stages) = &self.stages else {
             let qacc = forward.implicit(model.opt.integrator == IMPLICIT_FAST);
-            let rates = [None, Some(&qacc[..]), Some(&forward.actuation.act_dot[..])];
-            return Self { state: advance(forward, &self.state, rates), stages: None };
+            let state = advance(forward, &self.state, None, &qacc, &forward.actuation.act_dot);
+            return Self { state, stages: None };
         };
         stages.next(forward, evaluation)
     }
@@ -121,8 +121,7 @@ impl Stages {
                 .collect()
         });
         let [velocity, qacc, act_dot] = &onward;
-        let mut state =
-            advance(forward, &self.start, [velocity, qacc, act_dot].map(|rates| Some(&rates[..])));
+        let mut state = advance(forward, &self.start, Some(velocity), qacc, act_dot);
         for (next, (&from, &rate)) in state.act.iter_mut().zip(self.start.act.iter().zip(act_dot)) {
             *next = last.select(*next, from + rate * model.opt.timestep);
         }
@@ -180,9 +179,7 @@ impl Forward<'_> {
         }
         qacc
     }
-}
 
-impl Forward<'_> {
     /// Subtracts the derivatives by the velocities, times the seconds of a step, of the forces of actuators, tendons and
     /// the medium.
     fn add_slopes(&self, matrix: &mut Symmetric) {
@@ -245,17 +242,21 @@ fn from_start(model: &Model, since: &[Real], qvel: &[Real]) -> Vec<Real> {
 
 /// The state a step after `from`, by the rates of positions, velocities and activations. Positions follow the next
 /// velocities if they have no rates of their own.
-fn advance(forward: &Forward, from: &State, rates: [Option<&[Real]>; 3]) -> State {
+fn advance(
+    forward: &Forward,
+    from: &State,
+    velocity: Option<&[Real]>,
+    qacc: &[Real],
+    act_dot: &[Real],
+) -> State {
     let model = forward.model;
     let step = model.opt.timestep;
-    let [velocity, qacc, act_dot] = rates;
     let mut act = from.act.clone();
     for (actuator, at) in model.actuator_actadr.iter().enumerate() {
-        if let (Some(at), Some(act_dot)) = (*at, act_dot) {
+        if let Some(at) = *at {
             act[at] = next_activation(model, actuator, from.act[at], act_dot[at]);
         }
     }
-    let qacc = qacc.unwrap_or(&forward.solution.qacc);
     let qvel: Vec<Real> = from.qvel.iter().zip(qacc).map(|(&v, &a)| v + a * step).collect();
     let qpos = moved(model, &from.qpos, velocity.unwrap_or(&qvel), step);
     let warmstart = forward.solution.qacc.clone();

@@ -69,7 +69,10 @@ impl Problem<'_> {
             let x = problem.minimum(start, like);
             let at: Vec<Real> = x.iter().copied().map(Real::Value).collect();
             let (_, change) = jvp(numbers, changes, |numbers| {
-                let gradient = self.with(numbers).gradient(&at);
+                let problem = self.with(numbers);
+                let rows = problem.beyond(&at);
+                let pushed = problem.forces(&rows, problem.touching(&rows.1));
+                let gradient = problem.gradient(&problem.mass.product(&at), &pushed);
                 gradient.into_iter().map(|slope| slope.tensor(like)).collect::<Vec<_>>()
             });
             let change: Vec<Real> = change.into_iter().map(Real::Value).collect();
@@ -108,12 +111,9 @@ impl Problem<'_> {
         x
     }
 
-    /// The gradient of the cost.
-    fn gradient(&self, x: &[Real]) -> Vec<Real> {
-        let rows = self.beyond(x);
-        let pushed = self.forces(&rows, self.touching(&rows.1));
-        let momentum = self.mass.product(x);
-        (0..x.len()).map(|dof| momentum[dof] - self.force[dof] - pushed[dof]).collect()
+    /// The gradient of the cost, by the product of the mass matrix and the accelerations, and the constraints' forces.
+    fn gradient(&self, momentum: &[Real], pushed: &[Real]) -> Vec<Real> {
+        (0..momentum.len()).map(|dof| momentum[dof] - self.force[dof] - pushed[dof]).collect()
     }
 
     /// Each row of the constraints along motions.
@@ -126,22 +126,14 @@ impl Problem<'_> {
 
     /// Each row's acceleration beyond its aim.
     fn beyond(&self, x: &[Real]) -> RowValues {
-        let (rows, contacts) = self.along(x);
-        let less = |value: Real, aim: Real| value - aim;
-        let rows = rows.into_iter().zip(&self.constraints.rows);
-        let contacts = contacts.into_iter().zip(&self.constraints.contacts);
-        (
-            rows.map(|(value, row)| less(value, row.aim)).collect(),
-            contacts
-                .map(|(values, contact)| {
-                    values
-                        .into_iter()
-                        .zip(&contact.aim)
-                        .map(|(value, &aim)| less(value, aim))
-                        .collect()
-                })
-                .collect(),
-        )
+        let (mut rows, mut contacts) = self.along(x);
+        for (value, row) in rows.iter_mut().zip(&self.constraints.rows) {
+            *value -= row.aim;
+        }
+        for (values, contact) in contacts.iter_mut().zip(&self.constraints.contacts) {
+            values.iter_mut().zip(&contact.aim).for_each(|(value, &aim)| *value -= aim);
+        }
+        (rows, contacts)
     }
 
     /// The force of the contacts on each body.
@@ -191,7 +183,7 @@ impl Problem<'_> {
                 if let ([side], [units]) = (&contact.sides[..], &contact.units[..]) {
                     let coupling =
                         detail(model, || contact.coupling(&weights(rows, contact.weight)));
-                    let units: Vec<[Real; 6]> = units.iter().copied().map(six).collect();
+                    let units: Vec<[Real; 6]> = units.iter().map(|unit| unit.six()).collect();
                     let pulled = detail(model, || pulled(&coupling, &units));
                     let body = &mut bodies[side.body];
                     *body = detail(model, || sum(*body, products(&units, &pulled)));
@@ -203,40 +195,27 @@ impl Problem<'_> {
             let mut hessian = self.mass.clone();
             for i in 0..model.nv {
                 let body = &bodies[model.dof_bodyid[i]];
-                let motion = six(self.position.motion[i]);
+                let motion = self.position.motion[i].six();
                 let row = |k: usize| (0..6).map(|l| body[k.max(l)][k.min(l)] * motion[l]).sum();
                 let force: [Real; 6] = detail(model, || std::array::from_fn(row));
                 hessian.0[i] = detail(model, || {
                     let mut row = hessian.0[i].clone();
                     for j in model.chain(Some(i)) {
-                        let motion = six(self.position.motion[j]);
+                        let motion = self.position.motion[j].six();
                         row[j] += motion.into_iter().zip(force).map(|(a, b)| a * b).sum();
                     }
                     row
                 });
             }
-            {
-                for (row, &value) in self.constraints.rows.iter().zip(rows) {
-                    let slope = row.kind.slope(value, row.weight);
-                    add_row(&mut hessian, &row.jacobian, slope);
-                }
-                for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
-                    if contact.sides.len() == 2 {
-                        let coupling = contact.coupling(&weights(rows, contact.weight));
-                        let jacobian = detail(model, || self.jacobian(contact));
-                        for (i, row) in jacobian.iter().enumerate() {
-                            let pulled: Vec<Real> = (0..model.nv)
-                                .map(|dof| {
-                                    (0..jacobian.len())
-                                        .map(|j| coupling[i][j] * jacobian[j][dof])
-                                        .sum()
-                                })
-                                .collect();
-                            for (a, &entry) in row.iter().enumerate() {
-                                (0..=a).for_each(|b| hessian.add_at(a, b, entry * pulled[b]));
-                            }
-                        }
-                    }
+            for (row, &value) in self.constraints.rows.iter().zip(rows) {
+                let slope = row.kind.slope(value, row.weight);
+                add_row(&mut hessian, &row.jacobian, slope);
+            }
+            for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
+                if contact.sides.len() == 2 {
+                    let coupling = contact.coupling(&weights(rows, contact.weight));
+                    let jacobian = detail(model, || self.jacobian(contact));
+                    add_directions(&mut hessian, &coupling, &jacobian);
                 }
             }
             hessian
@@ -268,9 +247,7 @@ impl Problem<'_> {
         let at = stage(|| self.beyond(x));
         let momentum = stage(|| self.mass.product(x));
         let pushed = stage(|| self.forces(&at, self.touching(&at.1)));
-        let gradient: Vec<Real> = stage(|| {
-            (0..x.len()).map(|dof| momentum[dof] - self.force[dof] - pushed[dof]).collect()
-        });
+        let gradient = stage(|| self.gradient(&momentum, &pushed));
         let hessian = self.hessian(&at);
         let factor = stage(|| hessian.factor(self.model));
         let direction: Vec<Real> =
@@ -350,11 +327,6 @@ fn weights(rows: &[Real], weight: Real) -> Vec<Real> {
     rows.iter().map(|&row| RowKind::Unilateral.slope(row, weight)).collect()
 }
 
-fn six(spatial: Spatial) -> [Real; 6] {
-    let ([a, b, c], [d, e, f]) = (spatial.w, spatial.v);
-    [a, b, c, d, e, f]
-}
-
 /// `coupling units`.
 fn pulled(coupling: &[Vec<Real>], units: &[[Real; 6]]) -> Vec<[Real; 6]> {
     let row = |row: &Vec<Real>| {
@@ -382,6 +354,17 @@ fn add_row(hessian: &mut Symmetric, jacobian: &[(usize, Real)], slope: Real) {
     for &(i, a) in jacobian {
         for &(j, b) in jacobian.iter().filter(|&&(j, _)| j <= i) {
             hessian.add_at(i, j, slope * a * b);
+        }
+    }
+}
+
+/// Adds `jacobian^T coupling jacobian`, with a row of the Jacobian for each direction.
+fn add_directions(hessian: &mut Symmetric, coupling: &[Vec<Real>], jacobian: &[Vec<Real>]) {
+    for (row, coupling) in jacobian.iter().zip(coupling) {
+        let pull = |dof: usize| coupling.iter().zip(jacobian).map(|(&c, row)| c * row[dof]).sum();
+        let pulled: Vec<Real> = (0..row.len()).map(pull).collect();
+        for (a, &entry) in row.iter().enumerate() {
+            (0..=a).for_each(|b| hessian.add_at(a, b, entry * pulled[b]));
         }
     }
 }

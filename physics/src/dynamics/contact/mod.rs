@@ -7,7 +7,7 @@ use super::position::Kinematics;
 use super::stage::Numbers;
 use crate::model::{Disable, GeomType, Model};
 use crate::real::{Real, ZERO};
-use crate::vector::{ORIGIN, Spatial, Vector, add, cross, dot, scale};
+use crate::vector::{ORIGIN, Spatial, Vector, add, dot, scale};
 
 use Real::Constant;
 pub(crate) use geometry::Touch;
@@ -47,8 +47,8 @@ impl Model {
     /// The first pair that may touch each other with contacts that are not covered.
     pub(crate) fn uncovered_pair(&self) -> Option<[usize; 2]> {
         let kind = |geom: usize| self.geom_type[geom];
-        let pairs = self.pairs().into_iter().map(|pair| pair.geoms);
-        pairs.into_iter().find(|&[one, other]| !covers(kind(one), kind(other)))
+        let mut pairs = self.pairs().into_iter().map(|pair| pair.geoms);
+        pairs.find(|&[one, other]| !covers(kind(one), kind(other)))
     }
 
     fn explicit(&self, pair: usize) -> GeomPair {
@@ -330,7 +330,7 @@ impl Contact {
         let unit = |&(direction, _): &(Direction, f64)| {
             let unit = match direction.torque {
                 true => Spatial { w: direction.axis, v: ORIGIN },
-                false => Spatial { w: cross(side.place, direction.axis), v: direction.axis },
+                false => Spatial::force_at(side.place, direction.axis),
             };
             unit.scale(Constant(side.sign))
         };
