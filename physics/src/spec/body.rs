@@ -1,5 +1,6 @@
 //! Bodies with their joints, geoms and sites, in the order of the compiled model: each before its descendants.
 
+use super::compiler::{Compiler, FromGeom};
 use super::defaults::Defaults;
 use super::geom::{GeomValues, SiteValues};
 use super::joint::JointValues;
@@ -86,7 +87,11 @@ impl Body {
 }
 
 /// All bodies of a root. The first is the world.
-pub(super) fn all(root: &Element, defaults: &Defaults) -> ModelResult<Vec<Body>> {
+pub(super) fn all(
+    root: &Element,
+    compiler: &Compiler,
+    defaults: &Defaults,
+) -> ModelResult<Vec<Body>> {
     let mut world = Element { name: "worldbody".to_owned(), children: Vec::new(), ..root.clone() };
     world.attributes.clear();
     for section in root.all("worldbody") {
@@ -94,7 +99,7 @@ pub(super) fn all(root: &Element, defaults: &Defaults) -> ModelResult<Vec<Body>>
         world.children.extend(section.children.iter().cloned());
     }
     let mut bodies = Vec::new();
-    visit(&world, 0, None, defaults, &mut bodies)?;
+    visit(&world, 0, None, (compiler, defaults), &mut bodies)?;
     Ok(bodies)
 }
 
@@ -102,7 +107,7 @@ fn visit(
     element: &Element,
     parent: usize,
     inherited: Option<&str>,
-    defaults: &Defaults,
+    (compiler, defaults): (&Compiler, &Defaults),
     bodies: &mut Vec<Body>,
 ) -> ModelResult<()> {
     let inherited = element.text("childclass").or(inherited);
@@ -143,6 +148,13 @@ fn visit(
             _ => {}
         }
     }
+    let weightless = body.inertial.is_some() && compiler.inertia_from_geom != FromGeom::True;
+    let mut pictures = Vec::new();
+    for geom in &body.geoms {
+        pictures.push(geom.is_picture(weightless)?);
+    }
+    let mut pictures = pictures.into_iter();
+    body.geoms.retain(|_| !pictures.next().unwrap_or(false));
     let free = body.joints.iter().find(|joint| joint.values.kind == JointType::Free);
     if let Some(free) = free {
         if body.joints.len() > 1 {
@@ -156,7 +168,7 @@ fn visit(
     }
     bodies.push(body);
     for child in element.all("body") {
-        visit(child, id, inherited, defaults, bodies)?;
+        visit(child, id, inherited, (compiler, defaults), bodies)?;
     }
     Ok(())
 }

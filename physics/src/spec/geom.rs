@@ -1,10 +1,11 @@
 //! Geoms and sites as written.
 
 use super::Solver;
+use super::body::Written;
 use super::orientation::Orientation;
-use crate::ModelResult;
 use crate::mjcf::Element;
 use crate::model::GeomType;
+use crate::{Error, ModelResult};
 
 const TYPES: &[(&str, GeomType)] = &[
     ("plane", GeomType::Plane),
@@ -24,6 +25,8 @@ pub(crate) struct ShapeValues {
     pub(crate) orientation: Orientation,
     /// Ends of a segment, in place of the frame and the last size.
     pub(crate) from_to: Option<[f64; 6]>,
+    /// The element that says that the shape is a mesh, which nothing but pictures reads.
+    pub(crate) mesh: Option<Element>,
 }
 
 impl ShapeValues {
@@ -34,27 +37,39 @@ impl ShapeValues {
             pos: [0.0; 3],
             orientation: Orientation::default(),
             from_to: None,
+            mesh: None,
         }
     }
 
     fn apply(&mut self, element: &Element) -> ModelResult<()> {
-        let other = match element.text("type") {
-            Some(kind @ ("mesh" | "hfield" | "sdf")) => Some(kind),
-            _ => None,
-        };
-        if let Some(kind) = other {
-            return Err(crate::Error::NotCovered {
-                place: element.attribute("type").map_or(&element.place, |a| &a.place).clone(),
-                what: format!("type `{kind}` of `{}`", element.name),
-                hint: "; use plane, sphere, capsule, ellipsoid, cylinder or box".to_owned(),
-            });
+        match element.text("type") {
+            Some("mesh") if element.name == "geom" => self.mesh = Some(element.clone()),
+            Some("mesh" | "hfield" | "sdf") => {
+                return Err(not_covered(
+                    element,
+                    "use plane, sphere, capsule, ellipsoid, cylinder or box",
+                ));
+            }
+            Some(_) => {
+                self.mesh = None;
+                element.set_choice("type", TYPES, &mut self.kind)?;
+            }
+            None => {}
         }
-        element.set_choice("type", TYPES, &mut self.kind)?;
         element.set_first("size", &mut self.size)?;
         element.set("pos", &mut self.pos)?;
         self.orientation.apply(element)?;
         self.from_to = element.get("fromto")?.or(self.from_to);
         Ok(())
+    }
+}
+
+/// An error about the type of a shape.
+fn not_covered(element: &Element, hint: &str) -> Error {
+    Error::NotCovered {
+        place: element.attribute("type").map_or(&element.place, |a| &a.place).clone(),
+        what: format!("type `{}` of `{}`", element.text("type").unwrap_or_default(), element.name),
+        hint: format!("; {hint}"),
     }
 }
 
@@ -121,6 +136,36 @@ impl GeomValues {
             return Err(element.fault("density", "a number that is not negative"));
         }
         Ok(())
+    }
+}
+
+impl Written<GeomValues> {
+    /// True for a mesh that is only a part of pictures. `weightless` is true if the mass of the body's geoms does not
+    /// matter.
+    ///
+    /// # Errors
+    /// A mesh that collides or has a mass.
+    pub(super) fn is_picture(&self, weightless: bool) -> ModelResult<bool> {
+        let GeomValues { shape, contype, conaffinity, mass, density, .. } = &self.values;
+        let Some(mesh) = &shape.mesh else {
+            return match self.element.attribute("mesh") {
+                Some(_) => {
+                    Err(not_covered(&self.element, "a shape that is fitted to a mesh has no size"))
+                }
+                None => Ok(false),
+            };
+        };
+        if *contype != 0 || *conaffinity != 0 {
+            let hint = "a mesh is covered if `contype` and `conaffinity` are 0; otherwise use plane, sphere, capsule, \
+                        ellipsoid, cylinder or box";
+            return Err(not_covered(mesh, hint));
+        }
+        if !weightless && mass.unwrap_or(*density) != 0.0 {
+            let hint =
+                "its mass is not computed: give the mesh the mass 0, or the body an `inertial`";
+            return Err(not_covered(mesh, hint));
+        }
+        Ok(true)
     }
 }
 

@@ -121,11 +121,12 @@ impl Spec {
             meaninertia = element.get("meaninertia")?.or(meaninertia);
         }
         let defaults = defaults::Defaults::new(root)?;
+        let bodies = body::all(root, &compiler, &defaults)?;
         let mut spec = Self {
             compiler,
             options,
             meaninertia,
-            bodies: body::all(root, &defaults)?,
+            bodies,
             pairs: Vec::new(),
             excludes: Vec::new(),
             equalities: Vec::new(),

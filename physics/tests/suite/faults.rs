@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use podracer_physics::mjcf::{self, Element};
 use podracer_physics::{Error, Model};
 
 /// The message about a text, which is no model.
@@ -37,7 +38,10 @@ fn faults_name_place_expectation_and_remedy() {
             "<text>:2:13: `size` of `geom` is \"1 x\": expected a list, each a finite number",
         ),
         ("<geom/>", "`size` of `geom` is missing: expected 1 positive numbers for this type"),
-        ("<geom type='mesh' mesh='m'/>", "attribute `mesh` of `geom` is not covered"),
+        (
+            "<geom type='mesh' mesh='m'/>",
+            "type `mesh` of `geom` is not covered; a mesh is covered if `contype`",
+        ),
         (
             "<geom type='hfield'/>",
             "<text>:2:13: type `hfield` of `geom` is not covered; use plane, sphere, capsule, ellipsoid, cylinder or box",
@@ -87,7 +91,7 @@ fn sections_that_are_not_covered_are_faults() {
             "<actuator><motor/></actuator>",
             "`motor` needs one of `joint`, `jointinparent`, `tendon`",
         ),
-        ("<asset><mesh file='m.obj'/></asset>", "element `mesh` is not covered"),
+        ("<asset><hfield file='m.png'/></asset>", "element `hfield` is not covered"),
         ("<extension/>", "element `extension` is not covered"),
         ("<compiler coordinate='global'/>", "expected one of local"),
         (
@@ -143,4 +147,54 @@ fn includes_stay_in_the_folder() {
     assert!(error.to_string().contains("part.xml:2:10"), "{error}");
     let missing = Model::from_file(folder.path().join("none.xml")).unwrap_err();
     assert!(matches!(missing, Error::File { .. }));
+}
+
+/// A mesh without contacts and mass is a part of pictures. All other meshes are faults.
+#[test]
+fn a_mesh_of_pictures_changes_nothing() {
+    let text = |geom: &str, inertial: &str| {
+        format!(
+            "<mujoco><default><default class='visual'><geom type='mesh' contype='0' conaffinity='0'/></default></default>
+              <asset><mesh name='m' file='m.obj'/></asset>
+              <worldbody><body>{inertial}{geom}<joint/><geom size='0.1 0.2' type='capsule'/></body></worldbody></mujoco>"
+        )
+    };
+    let inertial = "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>";
+    for (geom, inertial) in [
+        ("<geom class='visual' mesh='m' mass='0'/>", ""),
+        ("<geom class='visual' mesh='m' density='0'/>", ""),
+        ("<geom class='visual' mesh='m'/>", inertial),
+    ] {
+        let with = Model::from_mjcf(&text(geom, inertial)).unwrap();
+        let without = Model::from_mjcf(&text("", inertial)).unwrap();
+        assert_eq!(with.fields(), without.fields(), "{geom}");
+    }
+    for (geom, inertial, expected) in [
+        ("<geom class='visual' mesh='m'/>", "", "its mass is not computed"),
+        ("<geom class='visual' mesh='m' contype='1'/>", inertial, "`contype` and `conaffinity`"),
+        ("<geom type='mesh' mesh='m'/>", inertial, "`contype` and `conaffinity`"),
+        ("<geom type='sphere' mesh='m'/>", inertial, "a shape that is fitted to a mesh"),
+    ] {
+        let error = Model::from_mjcf(&text(geom, inertial)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{geom}: {error}");
+    }
+}
+
+/// An element is written as it was read, with its includes.
+#[test]
+fn what_is_written_is_read_again() {
+    let text = "<mujoco model=\"a &amp; &quot;b&lt;\"><worldbody><body name='x'><geom size='1'/></body></worldbody></mujoco>";
+    let strip = |mut element: Element| {
+        fn clear(element: &mut Element) {
+            element.place.line = 0;
+            element.place.column = 0;
+            element.attributes.iter_mut().for_each(|a| (a.place.line, a.place.column) = (0, 0));
+            element.children.iter_mut().for_each(clear);
+        }
+        clear(&mut element);
+        element
+    };
+    let first = mjcf::read(text).unwrap();
+    let again = mjcf::read(&first.to_string()).unwrap();
+    assert_eq!(strip(first), strip(again));
 }
