@@ -98,6 +98,11 @@ impl<'a> Forward<'a> {
         self.rows(points.map(|(body, place)| self.position.world(body, place)))
     }
 
+    /// `qvel [nv]`: the velocities of the state, in m/s and rad/s.
+    pub fn qvel(&self) -> Tensor {
+        self.vector(&self.state.qvel)
+    }
+
     /// `qacc [nv]`: the accelerations, in m/s^2 and rad/s^2.
     pub fn qacc(&self) -> Tensor {
         self.vector(&self.solution.qacc)

@@ -10,6 +10,7 @@ mod include;
 mod schema;
 mod value;
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -134,7 +135,31 @@ fn element(
     Ok(made)
 }
 
+/// MJCF text of the element and its children.
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, 0)
+    }
+}
+
 impl Element {
+    fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        let indent = 2 * depth;
+        write!(f, "{:indent$}<{}", "", self.name)?;
+        for Attribute { name, value, .. } in &self.attributes {
+            let value = value.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+            write!(f, " {name}=\"{value}\"")?;
+        }
+        if self.children.is_empty() {
+            return writeln!(f, "/>");
+        }
+        writeln!(f, ">")?;
+        for child in &self.children {
+            child.write(f, depth + 1)?;
+        }
+        writeln!(f, "{:indent$}</{}>", "", self.name)
+    }
+
     /// The attribute of a name.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
