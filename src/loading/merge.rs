@@ -5,6 +5,9 @@
 //! and do not know ranges. A table with keys that depend on one of its values (`[agent] kind`)
 //! would have to be built around them. The rest is this file.
 
+use std::path::Path;
+
+use podracer_envs::mujoco::RobotModel;
 use toml::{Table, Value};
 
 use super::OTHER_LOOPS;
@@ -32,6 +35,8 @@ pub(super) struct Layer<'a> {
     pub(super) registry: &'a Registry,
     /// The layer's name in messages: a file, an experiment, `--set`.
     pub(super) source: &'a str,
+    /// The folder of relative paths in the layer.
+    pub(super) folder: &'a Path,
     pub(super) problems: &'a mut Problems,
 }
 
@@ -118,14 +123,28 @@ impl Layer<'_> {
                 Some(known) if known.optional && value.as_str() == Some(NONE) => {
                     base.remove(key);
                 }
-                Some(known) => match known.kind.check(value) {
+                Some(known) => match self.accepted(section, known, value) {
                     Ok(value) => {
                         base.insert(key.clone(), value);
                     }
-                    Err(mistake) => self.add(explain(section, known, value, mistake)),
+                    Err(mistake) => self.add(mistake),
                 },
                 None => self.add(unknown(section, key, chooser, schema)),
             }
+        }
+    }
+
+    /// The value of a setting as the loaded settings have it, or a message.
+    fn accepted(&self, section: &str, key: &Key, value: &Value) -> Result<Value, String> {
+        let checked = key.kind.check(value);
+        let value = checked.map_err(|mistake| explain(section, key, value, mistake))?;
+        match value.as_str() {
+            Some(path) if key.mjcf && !path.is_empty() && !RobotModel::is_text(path) => {
+                let model = RobotModel::from_file(self.folder.join(path))
+                    .map_err(|error| format!("{section}.{}: {error}", key.name))?;
+                Ok(Value::String(model.text().to_owned()))
+            }
+            _ => Ok(value),
         }
     }
 

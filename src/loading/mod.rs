@@ -5,6 +5,8 @@ mod check;
 mod division;
 mod merge;
 #[cfg(test)]
+mod robot;
+#[cfg(test)]
 mod sizes;
 mod trust;
 
@@ -229,7 +231,8 @@ impl Registry {
     /// Merges a layer into a complete table.
     fn put(&self, table: &mut Table, changes: &Table, source: &str) -> Result<(), UsageError> {
         let mut problems = Problems::default();
-        Layer { registry: self, source, problems: &mut problems }.merge(table, changes);
+        let folder = Path::new("");
+        Layer { registry: self, source, folder, problems: &mut problems }.merge(table, changes);
         problems.into_result()
     }
 
@@ -273,7 +276,8 @@ impl Registry {
         table.remove("description");
 
         let mut problems = Problems::default();
-        Layer { registry: self, source: &source, problems: &mut problems }
+        let folder = path.parent().filter(|_| known.is_none()).unwrap_or(Path::new(""));
+        Layer { registry: self, source: &source, folder, problems: &mut problems }
             .merge(&mut table, &changes);
         for section in ["agent", "environment"] {
             if !table.contains_key(section) && !changes.contains_key(section) {

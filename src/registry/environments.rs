@@ -9,6 +9,7 @@ use podracer_envs::host::server::ServerSettings;
 use podracer_envs::host::{
     HostEnvironment, NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch,
 };
+use podracer_envs::mujoco::OwnRobot;
 use podracer_envs::{
     AnyEnvironment, AnyTasks, DelayedChains, Environment, GridTasks, Tasks, builtin_environments,
 };
@@ -34,6 +35,7 @@ pub(super) fn register(registry: &mut Registry) {
         };
     }
     builtin_environments!(register);
+    registry.add_environment(EnvironmentEntry::dsl::<OwnRobot>("robot"));
     registry.add_environment(EnvironmentEntry::dsl::<Against<ConnectFour, OpponentOfAll>>(
         "connect-four-against",
     ));

@@ -3,7 +3,8 @@
 //!
 //! In addition to schemars' attributes, a field may have `#[schemars(extend("x-must" = "..."))]`, a
 //! requirement in words if "at least 1" says too little, and `#[schemars(extend("x-resume" =
-//! true))]`: a resumed run may change the setting.
+//! true))]`: a resumed run may change the setting. A type with `x-mjcf` is a robot's model: settings
+//! name a file, and the loaded settings have its text.
 
 mod values;
 
@@ -41,6 +42,8 @@ pub struct Key {
     pub must: Option<String>,
     /// True if a resumed run may have another value: the field's `x-resume`.
     pub resume: bool,
+    /// True for a robot's model, of which the loaded settings have the text: the type's `x-mjcf`.
+    pub mjcf: bool,
     /// True for an `Option`: the setting may be absent, and the value "none" unsets it.
     pub optional: bool,
 }
@@ -146,6 +149,7 @@ impl Reader<'_> {
                 kind: self.kind(schema),
                 must: must.and_then(Json::as_str).map(str::to_owned),
                 resume: schema.get("x-resume") == Some(&json!(true)),
+                mjcf: own.get("x-mjcf") == Some(&json!(true)),
                 optional: optional(schema),
             });
         }

@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 
 use podracer_dsl::prelude::*;
-use podracer_physics::Forward;
+use podracer_physics::{Forward, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Bound, Interval, clipped, interval};
-use super::robot::{Robot, Spread, from, squares};
+use super::robot::{Spread, built_in, from, near_initial, squares};
 use super::{Camera, State, Step, Task};
 
 /// Ant: a robot with four legs walks to the right. A step pays the velocity in m/s and `healthy_reward`, less the costs of
@@ -79,17 +79,20 @@ impl Ant {
     }
 
     fn forces(&self) -> usize {
-        6 * (self.robot().model.nbody - 1)
+        6 * (self.model().nbody - 1)
     }
 }
 
 impl Task for Ant {
     type Derived = AntQuantities;
 
-    fn robot(&self) -> &'static Robot {
-        static ROBOT: LazyLock<Robot> =
-            LazyLock::new(|| Robot::new(include_str!("models/ant.xml"), 5));
-        &ROBOT
+    fn model(&self) -> &Model {
+        static MODEL: LazyLock<Model> = LazyLock::new(|| built_in(include_str!("models/ant.xml")));
+        &MODEL
+    }
+
+    fn frame_skip(&self) -> usize {
+        5
     }
 
     fn limit(&self) -> usize {
@@ -97,7 +100,7 @@ impl Task for Ant {
     }
 
     fn first(&self, key: Key) -> [Tensor; 2] {
-        self.robot().near_initial(key, self.reset_noise_scale, Spread::Normal)
+        near_initial(self.model(), key, self.reset_noise_scale, Spread::Normal)
     }
 
     fn derived(&self, forward: &Forward, first: bool) -> AntQuantities {
@@ -112,7 +115,7 @@ impl Task for Ant {
     }
 
     fn observed(&self) -> usize {
-        let model = &self.robot().model;
+        let model = self.model();
         let forces = if self.include_cfrc_ext_in_observation { self.forces() } else { 0 };
         model.nq - self.hidden() + model.nv + forces
     }
@@ -135,7 +138,7 @@ impl Task for Ant {
         let z = after.qpos.index(2);
         let finite = after.qpos.is_finite().all() & after.qvel.is_finite().all();
         let healthy = finite & z.ge(low) & z.le(high);
-        let velocity = self.robot().velocity(step.before.derived.x, after.derived.x);
+        let velocity = step.velocity(|state| state.derived.x);
         let reward = self.forward_reward_weight * velocity
             + select(healthy, self.healthy_reward, 0.0)
             - self.ctrl_cost_weight * squares(step.action)

@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 
 use podracer_dsl::prelude::*;
-use podracer_physics::Forward;
+use podracer_physics::{Forward, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, clipped, inside, interval};
-use super::robot::{Robot, Spread, from, squares};
+use super::robot::{Spread, built_in, from, near_initial, squares};
 use super::{Camera, State, Step, Task};
 
 /// Humanoid: a robot with two legs and two arms walks to the right and must not fall. A step pays the velocity of its
@@ -137,7 +137,7 @@ pub struct HumanoidQuantities {
 
 impl HumanoidQuantities {
     #[track_caller]
-    fn new(robot: &Robot, forward: &Forward, first: bool) -> Self {
+    fn new(model: &Model, forward: &Forward, first: bool) -> Self {
         let bodies = |rows: Tensor| from(rows, 1).flatten();
         HumanoidQuantities {
             x: forward.subtree_com().index(1).index(0),
@@ -145,7 +145,7 @@ impl HumanoidQuantities {
             cvel: bodies(forward.cvel()),
             qfrc_actuator: from(forward.qfrc_actuator(), 6),
             cfrc_ext: match first {
-                true => zeros(F32, [6 * (robot.model.nbody - 1)]),
+                true => zeros(F32, [6 * (model.nbody - 1)]),
                 false => bodies(forward.cfrc_ext()),
             },
         }
@@ -164,26 +164,29 @@ macro_rules! humanoid {
         impl Task for $task {
             type Derived = HumanoidQuantities;
 
-            fn robot(&self) -> &'static Robot {
-                static ROBOT: LazyLock<Robot> =
-                    LazyLock::new(|| Robot::new(include_str!($model), 5));
-                &ROBOT
-            }
+            fn model(&self) -> &Model {
+        static MODEL: LazyLock<Model> = LazyLock::new(|| built_in(include_str!($model)));
+        &MODEL
+    }
+
+    fn frame_skip(&self) -> usize {
+        5
+    }
 
             fn limit(&self) -> usize {
                 self.time_limit
             }
 
             fn first(&self, key: Key) -> [Tensor; 2] {
-                self.robot().near_initial(key, self.reset_noise_scale, Spread::Uniform)
+                near_initial(self.model(), key, self.reset_noise_scale, Spread::Uniform)
             }
 
             fn derived(&self, forward: &Forward, first: bool) -> HumanoidQuantities {
-                HumanoidQuantities::new(self.robot(), forward, first)
+                HumanoidQuantities::new(self.model(), forward, first)
             }
 
             fn observed(&self) -> usize {
-                let model = &self.robot().model;
+                let model = self.model();
                 let bodies = model.nbody - 1;
                 let parts = [
                     (self.include_cinert_in_observation, 10 * bodies),
@@ -235,13 +238,12 @@ macro_rules! humanoid {
 humanoid! {
     Humanoid, "models/humanoid.xml", Camera::oblique(2.2, 0.9),
     |task, step| {
-        let (before, after) = (&step.before.derived, &step.after.derived);
         let healthy = inside(step.after.qpos.index(2), task.healthy_z_range);
-        let velocity = task.robot().velocity(before.x, after.x);
+        let velocity = step.velocity(|state| state.derived.x);
         let reward = task.forward_reward_weight * velocity
             + select(healthy, task.healthy_reward, 0.0)
             - task.ctrl_cost_weight * squares(step.action)
-            - after.contact_cost(task.contact_cost_weight, task.contact_cost_range);
+            - step.after.derived.contact_cost(task.contact_cost_weight, task.contact_cost_range);
         (reward, !healthy & task.terminate_when_unhealthy)
     }
 }
@@ -250,7 +252,7 @@ humanoid! {
     HumanoidStandup, "models/humanoid_standup.xml", Camera::oblique(2.2, 0.4),
     |task, step| {
         let after = &step.after;
-        let reward = after.qpos.index(2) / task.robot().model.opt.timestep
+        let reward = after.qpos.index(2) / task.model().opt.timestep
             - task.ctrl_cost_weight * squares(step.action)
             - after.derived.contact_cost(task.impact_cost_weight, task.impact_cost_range)
             + 1.0;

@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 
 use podracer_dsl::prelude::*;
-use podracer_physics::Forward;
+use podracer_physics::{Forward, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::robot::{Robot, Spread, from};
+use super::robot::{Spread, built_in, from, near_initial};
 use super::{Camera, State, Step, Task};
 
 /// Angle beyond which a single pole has fallen, in radians.
@@ -39,10 +39,14 @@ impl Default for InvertedPendulum {
 impl Task for InvertedPendulum {
     type Derived = ();
 
-    fn robot(&self) -> &'static Robot {
-        static ROBOT: LazyLock<Robot> =
-            LazyLock::new(|| Robot::new(include_str!("models/inverted_pendulum.xml"), 2));
-        &ROBOT
+    fn model(&self) -> &Model {
+        static MODEL: LazyLock<Model> =
+            LazyLock::new(|| built_in(include_str!("models/inverted_pendulum.xml")));
+        &MODEL
+    }
+
+    fn frame_skip(&self) -> usize {
+        2
     }
 
     fn limit(&self) -> usize {
@@ -50,7 +54,7 @@ impl Task for InvertedPendulum {
     }
 
     fn first(&self, key: Key) -> [Tensor; 2] {
-        self.robot().near_initial(key, self.reset_noise_scale, Spread::Uniform)
+        near_initial(self.model(), key, self.reset_noise_scale, Spread::Uniform)
     }
 
     fn derived(&self, _forward: &Forward, _first: bool) {}
@@ -115,10 +119,14 @@ pub struct Tip {
 impl Task for InvertedDoublePendulum {
     type Derived = Tip;
 
-    fn robot(&self) -> &'static Robot {
-        static ROBOT: LazyLock<Robot> =
-            LazyLock::new(|| Robot::new(include_str!("models/inverted_double_pendulum.xml"), 5));
-        &ROBOT
+    fn model(&self) -> &Model {
+        static MODEL: LazyLock<Model> =
+            LazyLock::new(|| built_in(include_str!("models/inverted_double_pendulum.xml")));
+        &MODEL
+    }
+
+    fn frame_skip(&self) -> usize {
+        5
     }
 
     fn limit(&self) -> usize {
@@ -126,7 +134,7 @@ impl Task for InvertedDoublePendulum {
     }
 
     fn first(&self, key: Key) -> [Tensor; 2] {
-        self.robot().near_initial(key, self.reset_noise_scale, Spread::Normal)
+        near_initial(self.model(), key, self.reset_noise_scale, Spread::Normal)
     }
 
     fn derived(&self, forward: &Forward, _first: bool) -> Tip {

@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 
 use podracer_dsl::prelude::*;
-use podracer_physics::Forward;
+use podracer_physics::{Forward, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, inside, interval};
-use super::robot::{Robot, Spread, from, squares};
+use super::robot::{Spread, built_in, from, near_initial, squares};
 use super::{Camera, State, Step, Task};
 
 /// HalfCheetah: a robot with two legs runs to the right. A step pays the velocity in m/s, less the control cost, and the
@@ -164,9 +164,8 @@ impl Default for Swimmer {
 
 /// The reward of moving to the right, less the control cost.
 #[track_caller]
-fn forward_reward(step: &Step, robot: &Robot, forward_weight: f64, cost_weight: f64) -> Tensor {
-    let x = |state: &State| state.qpos.index(0);
-    let velocity = robot.velocity(x(&step.before), x(&step.after));
+fn forward_reward(step: &Step, forward_weight: f64, cost_weight: f64) -> Tensor {
+    let velocity = step.velocity(|state| state.qpos.index(0));
     forward_weight * velocity - cost_weight * squares(step.action)
 }
 
@@ -183,10 +182,13 @@ macro_rules! planar {
         impl Task for $task {
             type Derived = ();
 
-            fn robot(&self) -> &'static Robot {
-                static ROBOT: LazyLock<Robot> =
-                    LazyLock::new(|| Robot::new(include_str!($model), $frame_skip));
-                &ROBOT
+            fn model(&self) -> &Model {
+                static MODEL: LazyLock<Model> = LazyLock::new(|| built_in(include_str!($model)));
+                &MODEL
+            }
+
+            fn frame_skip(&self) -> usize {
+                $frame_skip
             }
 
             fn limit(&self) -> usize {
@@ -194,13 +196,13 @@ macro_rules! planar {
             }
 
             fn first(&self, key: Key) -> [Tensor; 2] {
-                self.robot().near_initial(key, self.reset_noise_scale, $noise)
+                near_initial(self.model(), key, self.reset_noise_scale, $noise)
             }
 
             fn derived(&self, _forward: &Forward, _first: bool) {}
 
             fn observed(&self) -> usize {
-                let model = &self.robot().model;
+                let model = self.model();
                 model.nq + model.nv - self.hidden()
             }
 
@@ -236,7 +238,7 @@ macro_rules! planar {
             #[track_caller]
             fn moved(&self, step: &Step) -> Tensor {
                 let (forward, cost) = (self.forward_reward_weight, self.ctrl_cost_weight);
-                forward_reward(step, self.robot(), forward, cost)
+                forward_reward(step, forward, cost)
             }
         }
     };

@@ -4,11 +4,11 @@ use std::f64::consts::PI;
 use std::sync::LazyLock;
 
 use podracer_dsl::prelude::*;
-use podracer_physics::Forward;
+use podracer_physics::{Forward, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::robot::{Robot, Spread, squares};
+use super::robot::{Spread, built_in, near_initial, squares};
 use super::{Camera, State, Step, Task};
 
 /// Greatest distance of the target from the centre, in metres.
@@ -42,10 +42,14 @@ impl Task for Reacher {
     /// The fingertip's place relative to the target, f32 `[2]`.
     type Derived = Tensor;
 
-    fn robot(&self) -> &'static Robot {
-        static ROBOT: LazyLock<Robot> =
-            LazyLock::new(|| Robot::new(include_str!("models/reacher.xml"), 2));
-        &ROBOT
+    fn model(&self) -> &Model {
+        static MODEL: LazyLock<Model> =
+            LazyLock::new(|| built_in(include_str!("models/reacher.xml")));
+        &MODEL
+    }
+
+    fn frame_skip(&self) -> usize {
+        2
     }
 
     fn limit(&self) -> usize {
@@ -55,7 +59,7 @@ impl Task for Reacher {
     /// The target is uniform in a disc: the square of its distance is uniform.
     fn first(&self, key: Key) -> [Tensor; 2] {
         let [angles, target, velocities] = key.split_into();
-        let [qpos, _] = self.robot().near_initial(angles, ANGLES, Spread::Uniform);
+        let [qpos, _] = near_initial(self.model(), angles, ANGLES, Spread::Uniform);
         let drawn = target.uniform([2]);
         let (distance, angle) = (FARTHEST * drawn.index(0).sqrt(), 2.0 * PI * drawn.index(1));
         let target = stack(&[distance * angle.cos(), distance * angle.sin()], 0);
@@ -67,7 +71,7 @@ impl Task for Reacher {
     fn derived(&self, forward: &Forward, _first: bool) -> Tensor {
         let places = forward.xpos();
         let place = |name: &str| {
-            let body = self.robot().model.body(name).expect("the model has the body");
+            let body = self.model().body(name).expect("the model has the body");
             places.index(body).slice(0..2)
         };
         place("fingertip") - place("target")

@@ -24,6 +24,7 @@ mod gymnax;
 mod host;
 mod mujoco;
 mod opponents;
+mod own_robot;
 mod pixels;
 mod render;
 mod run;

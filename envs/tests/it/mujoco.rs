@@ -94,7 +94,7 @@ fn error(ours: &Array, theirs: &Value) -> f64 {
 fn compare<T: Task>(name: &str, task: &T, record: &Value, tolerances: Tolerances) -> Vec<String> {
     let shape = array(&record["actions"]).ty().shape.to_vec();
     let (count, length) = (shape[0], if shape.len() == 3 { shape[1] } else { 1 });
-    let model = &task.robot().model;
+    let model = task.model();
     let inputs = [
         numbers(&record["qpos"], &[count, model.nq]),
         numbers(&record["qvel"], &[count, model.nv]),
@@ -105,7 +105,7 @@ fn compare<T: Task>(name: &str, task: &T, record: &Value, tolerances: Tolerances
         vmap((qpos, qvel, actions), |(qpos, qvel, actions)| {
             let first = task.state_at([qpos, qvel]);
             let (_, outputs) = scan(first, actions, |state, action| {
-                let (state, timestep) = task.step(state, action, Key::new(0u32));
+                let (state, timestep) = task.stepped(state, action);
                 let moved = (state.qpos, state.qvel);
                 (state, (moved, timestep))
             });
@@ -191,7 +191,8 @@ fn check_first_states<T: Task>(name: &str, task: &T) {
     let inputs = [array(&first["qpos"]), array(&first["qvel"])]
         .map(|array| Array::floats(F32, &array.ty().shape, &array.to_f64()));
     let [qpos, qvel] = inputs.each_ref().map(|array| Spec::<Tensor>(array.ty().clone()));
-    let seen = run((qpos, qvel), &inputs, |(qpos, qvel)| task.observe(task.state_at([qpos, qvel])));
+    let seen =
+        run((qpos, qvel), &inputs, |(qpos, qvel)| task.observation(&task.state_at([qpos, qvel])));
     let error = error(&seen[0], &first["observation"]);
     assert!(error <= 1e-5, "{name}: first observation {error:.1e}");
 }
@@ -213,25 +214,25 @@ fn check_settings<T: Task + Serialize>(name: &str, task: &T) {
     };
     let (mut ours, mut theirs) = (sorted(&to_value(task).unwrap()), sorted(&attrs["settings"]));
     theirs.remove("xml_file");
-    assert_eq!(theirs.remove("frame_skip").unwrap(), task.robot().frame_skip as f64);
+    assert_eq!(theirs.remove("frame_skip").unwrap(), task.frame_skip() as f64);
     assert_eq!(ours.remove("time_limit").unwrap(), plain(&attrs["max_episode_steps"]));
     assert_eq!(ours, theirs, "{name}");
     let dt = attrs["dt"].as_f64().unwrap();
-    assert!((task.robot().dt() - dt).abs() < 1e-12, "{name}");
-    let (low, high) = task.action_space().all_bounds();
+    assert!((task.dt() - dt).abs() < 1e-12, "{name}");
+    let (low, high) = task.controls().all_bounds();
     let bounds = |key: &str| array(&attrs[key]).to_f64();
     let f32s = |bounds: Vec<f64>| bounds.iter().map(|&x| x as f32).collect::<Vec<_>>();
     assert_eq!(f32s(low), f32s(bounds("action_low")), "{name}");
     assert_eq!(f32s(high), f32s(bounds("action_high")), "{name}");
-    assert_eq!(task.observation_space().elements(), attrs["observation_size"], "{name}");
+    assert_eq!(task.observed(), attrs["observation_size"], "{name}");
 }
 
 #[test]
 fn settings_choose_the_parts_of_observations() {
     fn check<T: Task>(task: &T, elements: usize) {
-        let seen = eval_shape(key(), |key| task.observe(task.initial_state(key)));
+        let seen = eval_shape(key(), |key| task.observation(&task.state_at(task.first(key))));
         assert_eq!(seen.expect("it traces").types()[0].shape[..], [elements]);
-        assert_eq!(task.observation_space().elements(), elements);
+        assert_eq!(task.observed(), elements);
     }
     let all = |excluded| Humanoid {
         exclude_current_positions_from_observation: excluded,
