@@ -33,6 +33,10 @@ pub(super) struct EvalArguments {
     /// (`mcts`: as many as the agent's)
     #[arg(long, value_name = "OPPONENT")]
     pub(super) against: Option<String>,
+    /// Play in another implementation of the environment: `gymnasium`, for the environments that
+    /// Gymnasium has too
+    #[arg(long = "in", value_name = "PACKAGE", conflicts_with = "against", value_parser = ["gymnasium"])]
+    pub(super) elsewhere: Option<String>,
     /// Number of episodes
     #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = at_least_one("episode"))]
     pub(super) episodes: NonZero<usize>,
@@ -73,6 +77,9 @@ struct EvalResult {
     /// Share of the task that was done, for environments that report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     episode_success: Option<Spread>,
+    /// The package with the environment, if it is not podracer's own.
+    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<String>,
     interrupted: bool,
     #[serde(flatten)]
     against: Option<Against>,
@@ -192,8 +199,11 @@ pub(super) fn eval(
             (played, Some(against))
         }
         None => {
-            let played = ready
-                .evaluator(&play)
+            let evaluator = match args.elsewhere {
+                Some(_) => ready.evaluator_in_gymnasium(&play, program.registry),
+                None => ready.evaluator(&play),
+            };
+            let played = evaluator
                 .and_then(|mut one| one.play(&found.checkpoint, interrupt, &mut |_, _| Ok(())))
                 .with_context(|| format!("cannot play {}", ready.settings.experiment))?;
             (played, None)
@@ -213,6 +223,7 @@ pub(super) fn eval(
         episode_return: spread(|episode| f64::from(episode.episode_return)),
         episode_length: spread(|episode| f64::from(episode.length)),
         episode_success: (!successes.is_empty()).then(|| Spread::of(&successes)),
+        elsewhere: args.elsewhere.clone(),
         interrupted: played.len() < play.episodes,
         experiment: ready.settings.experiment,
         against,
@@ -221,9 +232,10 @@ pub(super) fn eval(
         serde_json::to_string(&outcome)? + "\n"
     } else {
         format!(
-            "{} after {}, {} actions, {}, seed {}\n{}return: {}\nlength: {}\n{}",
+            "{} after {}{}, {} actions, {}, seed {}\n{}return: {}\nlength: {}\n{}",
             outcome.experiment,
             plural(outcome.iterations as usize, "iteration"),
+            outcome.elsewhere.map_or_else(String::new, |package| format!(", in {package}")),
             outcome.policy,
             plural(outcome.episodes, "episode"),
             outcome.seed,

@@ -9,6 +9,7 @@
 mod agents;
 mod batches;
 mod environments;
+mod gymnasium;
 mod matches;
 mod remote;
 mod served;

@@ -140,6 +140,18 @@ impl Ready {
         plays.evaluator(plays.environments(self.device(), play.episodes)?, self.device(), play)
     }
 
+    /// As [`evaluator`](Ready::evaluator), in Gymnasium's implementation of the environment.
+    pub(crate) fn evaluator_in_gymnasium(
+        &self,
+        play: &Play,
+        registry: &Registry,
+    ) -> Result<Box<dyn Evaluator>> {
+        const MOST: usize = 16;
+        let lanes = play.episodes.clamp(1, MOST);
+        let environments = registry.in_gymnasium(&self.settings.environment, lanes)?;
+        self.plays()?.evaluator(environments, self.device(), play)
+    }
+
     /// The training's agent, apart from its loop.
     pub(crate) fn plays(&self) -> Result<&dyn Plays, UsageError> {
         let refused = |why| UsageError::new(format!("{}: {why}", self.settings.experiment));
