@@ -14,6 +14,7 @@ use plotters::prelude::{
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::cut::Window;
 use super::layout::{Layout, MARGIN, PIECE, row};
 use super::look::{faint, look};
 use super::{Figure, Line, Panel};
@@ -141,19 +142,20 @@ where
     }
     let number = |line: &Line| names.iter().position(|name| *name == line.name).unwrap_or(0);
     let length = height.end - height.start;
+    let window = Window { width: width.clone(), height: height.clone(), log: style.log };
     if style.log {
-        let mut chart = builder.build_cartesian_2d(width.clone(), height.clone().log_scale())?;
+        let mut chart = builder.build_cartesian_2d(width, height.log_scale())?;
         let shown = |value: &f64| match *value {
             small if small < 1e-3 => format!("{small:.0e}"),
             below if below < 1.0 => below.to_string(),
             value => count(value),
         };
         mesh(&mut chart, (figure, panel), letters, &shown)?;
-        lines(&mut chart, panel, (&width, &height), number)
+        lines(&mut chart, panel, &window, number)
     } else {
-        let mut chart = builder.build_cartesian_2d(width.clone(), height.clone())?;
+        let mut chart = builder.build_cartesian_2d(width, height)?;
         mesh(&mut chart, (figure, panel), letters, &|value| label(*value, length))?;
-        lines(&mut chart, panel, (&width, &height), number)
+        lines(&mut chart, panel, &window, number)
     }
 }
 
@@ -192,43 +194,35 @@ where
 fn lines<B: DrawingBackend, Y: Ranged<ValueType = f64>>(
     chart: &mut ChartContext<'_, B, Plane<Y>>,
     panel: &Panel,
-    (width, height): (&Range<f64>, &Range<f64>),
+    window: &Window,
     number: impl Fn(&Line) -> usize,
 ) -> Drawn
 where
     B::ErrorType: 'static,
 {
-    let inside = |value: f64| value.clamp(height.start, height.end);
-    let visible = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-        let within = points.iter().filter(|(at, _)| (width.start..=width.end).contains(at));
-        within.map(|&(at, value)| (at, inside(value))).collect()
-    };
-    for line in &panel.lines {
-        let end = |of: fn(&(f64, f64)) -> f64| -> Vec<(f64, f64)> {
-            let ends = line.band.iter().map(of);
-            visible(&line.points.iter().map(|point| point.0).zip(ends).collect::<Vec<_>>())
-        };
-        let mut outline = end(|band| band.0);
-        outline.reverse();
-        let outline: Vec<(f64, f64)> = end(|band| band.1).into_iter().chain(outline).collect();
+    for line in panel.lines.iter().filter(|line| !line.band.is_empty()) {
+        let ends = line.points.iter().zip(&line.band);
+        let band: Vec<_> = ends.map(|(point, band)| (point.0, band.0, band.1)).collect();
+        let outline = window.polygon(&band);
         if !outline.is_empty() {
             let (style, _) = look(number(line));
             chart.draw_series([Polygon::new(outline, style.color.mix(0.18))])?;
         }
     }
     for line in &panel.lines {
-        for run in &line.runs {
-            chart.draw_series(LineSeries::new(visible(run), faint(number(line))))?;
+        for piece in line.runs.iter().flat_map(|run| window.pieces(run)) {
+            chart.draw_series(LineSeries::new(piece, faint(number(line))))?;
         }
     }
     for line in panel.lines.iter().rev() {
-        let points = visible(&line.points);
-        match look(number(line)) {
-            (style, None) => chart.draw_series(LineSeries::new(points, style))?,
-            (style, Some((drawn, between))) => {
-                chart.draw_series(DashedLineSeries::new(points, drawn, between, style))?
-            }
-        };
+        for piece in window.pieces(&line.points) {
+            match look(number(line)) {
+                (style, None) => chart.draw_series(LineSeries::new(piece, style))?,
+                (style, Some((drawn, between))) => {
+                    chart.draw_series(DashedLineSeries::new(piece, drawn, between, style))?
+                }
+            };
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! - No text or line is cut off: a figure is as high as its legend and its note require.
 //! - All formats show the same figure: PDF and PNG are made from the SVG.
 
+mod cut;
 mod draw;
 mod font;
 mod layout;
@@ -73,7 +74,7 @@ pub(crate) struct Style {
     /// Height of the letters in pixels; `None` for a height by the number of panels.
     pub(crate) letters: Option<u32>,
     pub(crate) font: Font,
-    /// True for a logarithmic vertical axis; values that are not positive are at its lower end.
+    /// True for a logarithmic vertical axis; values that are not positive are left out.
     pub(crate) log: bool,
     /// Ends of the horizontal and of the vertical axis; `None` for the ends of the data.
     pub(crate) x: Option<RangeInclusive<f64>>,
