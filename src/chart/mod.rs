@@ -137,6 +137,15 @@ impl Figure {
             .map_err(|error| anyhow!("cannot convert the chart to PDF: {error}"))
     }
 
+    /// True if a line has values that a logarithmic axis has no place for.
+    pub(crate) fn leaves_out(&self) -> bool {
+        let lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        let points = |line: &Line| {
+            line.points.iter().chain(line.runs.iter().flatten()).any(|point| point.1 <= 0.0)
+        };
+        self.style.log && lines.into_iter().any(points)
+    }
+
     /// The different names of the lines, in the order of the panels. The place of a name determines
     /// the look of its lines.
     fn names(&self) -> Vec<&str> {

@@ -43,7 +43,7 @@ pub(crate) struct PlotArguments {
     /// Ends of the vertical axis
     #[arg(long, value_name = "LOW..HIGH", value_parser = range, allow_hyphen_values = true)]
     y: Option<RangeInclusive<f64>>,
-    /// A logarithmic vertical axis; values that are not positive are at its lower end
+    /// A logarithmic vertical axis; values that are not positive are left out
     #[arg(long)]
     log: bool,
 }
@@ -97,6 +97,14 @@ pub(crate) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
     let PlotArguments { size, letters, log, x, y, .. } = args;
     figure.style =
         Style { size: *size, letters: *letters, font, log: *log, x: x.clone(), y: y.clone() };
+    if figure.leaves_out() {
+        let said = "values that are not positive are left out";
+        figure.note = if figure.note.is_empty() {
+            said.to_owned()
+        } else {
+            format!("{}; {said}", figure.note)
+        };
+    }
     write_whole(&args.output, &write(&figure)?)?;
     for line in of_kinds(&curves.runs.iter().collect::<Vec<_>>()) {
         console.say(&line);
@@ -175,6 +183,27 @@ mod tests {
         let printed = podracer(&[&["plot", "-o", output.to_str().unwrap()], arguments].concat());
         let chart = fs::read_to_string(output).unwrap_or_default();
         (printed, chart)
+    }
+
+    /// A logarithmic axis has no place for a return of 0 or below.
+    #[test]
+    fn values_that_are_not_positive_leave_a_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let run = run(folder, "a", &["--steps=40000"]);
+        let metrics = Path::new(&run).join("metrics.jsonl");
+        let line = |steps: u32, value: f64| {
+            format!("{{\"env_steps\":{steps},\"mean_return\":{value},\"seconds\":1.0}}\n")
+        };
+        let note = "values that are not positive are left out";
+        for (first, noted) in [(-1.0, true), (0.0, true), (0.5, false)] {
+            fs::write(&metrics, line(10, first) + &line(20, 3.0) + &line(30, 40.0)).unwrap();
+            for (more, noted) in [(&["--log"][..], noted), (&[], false)] {
+                let (printed, chart) = plot(folder, &[&[&*run], more].concat());
+                assert_eq!(printed.code, 0, "{}", printed.err);
+                assert_eq!(unwrapped(&chart).contains(note), noted, "{first} {more:?}: {chart}");
+            }
+        }
     }
 
     /// A line that ends with the shortest run comes with a warning.
