@@ -22,7 +22,7 @@ use plotters::prelude::SVGBackend;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
-pub(crate) use font::{Font, text_font};
+pub(crate) use font::Font;
 use layout::Layout;
 
 use crate::axis::Point;
