@@ -113,16 +113,20 @@ pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> 
 impl Figure {
     /// The figure as SVG text. A panel without points is an empty chart.
     pub(crate) fn svg(&self) -> Result<String> {
+        self.laid_out(&Layout::of(self))
+    }
+
+    fn laid_out(&self, layout: &Layout) -> Result<String> {
         let mut text = String::new();
-        let layout = Layout::of(self);
-        draw::draw(SVGBackend::with_string(&mut text, layout.size), self, &layout)?;
+        draw::draw(SVGBackend::with_string(&mut text, layout.size), self, layout)?;
         Ok(text)
     }
 
     /// The figure as bytes of a PNG file.
     pub(crate) fn png(&self) -> Result<Vec<u8>> {
-        let (width, height) = Layout::of(self).size;
-        let pixels = pixels(&self.svg()?, &self.style.font)?.concat();
+        let layout = Layout::of(self);
+        let (width, height) = layout.size;
+        let pixels = pixels(&self.laid_out(&layout)?, &self.style.font)?.concat();
         let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, width, height);
         encoder.set_color(png::ColorType::Rgb);
