@@ -289,6 +289,21 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     assert!(seen.is_sorted(), "{seen:?}");
     assert!(browser.value("document.querySelectorAll('#charts path').length").as_u64() >= Some(2));
 
+    // The page smooths as `plot --smooth` does.
+    let known = include_str!("../../src/cli/inspect/curves/smoothed.json");
+    let known: Value = serde_json::from_str(known).expect("JSON");
+    for of_weight in known["smoothed"].as_array().expect("a list") {
+        let call = format!("smoothed({}, {})", known["points"], of_weight["weight"]);
+        let smoothed = browser.value(&call);
+        let values = of_weight["values"].as_array().expect("a list");
+        assert_eq!(smoothed.as_array().map(Vec::len), Some(values.len()));
+        for (place, expected) in values.iter().enumerate() {
+            assert_eq!(smoothed[place][0], known["points"][place][0]);
+            let off = smoothed[place][1].as_f64().zip(expected.as_f64()).map(|(a, b)| a - b);
+            assert!(off.is_some_and(|off| off.abs() < 1e-9), "{call}: {smoothed}");
+        }
+    }
+
     // Another metric, chosen as a user does.
     browser
         .value("at('metric').value = 'entropy'; at('metric').dispatchEvent(new Event('change'))");
