@@ -38,9 +38,7 @@ pub fn memory_of_holder(path: &std::path::Path) -> Option<u64> {
         let (kind, process, file) = (fields.next()?, fields.next()?, fields.next()?);
         (kind == "WRITE" && file.ends_with(&inode)).then_some(process)
     })?;
-    let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
-    let resident: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
-    Some(resident * rustix::param::page_size() as u64)
+    crate::load::memory(process)
 }
 
 /// The name in Linux's description of its processors.

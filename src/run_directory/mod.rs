@@ -38,6 +38,7 @@ use messages::MESSAGES;
 pub(crate) use messages::{Message, MessageKind};
 use overview::is_running;
 pub(crate) use overview::settings_by_key;
+pub(crate) use overview::{MEMORY, PROFILE, write_profile};
 pub use overview::{RunOverview, RunState, differences, runs_in};
 pub use place::group;
 use place::{given, next_free};

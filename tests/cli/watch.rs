@@ -174,6 +174,7 @@ fn a_page_has_the_runs_of_its_folders() {
 
     let details = page.json("/api/run?run=runs%2Fa");
     assert!(details["config"].as_str().is_some_and(|text| text.contains("[agent]")), "{details}");
+    assert_eq!([&details["profile"], &details["memory"]], [&Value::Null; 2], "not recorded");
     let (code, zipped) = page.get_as(&page.address, "POST", "/api/play?run=runs%2Fa&seed=3");
     assert_eq!(code, 200, "{}", String::from_utf8_lossy(&zipped));
     let mut film = Vec::new();
@@ -316,6 +317,9 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.wait("#name", "runs/live");
     browser.wait("#threads .legend", "waiting for trajectory");
     browser.wait("#messages", "begins on ");
+    // The load of the machine, from the first second on.
+    browser.wait("#machine", "process cpu, share of all processors");
+    browser.wait("#machine", "process memory, bytes");
     let threads = browser.value("document.querySelectorAll('#threads div svg path').length");
     assert!(threads.as_u64() > Some(6), "{threads}");
     let going = browser.value("state.runs.find(({ path }) => path === 'runs/live')");
@@ -328,6 +332,13 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.click("tr[data-path='runs/a']");
     browser.wait("#name", "runs/a");
     wait_for("a run without threads", || browser.value("at('threads').hidden") == true);
+    assert_eq!(browser.value("at('profile').hidden"), true, "it has no profile yet");
+    let profile = ["profile", "runs/a/config.toml", "--memory", "--into=runs/a"];
+    podracer(&profile).current_dir(folder).assert().success();
+    browser.click("tr[data-path='runs/a']");
+    browser.wait("#profile", "Memory of loop");
+    let rows = browser.value("document.querySelectorAll('#profile tbody tr').length");
+    assert!(rows.as_u64() >= Some(2), "{rows}");
     browser.value("at('seed').value = 3");
     browser.click("#play");
     browser.wait("#frame", "picture ");
