@@ -1,7 +1,7 @@
 //! The load of the machine while a training runs, from Linux's `/proc`.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Least time between two samples. A sample reads three short files.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -9,6 +9,8 @@ const BETWEEN: Duration = Duration::from_secs(1);
 /// A sample of the load. The shares are means since the sample before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MachineLoad {
+    /// Time of the sample in seconds since 1970.
+    pub time: f64,
     /// Share of the time of all processors that any process took, 0 to 1.
     pub cpu: f64,
     /// Share of the time of all processors that this process took, 0 to 1.
@@ -92,7 +94,8 @@ impl LoadMeter {
         let ticks = Ticks::now();
         let before = std::mem::replace(&mut self.last, (now, ticks)).1;
         let (cpu, process_cpu) = ticks?.shares(before?)?;
-        Some(MachineLoad { cpu, process_cpu, process_memory: memory("self")? })
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
+        Some(MachineLoad { time, cpu, process_cpu, process_memory: memory("self")? })
     }
 }
 

@@ -6,7 +6,6 @@ use anyhow::{Result, anyhow};
 use plotters::chart::ChartContext;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
-use plotters::coord::types::RangedCoordf64;
 use plotters::element::{DashedPathElement, PathElement, Polygon, Text};
 use plotters::prelude::{
     Cartesian2d, ChartBuilder, Color, DashedLineSeries, DrawingArea, DrawingBackend,
@@ -14,6 +13,7 @@ use plotters::prelude::{
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::clock::{Horizontal, TICKS};
 use super::cut::Window;
 use super::layout::{Layout, MARGIN, PIECE, row};
 use super::look::{faint, look};
@@ -125,7 +125,7 @@ where
     };
     let width = match &style.x {
         Some(ends) => *ends.start()..*ends.end(),
-        None => 0.0..values().map(|point| point.0).fold(0.0, f64::max).max(1e-9),
+        None => extent(values().map(|point| point.0), figure.clock),
     };
     let shown = values().map(|point| point.1).filter(|value| !style.log || *value > 0.0);
     let height = match &style.y {
@@ -143,30 +143,43 @@ where
     let number = |line: &Line| names.iter().position(|name| *name == line.name).unwrap_or(0);
     let length = height.end - height.start;
     let window = Window { width: width.clone(), height: height.clone(), log: style.log };
+    let horizontal = Horizontal::new(&width, figure.clock);
+    let along = horizontal.label();
     if style.log {
-        let mut chart = builder.build_cartesian_2d(width, height.log_scale())?;
+        let mut chart = builder.build_cartesian_2d(horizontal, height.log_scale())?;
         let shown = |value: &f64| match *value {
             small if small < 1e-3 => format!("{small:.0e}"),
             below if below < 1.0 => below.to_string(),
             value => count(value),
         };
-        mesh(&mut chart, (figure, panel), letters, &shown)?;
+        mesh(&mut chart, (figure, panel), letters, (&along, &shown))?;
         lines(&mut chart, panel, &window, number)
     } else {
-        let mut chart = builder.build_cartesian_2d(width, height)?;
-        mesh(&mut chart, (figure, panel), letters, &|value| label(*value, length))?;
+        let mut chart = builder.build_cartesian_2d(horizontal, height)?;
+        let shown = |value: &f64| label(*value, length);
+        mesh(&mut chart, (figure, panel), letters, (&along, &shown))?;
         lines(&mut chart, panel, &window, number)
     }
 }
 
+/// The horizontal range: from 0, or on an axis of absolute time from the first position.
+fn extent(places: impl Iterator<Item = f64> + Clone, clock: bool) -> Range<f64> {
+    let last = places.clone().fold(0.0, f64::max);
+    let first = places.fold(f64::INFINITY, f64::min);
+    match clock && first <= last {
+        true => first..last.max(first + 1.0),
+        false => 0.0..last.max(1e-9),
+    }
+}
+
 /// A panel's coordinates: linear along, and any scale upwards.
-type Plane<Y> = Cartesian2d<RangedCoordf64, Y>;
+type Plane<Y> = Cartesian2d<Horizontal, Y>;
 
 fn mesh<B: DrawingBackend, Y>(
     chart: &mut ChartContext<'_, B, Plane<Y>>,
     (figure, panel): (&Figure, &Panel),
     letters: u32,
-    shown: &dyn Fn(&f64) -> String,
+    (along, shown): (&dyn Fn(&f64) -> String, &dyn Fn(&f64) -> String),
 ) -> Drawn
 where
     B::ErrorType: 'static,
@@ -178,11 +191,11 @@ where
         .disable_x_mesh()
         .bold_line_style(FAINT)
         .light_line_style(TRANSPARENT)
-        .x_labels(6)
+        .x_labels(TICKS)
         .y_labels(6)
         .x_desc(figure.along.as_str())
         .y_desc(panel.metric.as_str())
-        .x_label_formatter(&|along| count(*along))
+        .x_label_formatter(&along)
         .y_label_formatter(shown)
         .label_style(font.clone())
         .axis_desc_style(font)

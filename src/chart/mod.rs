@@ -6,6 +6,7 @@
 //! - No text or line is cut off: a figure is as high as its legend and its note require.
 //! - All formats show the same figure: PDF and PNG are made from the SVG.
 
+mod clock;
 mod cut;
 mod draw;
 mod font;
@@ -22,6 +23,7 @@ use plotters::prelude::SVGBackend;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
+pub(crate) use clock::time_of_day;
 pub(crate) use font::Font;
 use layout::Layout;
 
@@ -57,6 +59,8 @@ pub(crate) struct Figure {
     pub(crate) title: String,
     /// Label of the horizontal axis.
     pub(crate) along: String,
+    /// True if positions on the horizontal axis are times in seconds since 1970.
+    pub(crate) clock: bool,
     /// The panels, row by row.
     pub(crate) panels: Vec<Panel>,
     /// Number of panels side by side.

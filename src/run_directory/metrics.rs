@@ -134,6 +134,9 @@ impl Serialize for Line {
             for (name, count) in &calls.counts {
                 members.serialize_entry(name, count)?;
             }
+            if let Some(load) = &calls.load {
+                members.serialize_entry("time", &load.time)?;
+            }
             for (name, value) in calls.load.iter().flat_map(MachineLoad::metrics) {
                 members.serialize_entry(name, &value)?;
             }

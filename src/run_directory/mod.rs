@@ -10,6 +10,7 @@
 //!   records after every call, and have every iteration before a checkpoint.
 
 mod best;
+mod clock;
 mod events;
 mod films;
 mod folder;
@@ -32,6 +33,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use clock::RunClock;
 pub(crate) use films::FilmName;
 pub(crate) use folder::Folder;
 use messages::MESSAGES;

@@ -197,7 +197,7 @@ mod tests {
         let call = CallMetrics { env_steps: 10, iterations: 1, ..CallMetrics::default() };
         let mut record = |number: u64, cpu: Option<f64>, seconds: f64| {
             let load =
-                |cpu| MachineLoad { cpu, process_cpu: 0.25, process_memory: 4096 };
+                |cpu| MachineLoad { time: 1e9, cpu, process_cpu: 0.25, process_memory: 4096 };
             thinning.load = cpu.map(load);
             let lines = thinning.add(&call, (number, 10 * number), seconds);
             let lines = lines.iter().map(|line| serde_json::to_value(line).unwrap());

@@ -305,6 +305,16 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
         }
     }
 
+    // Over the time of day, the curve begins near the present.
+    browser.value("at('along').value = 'clock'; at('along').dispatchEvent(new Event('change'))");
+    let first = "curves.loss?.groups.find(({ name }) => name.includes('sebulba'))?.points[0]?.[0]";
+    let begins = format!("Math.abs(({first} ?? 0) - Date.now() / 1000) < 600");
+    wait_for("a curve over the time of day", || browser.value(&begins) == true);
+    let labels = "[...document.querySelectorAll('#charts text')].some(({ textContent }) => \
+                  /^\\d\\d:\\d\\d:\\d\\d$/.test(textContent))";
+    wait_for("labels of the time of day", || browser.value(labels) == true);
+    browser.value("at('along').value = 'seconds'; at('along').dispatchEvent(new Event('change'))");
+
     // Another metric, chosen as a user does.
     browser
         .value("at('metric').value = 'entropy'; at('metric').dispatchEvent(new Event('change'))");

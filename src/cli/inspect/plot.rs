@@ -206,6 +206,38 @@ mod tests {
         }
     }
 
+    /// Two seeds that are trained one after the other have a line each, over the time of day.
+    #[test]
+    fn runs_over_the_time_of_day_have_no_mean() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        // 2026-11-29 12:00 UTC.
+        let noon = 1_795_953_600.0;
+        let mut runs = Vec::new();
+        for seed in 0..3 {
+            let seed_text = format!("--seed={seed}");
+            let run = run(folder, &format!("run-{seed}"), &["--steps=40000", &seed_text]);
+            let line = |second: u32| {
+                let time = noon + 1000.0 * f64::from(seed) + f64::from(second);
+                format!(
+                    "{{\"env_steps\":{second},\"mean_return\":2.0,\"seconds\":1.0,\"time\":{time}}}\n"
+                )
+            };
+            let metrics = (1..=900).map(line).collect::<String>();
+            fs::write(Path::new(&run).join("metrics.jsonl"), metrics).unwrap();
+            runs.push(run);
+        }
+        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+        let (printed, chart) = plot(folder, &[&runs[..], &["--along=clock"]].concat());
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        for said in ["time of day (UTC)", "12:00", "12:10", "12:40"] {
+            assert!(chart.contains(&format!("\n{said}\n")), "{said}: {chart}");
+        }
+        assert!(!unwrapped(&chart).contains("seeds; band"), "{chart}");
+        let (_, chart) = plot(folder, &[&runs[..], &["--along=seconds"]].concat());
+        assert!(unwrapped(&chart).contains("mean of 3 seeds; band"), "{chart}");
+    }
+
     /// A line that ends with the shortest run comes with a warning.
     #[test]
     fn a_line_ends_with_the_shortest_run_silently() {

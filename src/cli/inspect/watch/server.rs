@@ -251,7 +251,8 @@ impl Site {
             }
             "/api/bands" => {
                 let wanted = wanted(asked)?;
-                let members = store.members(&wanted, &asked.all("group").collect());
+                let named = asked.all("group").filter(|_| wanted.along.has_means());
+                let members = store.members(&wanted, &named.collect());
                 // The intervals take a while, and other requests are answered meanwhile.
                 drop(store);
                 json(bands(&members, wanted.summary))
