@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::machine::memory_of;
+
 /// Least time between two samples. A sample reads three short files.
 const BETWEEN: Duration = Duration::from_secs(1);
 
@@ -11,9 +13,9 @@ const BETWEEN: Duration = Duration::from_secs(1);
 pub struct MachineLoad {
     /// Time of the sample in seconds since 1970.
     pub time: f64,
-    /// Share of the time of all processors that any process took, 0 to 1.
+    /// Share of the machine's processor time that any process took, 0 to 1.
     pub cpu: f64,
-    /// Share of the time of all processors that this process took, 0 to 1.
+    /// Share of the machine's processor time that this process took, 0 to 1.
     pub process_cpu: f64,
     /// Memory of this process in bytes.
     pub process_memory: u64,
@@ -34,9 +36,9 @@ impl MachineLoad {
 /// Times since the start of the machine and of the process, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ticks {
-    /// Time of all processors.
+    /// Time of the machine's processors, idle or not.
     all: u64,
-    /// Time of all processors in which they were not idle.
+    /// Time of the machine's processors without their idle time.
     busy: u64,
     /// Time that this process took.
     process: u64,
@@ -61,7 +63,7 @@ impl Ticks {
         Ticks::of(&machine.ok()?, &process.ok()?)
     }
 
-    /// The share of the machine's time since `before`, of all processes and of this process; `None`
+    /// The shares of the machine's time that any process and this process took since `before`; `None`
     /// if no time has passed.
     fn shares(self, before: Self) -> Option<(f64, f64)> {
         let all = self.all.checked_sub(before.all).filter(|all| *all > 0)?;
@@ -80,7 +82,7 @@ pub struct LoadMeter {
 }
 
 impl LoadMeter {
-    /// A meter whose first sample is due a second after `now`.
+    /// A meter with its first sample due a second after `now`.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         LoadMeter { last: (now, Ticks::now()) }
@@ -95,15 +97,8 @@ impl LoadMeter {
         let before = std::mem::replace(&mut self.last, (now, ticks)).1;
         let (cpu, process_cpu) = ticks?.shares(before?)?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
-        Some(MachineLoad { time, cpu, process_cpu, process_memory: memory("self")? })
+        Some(MachineLoad { time, cpu, process_cpu, process_memory: memory_of("self")? })
     }
-}
-
-/// Memory in bytes of a process; `None` if there is no such process, or no `/proc`.
-pub(crate) fn memory(process: &str) -> Option<u64> {
-    let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
-    let resident: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
-    Some(resident * rustix::param::page_size() as u64)
 }
 
 #[cfg(test)]

@@ -83,8 +83,8 @@ impl Ranged for Horizontal {
 /// two of them in seconds.
 pub(super) fn times(ends: &Range<f64>, most: usize) -> (Vec<f64>, f64) {
     let least = (ends.end - ends.start) / most as f64;
-    let step = STEPS.into_iter().find(|step| *step >= least);
-    let step = step.unwrap_or_else(|| (least / DAY).ceil() * DAY);
+    let whole_days = || (least / DAY).ceil() * DAY;
+    let step = STEPS.into_iter().find(|step| *step >= least).unwrap_or_else(whole_days);
     let first = (ends.start / step).ceil();
     let ticks = (0..most).map(|tick| (first + tick as f64) * step);
     (ticks.take_while(|tick| *tick <= ends.end).collect(), step)

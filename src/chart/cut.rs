@@ -8,14 +8,14 @@ type Place = (f64, f64);
 
 /// The ends of a panel's axes.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct AxisEnds {
     pub(super) width: Range<f64>,
     pub(super) height: Range<f64>,
     /// True for a logarithmic vertical axis, on which values that are not positive have no place.
     pub(super) log: bool,
 }
 
-impl Window {
+impl AxisEnds {
     /// A value by its height on the axis.
     fn height_of(&self, value: f64) -> f64 {
         if self.log { value.ln() } else { value }
@@ -54,7 +54,7 @@ impl Window {
         (first <= last).then(|| (along(from, to, first), along(from, to, last)))
     }
 
-    /// The parts of a line inside. A line without a place for a value has a gap there.
+    /// The parts of a line inside. A value without a place on the axis makes a gap in the line.
     pub(super) fn pieces(&self, line: &[Place]) -> Vec<Vec<Place>> {
         let back = |(at, height): Place| {
             (at, self.value_at(height).clamp(self.height.start, self.height.end))
@@ -123,8 +123,8 @@ fn along(from: Place, to: Place, share: f64) -> Place {
 mod tests {
     use super::*;
 
-    fn window(width: Range<f64>, height: Range<f64>, log: bool) -> Window {
-        Window { width, height, log }
+    fn window(width: Range<f64>, height: Range<f64>, log: bool) -> AxisEnds {
+        AxisEnds { width, height, log }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use plotters::prelude::{
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::clock::{Horizontal, TICKS};
-use super::cut::Window;
+use super::cut::AxisEnds;
 use super::layout::{Layout, MARGIN, PIECE, row};
 use super::look::{faint, look};
 use super::{Figure, Line, Panel};
@@ -142,7 +142,7 @@ where
     }
     let number = |line: &Line| names.iter().position(|name| *name == line.name).unwrap_or(0);
     let length = height.end - height.start;
-    let window = Window { width: width.clone(), height: height.clone(), log: style.log };
+    let inside = AxisEnds { width: width.clone(), height: height.clone(), log: style.log };
     let horizontal = Horizontal::new(&width, figure.clock);
     let along = horizontal.label();
     if style.log {
@@ -153,12 +153,12 @@ where
             value => count(value),
         };
         mesh(&mut chart, (figure, panel), letters, (&along, &shown))?;
-        lines(&mut chart, panel, &window, number)
+        lines(&mut chart, panel, &inside, number)
     } else {
         let mut chart = builder.build_cartesian_2d(horizontal, height)?;
         let shown = |value: &f64| label(*value, length);
         mesh(&mut chart, (figure, panel), letters, (&along, &shown))?;
-        lines(&mut chart, panel, &window, number)
+        lines(&mut chart, panel, &inside, number)
     }
 }
 
@@ -207,7 +207,7 @@ where
 fn lines<B: DrawingBackend, Y: Ranged<ValueType = f64>>(
     chart: &mut ChartContext<'_, B, Plane<Y>>,
     panel: &Panel,
-    window: &Window,
+    inside: &AxisEnds,
     number: impl Fn(&Line) -> usize,
 ) -> Drawn
 where
@@ -216,19 +216,19 @@ where
     for line in panel.lines.iter().filter(|line| !line.band.is_empty()) {
         let ends = line.points.iter().zip(&line.band);
         let band: Vec<_> = ends.map(|(point, band)| (point.0, band.0, band.1)).collect();
-        let outline = window.polygon(&band);
+        let outline = inside.polygon(&band);
         if !outline.is_empty() {
             let (style, _) = look(number(line));
             chart.draw_series([Polygon::new(outline, style.color.mix(0.18))])?;
         }
     }
     for line in &panel.lines {
-        for piece in line.runs.iter().flat_map(|run| window.pieces(run)) {
+        for piece in line.runs.iter().flat_map(|run| inside.pieces(run)) {
             chart.draw_series(LineSeries::new(piece, faint(number(line))))?;
         }
     }
     for line in panel.lines.iter().rev() {
-        for piece in window.pieces(&line.points) {
+        for piece in inside.pieces(&line.points) {
             match look(number(line)) {
                 (style, None) => chart.draw_series(LineSeries::new(piece, style))?,
                 (style, Some((drawn, between))) => {

@@ -32,9 +32,9 @@ impl RunClock {
     /// begins at the time of its settings.
     #[must_use]
     pub fn of(run: &Path) -> Self {
-        let began = RunDirectory::began(run).ok();
-        let began = began.and_then(|began| began.duration_since(UNIX_EPOCH).ok());
-        RunClock { began: began.unwrap_or_default().as_secs_f64(), ..RunClock::default() }
+        let settings = RunDirectory::began(run).ok();
+        let since_1970 = settings.and_then(|began| began.duration_since(UNIX_EPOCH).ok());
+        RunClock { began: since_1970.unwrap_or_default().as_secs_f64(), ..RunClock::default() }
     }
 
     /// Adds a sample: `time` in seconds since 1970, after these seconds of training. A sample that

@@ -199,14 +199,13 @@ mod tests {
             let load =
                 |cpu| MachineLoad { time: 1e9, cpu, process_cpu: 0.25, process_memory: 4096 };
             thinning.load = cpu.map(load);
-            let lines = thinning.add(&call, (number, 10 * number), seconds);
-            let lines = lines.iter().map(|line| serde_json::to_value(line).unwrap());
-            lines.collect::<Vec<_>>()
+            let added = thinning.add(&call, (number, 10 * number), seconds);
+            added.iter().map(|line| serde_json::to_value(line).unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(record(0, Some(0.5), 0.25).len() + record(1, Some(0.75), 0.25).len(), 0);
         let lines = record(2, None, 0.5);
-        let values = ["cpu", "process_cpu", "process_memory"];
-        let values = values.map(|name| lines[0][format!("machine/{name}")].as_f64());
+        let names = ["cpu", "process_cpu", "process_memory"];
+        let values = names.map(|name| lines[0][format!("machine/{name}")].as_f64());
         assert_eq!((lines.len(), values), (1, [Some(0.75), Some(0.25), Some(4096.0)]));
         let lines = record(3, None, 1.0);
         assert!(lines[0].get("machine/cpu").is_none(), "{lines:?}");

@@ -230,7 +230,7 @@ mod tests {
         let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
         let (printed, chart) = plot(folder, &[&runs[..], &["--along=clock"]].concat());
         assert_eq!(printed.code, 0, "{}", printed.err);
-        for said in ["time of day (UTC)", "12:00", "12:10", "12:40"] {
+        for said in ["time of day (UTC)", "12:10", "12:20", "12:40"] {
             assert!(chart.contains(&format!("\n{said}\n")), "{said}: {chart}");
         }
         assert!(!unwrapped(&chart).contains("seeds; band"), "{chart}");

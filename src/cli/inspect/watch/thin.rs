@@ -130,7 +130,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// The metrics of the run in a folder, of which nothing is read so far.
+    /// The metrics of the run in a folder, before its file is read.
     pub(super) fn of(run: &Path) -> Self {
         Metrics { clock: RunClock::of(run), ..Metrics::default() }
     }
