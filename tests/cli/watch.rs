@@ -315,6 +315,12 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     wait_for("labels of the time of day", || browser.value(labels) == true);
     browser.value("at('along').value = 'seconds'; at('along').dispatchEvent(new Event('change'))");
 
+    // A page without input for a minute asks less often, until the next input.
+    browser.value("touched = performance.now() - 61000");
+    wait_for("a page that asks less often", || browser.value("wait") == 5000);
+    browser.value("dispatchEvent(new Event('keydown'))");
+    wait_for("a page that asks often", || browser.value("wait") == 2000);
+
     // Another metric, chosen as a user does.
     browser
         .value("at('metric').value = 'entropy'; at('metric').dispatchEvent(new Event('change'))");
