@@ -44,6 +44,8 @@ mod functions;
 #[cfg(feature = "cli")]
 pub mod learned;
 #[cfg(feature = "cli")]
+mod load;
+#[cfg(feature = "cli")]
 pub mod loading;
 #[cfg(feature = "cli")]
 mod machine;

@@ -38,6 +38,12 @@ pub fn memory_of_holder(path: &std::path::Path) -> Option<u64> {
         let (kind, process, file) = (fields.next()?, fields.next()?, fields.next()?);
         (kind == "WRITE" && file.ends_with(&inode)).then_some(process)
     })?;
+    memory_of(process)
+}
+
+/// Memory in bytes of a process, by its number or `self`; `None` if there is no such process, or if
+/// the system does not report it.
+pub(crate) fn memory_of(process: &str) -> Option<u64> {
     let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
     let resident: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
     Some(resident * rustix::param::page_size() as u64)

@@ -6,7 +6,6 @@ use anyhow::{Result, anyhow};
 use plotters::chart::ChartContext;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
-use plotters::coord::types::RangedCoordf64;
 use plotters::element::{DashedPathElement, PathElement, Polygon, Text};
 use plotters::prelude::{
     Cartesian2d, ChartBuilder, Color, DashedLineSeries, DrawingArea, DrawingBackend,
@@ -14,6 +13,8 @@ use plotters::prelude::{
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::clock::{Horizontal, TICKS};
+use super::cut::AxisEnds;
 use super::layout::{Layout, MARGIN, PIECE, row};
 use super::look::{faint, look};
 use super::{Figure, Line, Panel};
@@ -124,7 +125,7 @@ where
     };
     let width = match &style.x {
         Some(ends) => *ends.start()..*ends.end(),
-        None => 0.0..values().map(|point| point.0).fold(0.0, f64::max).max(1e-9),
+        None => extent(values().map(|point| point.0), figure.clock),
     };
     let shown = values().map(|point| point.1).filter(|value| !style.log || *value > 0.0);
     let height = match &style.y {
@@ -141,30 +142,44 @@ where
     }
     let number = |line: &Line| names.iter().position(|name| *name == line.name).unwrap_or(0);
     let length = height.end - height.start;
+    let inside = AxisEnds { width: width.clone(), height: height.clone(), log: style.log };
+    let horizontal = Horizontal::new(&width, figure.clock);
+    let along = horizontal.label();
     if style.log {
-        let mut chart = builder.build_cartesian_2d(width.clone(), height.clone().log_scale())?;
+        let mut chart = builder.build_cartesian_2d(horizontal, height.log_scale())?;
         let shown = |value: &f64| match *value {
             small if small < 1e-3 => format!("{small:.0e}"),
             below if below < 1.0 => below.to_string(),
             value => count(value),
         };
-        mesh(&mut chart, (figure, panel), letters, &shown)?;
-        lines(&mut chart, panel, (&width, &height), number)
+        mesh(&mut chart, (figure, panel), letters, (&along, &shown))?;
+        lines(&mut chart, panel, &inside, number)
     } else {
-        let mut chart = builder.build_cartesian_2d(width.clone(), height.clone())?;
-        mesh(&mut chart, (figure, panel), letters, &|value| label(*value, length))?;
-        lines(&mut chart, panel, (&width, &height), number)
+        let mut chart = builder.build_cartesian_2d(horizontal, height)?;
+        let shown = |value: &f64| label(*value, length);
+        mesh(&mut chart, (figure, panel), letters, (&along, &shown))?;
+        lines(&mut chart, panel, &inside, number)
+    }
+}
+
+/// The horizontal range: from 0, or on an axis of absolute time from the first position.
+fn extent(places: impl Iterator<Item = f64> + Clone, clock: bool) -> Range<f64> {
+    let last = places.clone().fold(0.0, f64::max);
+    let first = places.fold(f64::INFINITY, f64::min);
+    match clock && first <= last {
+        true => first..last.max(first + 1.0),
+        false => 0.0..last.max(1e-9),
     }
 }
 
 /// A panel's coordinates: linear along, and any scale upwards.
-type Plane<Y> = Cartesian2d<RangedCoordf64, Y>;
+type Plane<Y> = Cartesian2d<Horizontal, Y>;
 
 fn mesh<B: DrawingBackend, Y>(
     chart: &mut ChartContext<'_, B, Plane<Y>>,
     (figure, panel): (&Figure, &Panel),
     letters: u32,
-    shown: &dyn Fn(&f64) -> String,
+    (along, shown): (&dyn Fn(&f64) -> String, &dyn Fn(&f64) -> String),
 ) -> Drawn
 where
     B::ErrorType: 'static,
@@ -176,11 +191,11 @@ where
         .disable_x_mesh()
         .bold_line_style(FAINT)
         .light_line_style(TRANSPARENT)
-        .x_labels(6)
+        .x_labels(TICKS)
         .y_labels(6)
         .x_desc(figure.along.as_str())
         .y_desc(panel.metric.as_str())
-        .x_label_formatter(&|along| count(*along))
+        .x_label_formatter(&along)
         .y_label_formatter(shown)
         .label_style(font.clone())
         .axis_desc_style(font)
@@ -192,43 +207,35 @@ where
 fn lines<B: DrawingBackend, Y: Ranged<ValueType = f64>>(
     chart: &mut ChartContext<'_, B, Plane<Y>>,
     panel: &Panel,
-    (width, height): (&Range<f64>, &Range<f64>),
+    inside: &AxisEnds,
     number: impl Fn(&Line) -> usize,
 ) -> Drawn
 where
     B::ErrorType: 'static,
 {
-    let inside = |value: f64| value.clamp(height.start, height.end);
-    let visible = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-        let within = points.iter().filter(|(at, _)| (width.start..=width.end).contains(at));
-        within.map(|&(at, value)| (at, inside(value))).collect()
-    };
-    for line in &panel.lines {
-        let end = |of: fn(&(f64, f64)) -> f64| -> Vec<(f64, f64)> {
-            let ends = line.band.iter().map(of);
-            visible(&line.points.iter().map(|point| point.0).zip(ends).collect::<Vec<_>>())
-        };
-        let mut outline = end(|band| band.0);
-        outline.reverse();
-        let outline: Vec<(f64, f64)> = end(|band| band.1).into_iter().chain(outline).collect();
+    for line in panel.lines.iter().filter(|line| !line.band.is_empty()) {
+        let ends = line.points.iter().zip(&line.band);
+        let band: Vec<_> = ends.map(|(point, band)| (point.0, band.0, band.1)).collect();
+        let outline = inside.polygon(&band);
         if !outline.is_empty() {
             let (style, _) = look(number(line));
             chart.draw_series([Polygon::new(outline, style.color.mix(0.18))])?;
         }
     }
     for line in &panel.lines {
-        for run in &line.runs {
-            chart.draw_series(LineSeries::new(visible(run), faint(number(line))))?;
+        for piece in line.runs.iter().flat_map(|run| inside.pieces(run)) {
+            chart.draw_series(LineSeries::new(piece, faint(number(line))))?;
         }
     }
     for line in panel.lines.iter().rev() {
-        let points = visible(&line.points);
-        match look(number(line)) {
-            (style, None) => chart.draw_series(LineSeries::new(points, style))?,
-            (style, Some((drawn, between))) => {
-                chart.draw_series(DashedLineSeries::new(points, drawn, between, style))?
-            }
-        };
+        for piece in inside.pieces(&line.points) {
+            match look(number(line)) {
+                (style, None) => chart.draw_series(LineSeries::new(piece, style))?,
+                (style, Some((drawn, between))) => {
+                    chart.draw_series(DashedLineSeries::new(piece, drawn, between, style))?
+                }
+            };
+        }
     }
     Ok(())
 }

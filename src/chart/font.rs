@@ -67,9 +67,3 @@ impl Font {
         measured.unwrap_or(height / 2 * text.chars().count() as u32) * 6 / 5
     }
 }
-
-/// The charts' default font in this size, for other pictures with text.
-pub(crate) fn text_font(size: u32) -> FontDesc<'static> {
-    let _registered = Font::default();
-    FontDesc::from((SANS, size))
-}

@@ -6,6 +6,8 @@
 //! - No text or line is cut off: a figure is as high as its legend and its note require.
 //! - All formats show the same figure: PDF and PNG are made from the SVG.
 
+mod clock;
+mod cut;
 mod draw;
 mod font;
 mod layout;
@@ -21,7 +23,8 @@ use plotters::prelude::SVGBackend;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
-pub(crate) use font::{Font, text_font};
+pub(crate) use clock::time_of_day;
+pub(crate) use font::Font;
 use layout::Layout;
 
 use crate::axis::Point;
@@ -56,6 +59,8 @@ pub(crate) struct Figure {
     pub(crate) title: String,
     /// Label of the horizontal axis.
     pub(crate) along: String,
+    /// True if positions on the horizontal axis are times in seconds since 1970.
+    pub(crate) clock: bool,
     /// The panels, row by row.
     pub(crate) panels: Vec<Panel>,
     /// Number of panels side by side.
@@ -73,7 +78,7 @@ pub(crate) struct Style {
     /// Height of the letters in pixels; `None` for a height by the number of panels.
     pub(crate) letters: Option<u32>,
     pub(crate) font: Font,
-    /// True for a logarithmic vertical axis; values that are not positive are at its lower end.
+    /// True for a logarithmic vertical axis; values that are not positive are left out.
     pub(crate) log: bool,
     /// Ends of the horizontal and of the vertical axis; `None` for the ends of the data.
     pub(crate) x: Option<RangeInclusive<f64>>,
@@ -112,16 +117,20 @@ pub(crate) fn learning_curve(caption: &str, points: &[Point], episodes: u64) -> 
 impl Figure {
     /// The figure as SVG text. A panel without points is an empty chart.
     pub(crate) fn svg(&self) -> Result<String> {
+        self.laid_out(&Layout::of(self))
+    }
+
+    fn laid_out(&self, layout: &Layout) -> Result<String> {
         let mut text = String::new();
-        let layout = Layout::of(self);
-        draw::draw(SVGBackend::with_string(&mut text, layout.size), self, &layout)?;
+        draw::draw(SVGBackend::with_string(&mut text, layout.size), self, layout)?;
         Ok(text)
     }
 
     /// The figure as bytes of a PNG file.
     pub(crate) fn png(&self) -> Result<Vec<u8>> {
-        let (width, height) = Layout::of(self).size;
-        let pixels = pixels(&self.svg()?, &self.style.font)?.concat();
+        let layout = Layout::of(self);
+        let (width, height) = layout.size;
+        let pixels = pixels(&self.laid_out(&layout)?, &self.style.font)?.concat();
         let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, width, height);
         encoder.set_color(png::ColorType::Rgb);
@@ -134,6 +143,15 @@ impl Figure {
         let tree = tree(&self.svg()?, &self.style.font)?;
         svg2pdf::to_pdf(&tree, Default::default(), Default::default())
             .map_err(|error| anyhow!("cannot convert the chart to PDF: {error}"))
+    }
+
+    /// True if a line has values that a logarithmic axis has no place for.
+    pub(crate) fn leaves_out(&self) -> bool {
+        let lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        let points = |line: &Line| {
+            line.points.iter().chain(line.runs.iter().flatten()).any(|point| point.1 <= 0.0)
+        };
+        self.style.log && lines.into_iter().any(points)
     }
 
     /// The different names of the lines, in the order of the panels. The place of a name determines

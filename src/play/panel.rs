@@ -8,7 +8,7 @@ use podracer_envs::render::Colour;
 
 use super::Picture;
 use super::rows::rows;
-use crate::chart::{Font, pixels, text_font};
+use crate::chart::{Font, pixels};
 use crate::evaluation::AgentView;
 use crate::format::count;
 
@@ -130,7 +130,8 @@ where
     let Some(view) = view else { return Ok(area.present()?) };
     let mut line = MARGIN as i32;
     let next = |line: &mut i32| std::mem::replace(line, *line + ROW as i32);
-    let font = |of| text_font(LETTERS).color(&colour(of));
+    let letters = Font::default();
+    let font = |of| letters.letters(LETTERS).color(&colour(of));
     if let Some(value) = view.value {
         let text = format!("value {}", count(value));
         let place = (MARGIN as i32, next(&mut line));
@@ -139,7 +140,6 @@ where
     let left = most.saturating_sub(usize::from(view.value.is_some()));
     let rows = rows(view, left);
     // Bars begin behind the longest label, and leave room for two numbers.
-    let letters = Font::default();
     let widest = rows.iter().map(|row| letters.width(&row.label, LETTERS) as i32).max();
     let bars = (MARGIN as i32 + widest.unwrap_or(0) + GAP).min(SIZE.0 as i32 - BAR - 10 * GAP);
     for row in rows {

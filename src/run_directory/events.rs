@@ -13,6 +13,7 @@ use prost::Message;
 use super::metrics::{cut, synchronised};
 use super::thinning::Line;
 use crate::files::cannot_write;
+use crate::load::MachineLoad;
 
 /// The fields of TensorFlow's `event.proto` that scalars need.
 #[derive(Clone, PartialEq, Message)]
@@ -118,6 +119,8 @@ impl Events {
                 value.extend(values.map(|(tag, value)| Value::scalar(tag, *value as f32)));
                 let counts = calls.counts.iter();
                 value.extend(counts.map(|(tag, count)| Value::scalar(tag, *count as f32)));
+                let load = calls.load.iter().flat_map(MachineLoad::metrics);
+                value.extend(load.map(|(tag, value)| Value::scalar(tag, value as f32)));
                 value.extend(
                     calls.mean_return.map(|mean| Value::scalar("mean_return", mean as f32)),
                 );

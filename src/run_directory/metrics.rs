@@ -13,6 +13,7 @@ use super::reading::{cannot_read, next_line, open};
 use super::thinning::Line;
 use crate::axis::Point;
 use crate::files::cannot_write;
+use crate::load::MachineLoad;
 use crate::settings::UsageError;
 
 pub(super) struct Metrics {
@@ -132,6 +133,12 @@ impl Serialize for Line {
             }
             for (name, count) in &calls.counts {
                 members.serialize_entry(name, count)?;
+            }
+            if let Some(load) = &calls.load {
+                members.serialize_entry("time", &load.time)?;
+            }
+            for (name, value) in calls.load.iter().flat_map(MachineLoad::metrics) {
+                members.serialize_entry(name, &value)?;
             }
         }
         members.end()

@@ -10,6 +10,7 @@
 //!   records after every call, and have every iteration before a checkpoint.
 
 mod best;
+mod clock;
 mod events;
 mod films;
 mod folder;
@@ -32,12 +33,14 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use clock::RunClock;
 pub(crate) use films::FilmName;
 pub(crate) use folder::Folder;
 use messages::MESSAGES;
 pub(crate) use messages::{Message, MessageKind};
 use overview::is_running;
 pub(crate) use overview::settings_by_key;
+pub(crate) use overview::{MEMORY, PROFILE, write_profile};
 pub use overview::{RunOverview, RunState, differences, runs_in};
 pub use place::group;
 use place::{given, next_free};

@@ -14,11 +14,20 @@ use toml::Table;
 use super::best::BEST;
 use super::reading::{open, read_text, tail};
 use super::{CHECKPOINTS, CONFIG, CURVE, EPISODES, IDENTITY, MESSAGES, METRICS, RESULT};
+use crate::files::write_whole;
 use crate::parameters;
 use crate::settings::UsageError;
 
+/// Files of `podracer profile --into`: time by line, and memory by buffer.
+pub(crate) const PROFILE: &str = "profile.json";
+pub(crate) const MEMORY: &str = "memory.json";
+
 /// Number of bytes at the end of `metrics.jsonl` that are searched for the last line.
 const TAIL: u64 = 1 << 16;
+
+/// The files of a run that have one name; the file of TensorBoard and the folders are others.
+const FILES: [&str; 9] =
+    [CONFIG, METRICS, MESSAGES, CURVE, RESULT, IDENTITY, PROFILE, MEMORY, parameters::FILE];
 
 /// Overview of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -151,10 +160,7 @@ impl RunOverview {
             let whole = name.strip_suffix(".unfinished").unwrap_or(&name);
             let removed = if [CHECKPOINTS, BEST, EPISODES].contains(&whole) && !path.is_symlink() {
                 fs::remove_dir_all(&path)
-            } else if [CONFIG, METRICS, MESSAGES, CURVE, RESULT, IDENTITY, parameters::FILE]
-                .contains(&whole)
-                || name.starts_with("events.out.tfevents.")
-            {
+            } else if FILES.contains(&whole) || name.starts_with("events.out.tfevents.") {
                 fs::remove_file(&path)
             } else {
                 left.push(path.clone());
@@ -168,6 +174,14 @@ impl RunOverview {
         left.sort();
         Ok(left)
     }
+}
+
+/// Writes a profile of a run's experiment into its folder, as the file `name`.
+///
+/// # Errors
+/// An error if the file cannot be written.
+pub(crate) fn write_profile(run: &Path, name: &str, profile: &Value) -> Result<()> {
+    write_whole(&run.join(name), (serde_json::to_string_pretty(profile)? + "\n").as_bytes())
 }
 
 /// The runs in a folder, in the order of their names; none if the folder does not exist.

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toml::Table;
 
@@ -19,6 +20,16 @@ impl RunOverview {
     /// An error if the file cannot be read.
     pub fn config(&self) -> Result<String> {
         read_text(&self.run, CONFIG)?.with_context(|| cannot_read(&self.run, CONFIG))
+    }
+
+    /// The JSON of a profile in the run's folder, such as `profile.json`; `None` if there is none,
+    /// or if it is damaged.
+    ///
+    /// # Errors
+    /// An error if the file exists but cannot be read.
+    pub(crate) fn profile(&self, name: &str) -> Result<Option<Value>> {
+        let text = read_text(&self.run, name)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     /// The table `[recorded]` of the configuration: devices and versions, for readers.

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-use super::METRICS;
 use super::reading::{cannot_read, next_line, open};
+use super::{METRICS, RunClock};
 
 /// A value of a metric.
 #[cfg(feature = "plots")]
@@ -18,6 +18,8 @@ pub struct Sample {
     pub env_steps: f64,
     /// Seconds of training at that time, over all calls so far.
     pub seconds: f64,
+    /// Time of day in seconds since 1970.
+    pub time: f64,
     /// The metric's value.
     pub value: f64,
 }
@@ -27,6 +29,8 @@ pub struct Sample {
 pub struct Series {
     /// The lines of `metrics.jsonl`, each with its seconds of training.
     lines: Vec<(f64, Map<String, Value>)>,
+    /// The time of day along the run.
+    clock: RunClock,
 }
 
 impl Series {
@@ -38,14 +42,19 @@ impl Series {
         let cannot = || cannot_read(run, METRICS);
         let mut file = BufReader::new(open(run, METRICS, u64::MAX).with_context(cannot)?);
         let (mut line, mut lines, mut timed) = (Vec::new(), Vec::new(), Timed::default());
+        let mut clock = RunClock::of(run);
         while next_line(&mut file, &mut line).with_context(cannot)? > 0 {
             let Ok(Value::Object(line)) = serde_json::from_slice(&line) else { continue };
             let seconds = line.get("seconds").and_then(Value::as_f64);
+            let time = line.get("time").and_then(Value::as_f64);
             lines.extend(timed.add(line, seconds));
+            if let Some(time) = time {
+                clock.add(timed.until, time);
+            }
         }
         let Timed { untimed, until } = timed;
         lines.extend(untimed.into_iter().map(|line| (until, line)));
-        Ok(Series { lines })
+        Ok(Series { lines, clock })
     }
 
     /// The lines, in order.
@@ -67,7 +76,8 @@ impl Series {
     pub fn metric(&self, name: &str) -> Vec<Sample> {
         let sample = |row: Row<'_>| {
             let (env_steps, value) = (row.number("env_steps")?, row.number(name)?);
-            Some(Sample { env_steps, seconds: row.seconds, value })
+            let (seconds, time) = (row.seconds, self.clock.at(row.seconds));
+            Some(Sample { env_steps, seconds, time, value })
         };
         self.rows().filter_map(sample).collect()
     }
@@ -130,5 +140,5 @@ impl<L> Timed<L> {
 
 /// True for a measurement, false for the position of a line in the training.
 pub fn is_metric(name: &str) -> bool {
-    !["iteration", "iterations", "env_steps", "seconds"].contains(&name)
+    !["iteration", "iterations", "env_steps", "seconds", "time"].contains(&name)
 }

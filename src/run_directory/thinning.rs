@@ -6,6 +6,8 @@
 //! - Nothing reads a clock: a call's iterations share its seconds evenly, so that the same calls
 //!   and seconds give the same lines.
 
+use super::RunDirectory;
+use crate::load::MachineLoad;
 use crate::settings::MetricsEvery;
 use crate::training::CallMetrics;
 
@@ -71,6 +73,8 @@ pub(super) struct Calls {
     pub(super) values: Vec<(String, f64)>,
     /// Sums over the calls.
     pub(super) counts: Vec<(String, u64)>,
+    /// The last sample of the machine's load; `None` if no sample was due.
+    pub(super) load: Option<MachineLoad>,
 }
 
 impl Calls {
@@ -104,6 +108,13 @@ impl Calls {
     }
 }
 
+impl RunDirectory {
+    /// Adds a sample of the machine's load, for the line of the next call.
+    pub fn record_load(&mut self, load: MachineLoad) {
+        self.thinning.load = Some(load);
+    }
+}
+
 /// Collects calls into lines.
 pub(super) struct Thinning {
     every: MetricsEvery,
@@ -112,11 +123,13 @@ pub(super) struct Thinning {
     /// Seconds since the last line, in the part with at most one line per second.
     waited: f64,
     pending: Line,
+    /// The sample of the machine's load for the next call.
+    load: Option<MachineLoad>,
 }
 
 impl Thinning {
     pub(super) fn new(every: MetricsEvery) -> Self {
-        Thinning { every, trained: 0.0, waited: 0.0, pending: Line::default() }
+        Thinning { every, trained: 0.0, waited: 0.0, pending: Line::default(), load: None }
     }
 
     /// Adds a call of `seconds` seconds, and returns the lines that are complete. `iterations` and
@@ -153,7 +166,9 @@ impl Thinning {
                 line.series[place].1.add(value.copied().unwrap_or(f32::NAN));
             }
             if done == call.iterations {
-                line.calls.get_or_insert_default().add(call, seconds);
+                let calls = line.calls.get_or_insert_default();
+                calls.add(call, seconds);
+                calls.load = self.load.take().or(calls.load);
             }
             // The last of `due` parts of the call ends with the call.
             if done * due / call.iterations > iteration * due / call.iterations {
@@ -167,5 +182,32 @@ impl Thinning {
     pub(super) fn flush(&mut self) -> Option<Line> {
         let line = std::mem::take(&mut self.pending);
         (line.iterations > 0).then_some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample belongs to the call after it. A line of several calls has the last sample.
+    #[test]
+    fn a_line_has_the_last_sample_of_the_load() {
+        let mut thinning = Thinning::new(MetricsEvery::Second);
+        thinning.trained = FULL;
+        let call = CallMetrics { env_steps: 10, iterations: 1, ..CallMetrics::default() };
+        let mut record = |number: u64, cpu: Option<f64>, seconds: f64| {
+            let load =
+                |cpu| MachineLoad { time: 1e9, cpu, process_cpu: 0.25, process_memory: 4096 };
+            thinning.load = cpu.map(load);
+            let added = thinning.add(&call, (number, 10 * number), seconds);
+            added.iter().map(|line| serde_json::to_value(line).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(record(0, Some(0.5), 0.25).len() + record(1, Some(0.75), 0.25).len(), 0);
+        let lines = record(2, None, 0.5);
+        let names = ["cpu", "process_cpu", "process_memory"];
+        let values = names.map(|name| lines[0][format!("machine/{name}")].as_f64());
+        assert_eq!((lines.len(), values), (1, [Some(0.75), Some(0.25), Some(4096.0)]));
+        let lines = record(3, None, 1.0);
+        assert!(lines[0].get("machine/cpu").is_none(), "{lines:?}");
     }
 }

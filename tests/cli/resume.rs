@@ -45,7 +45,8 @@ fn metrics(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("metrics.jsonl")).expect("the run has left it");
     let lines = text.lines().map(|line| {
         let mut line: Value = serde_json::from_str(line).expect("a JSON object");
-        let of_time = |key: &String| key == "seconds" || key.contains('/') || key == "queued";
+        let named = |key: &String| ["seconds", "time", "queued"].contains(&&**key);
+        let of_time = |key: &String| named(key) || key.contains('/');
         let line = line.as_object_mut().expect("a JSON object");
         line.retain(|key, _| !of_time(key));
         Value::Object(line.clone())

@@ -174,6 +174,7 @@ fn a_page_has_the_runs_of_its_folders() {
 
     let details = page.json("/api/run?run=runs%2Fa");
     assert!(details["config"].as_str().is_some_and(|text| text.contains("[agent]")), "{details}");
+    assert_eq!([&details["profile"], &details["memory"]], [&Value::Null; 2], "not recorded");
     let (code, zipped) = page.get_as(&page.address, "POST", "/api/play?run=runs%2Fa&seed=3");
     assert_eq!(code, 200, "{}", String::from_utf8_lossy(&zipped));
     let mut film = Vec::new();
@@ -289,6 +290,37 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     assert!(seen.is_sorted(), "{seen:?}");
     assert!(browser.value("document.querySelectorAll('#charts path').length").as_u64() >= Some(2));
 
+    // The page smooths as `plot --smooth` does.
+    let known = include_str!("../../src/cli/inspect/curves/smoothed.json");
+    let known: Value = serde_json::from_str(known).expect("JSON");
+    for of_weight in known["smoothed"].as_array().expect("a list") {
+        let call = format!("smoothed({}, {})", known["points"], of_weight["weight"]);
+        let smoothed = browser.value(&call);
+        let values = of_weight["values"].as_array().expect("a list");
+        assert_eq!(smoothed.as_array().map(Vec::len), Some(values.len()));
+        for (place, expected) in values.iter().enumerate() {
+            assert_eq!(smoothed[place][0], known["points"][place][0]);
+            let off = smoothed[place][1].as_f64().zip(expected.as_f64()).map(|(a, b)| a - b);
+            assert!(off.is_some_and(|off| off.abs() < 1e-9), "{call}: {smoothed}");
+        }
+    }
+
+    // Over the time of day, the curve begins near the present.
+    browser.value("at('along').value = 'clock'; at('along').dispatchEvent(new Event('change'))");
+    let first = "curves.loss?.groups.find(({ name }) => name.includes('sebulba'))?.points[0]?.[0]";
+    let begins = format!("Math.abs(({first} ?? 0) - Date.now() / 1000) < 600");
+    wait_for("a curve over the time of day", || browser.value(&begins) == true);
+    let labels = "[...document.querySelectorAll('#charts text')].some(({ textContent }) => \
+                  /^\\d\\d:\\d\\d:\\d\\d$/.test(textContent))";
+    wait_for("labels of the time of day", || browser.value(labels) == true);
+    browser.value("at('along').value = 'seconds'; at('along').dispatchEvent(new Event('change'))");
+
+    // A page without input for a minute asks less often, until the next input.
+    browser.value("touched = performance.now() - 61000");
+    wait_for("a page that asks less often", || browser.value("wait") == 5000);
+    browser.value("dispatchEvent(new Event('keydown'))");
+    wait_for("a page that asks often", || browser.value("wait") == 2000);
+
     // Another metric, chosen as a user does.
     browser
         .value("at('metric').value = 'entropy'; at('metric').dispatchEvent(new Event('change'))");
@@ -301,6 +333,9 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.wait("#name", "runs/live");
     browser.wait("#threads .legend", "waiting for trajectory");
     browser.wait("#messages", "begins on ");
+    // The load of the machine, from the first second on.
+    browser.wait("#machine", "process cpu, share of all processors");
+    browser.wait("#machine", "process memory, bytes");
     let threads = browser.value("document.querySelectorAll('#threads div svg path').length");
     assert!(threads.as_u64() > Some(6), "{threads}");
     let going = browser.value("state.runs.find(({ path }) => path === 'runs/live')");
@@ -313,6 +348,13 @@ fn a_browser_follows_a_training_and_plays_an_episode() {
     browser.click("tr[data-path='runs/a']");
     browser.wait("#name", "runs/a");
     wait_for("a run without threads", || browser.value("at('threads').hidden") == true);
+    assert_eq!(browser.value("at('profile').hidden"), true, "it has no profile yet");
+    let profile = ["profile", "runs/a/config.toml", "--memory", "--into=runs/a"];
+    podracer(&profile).current_dir(folder).assert().success();
+    browser.click("tr[data-path='runs/a']");
+    browser.wait("#profile", "Memory of loop");
+    let rows = browser.value("document.querySelectorAll('#profile tbody tr').length");
+    assert!(rows.as_u64() >= Some(2), "{rows}");
     browser.value("at('seed').value = 3");
     browser.click("#play");
     browser.wait("#frame", "picture ");

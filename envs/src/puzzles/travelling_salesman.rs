@@ -104,7 +104,7 @@ impl Environment for TravellingSalesman {
         Some(state.order.lt(0))
     }
 
-    /// The cities, the route in blue, and its first and last city.
+    /// The cities, the route in blue with the cities between its first and its last city.
     fn render(&self, state: &State) -> Option<Tensor> {
         let order = state.order;
         let places = state.cities + 0.06;
@@ -129,7 +129,11 @@ impl Environment for TravellingSalesman {
                 (along.abs() - half).maximum(across.abs() - 0.007)
             })
         });
-        let cities = Shape::any(places, |row| Shape::disc(row.index(0), row.index(1), 0.016));
+        let disc = |row: Tensor| Shape::disc(row.index(0), row.index(1), 0.016);
+        let cities = Shape::any(places, disc);
+        // Unvisited cities are outside the picture.
+        let on_route = select(order.ge(0).expand_dims(1), places, -9.0);
+        let on_route = Shape::any(on_route, disc);
         let one = |these: Tensor| {
             let place = select(these.expand_dims(1), places, 0.0).sum_axis(0);
             let place = select(these.any(), place, -9.0);
@@ -139,9 +143,15 @@ impl Environment for TravellingSalesman {
         let canvas = Canvas::new(1.22, 1.12, Colour::BOARD)
             .fill(&ways, Colour::BLUE)
             .fill(&cities, Colour::TEXT)
+            .fill(&on_route, Colour::BLUE)
             .fill(&one(order.eq(0)), Colour::GREEN)
             .fill(&one(last), Colour::ORANGE);
-        let names = [("first", Colour::GREEN), ("last", Colour::ORANGE)];
-        Some(scenery::legend(canvas, &names, (0.06, 1.16), 0.035, 0.3).finish())
+        let names = [
+            ("first", Colour::GREEN),
+            ("between", Colour::BLUE),
+            ("last", Colour::ORANGE),
+            ("unvisited", Colour::TEXT),
+        ];
+        Some(scenery::legend(canvas, &names, (0.06, 1.16), 0.035, 0.27).finish())
     }
 }

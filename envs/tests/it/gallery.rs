@@ -38,10 +38,34 @@ const ON_HOST: &str = "
 
 These environments step on the host and are written in Rust. Their pictures are their observations. `connect-four-against`,
 `othello-against` and `tic-tac-toe-against` are the games above against an opponent that is part of the environment
-([boards.md](boards.md)); they look like the games. Environments of Gymnasium and EnvPool, such as Atari, draw their own pictures
-([python-environments.md](python-environments.md#pictures)).
+([boards.md](boards.md)); they look like the games.
 
 ";
+
+const OF_PACKAGES: &str = "
+# Environments of Python packages
+
+`podracer envs install gymnasium` and `podracer envs install atari` install Gymnasium and ale-py. Their environments step in
+processes of their own ([python-environments.md](python-environments.md)). These pictures are the environments' own drawings after some
+random actions, from Gymnasium 1.4.0 and ale-py 0.12.1. `scripts/pictures packages` draws them, on a machine with both packages.
+`podracer play gymnasium --random --set environment.id=FrozenLake-v1` shows an episode.
+
+";
+
+/// Environments of packages: the file of the picture, the settings that make the environment, and
+/// the package with its licence.
+const PACKAGES: [(&str, &str, &str); 6] = [
+    ("gymnasium-cartpole", "`name = \"gymnasium\"`, `id = \"CartPole-v1\"`", "Gymnasium (MIT)"),
+    (
+        "gymnasium-frozen-lake",
+        "`name = \"gymnasium\"`, `id = \"FrozenLake-v1\"`",
+        "Gymnasium (MIT)",
+    ),
+    ("gymnasium-taxi", "`name = \"gymnasium\"`, `id = \"Taxi-v4\"`", "Gymnasium (MIT)"),
+    ("atari-breakout", "`name = \"atari\"`, `game = \"breakout\"`", "ale-py (GPL-2.0)"),
+    ("atari-pong", "`name = \"atari\"`, `game = \"pong\"`", "ale-py (GPL-2.0)"),
+    ("atari-space-invaders", "`name = \"atari\"`, `game = \"space_invaders\"`", "ale-py (GPL-2.0)"),
+];
 
 /// An environment's name, the package with its rules, and the package's licence.
 type Origin = (&'static str, &'static str, &'static str);
@@ -60,7 +84,8 @@ fn the_gallery_shows_every_environment() {
         native_card(&PixelBreakout::default(), "pixel-breakout"),
         native_card(&PixelCatch::default(), "pixel-catch"),
     ];
-    let page = HEAD.to_owned() + &cards.join("\n") + ON_HOST + &native.join("\n");
+    let own = HEAD.to_owned() + &cards.join("\n") + ON_HOST + &native.join("\n");
+    let page = own + OF_PACKAGES + &of_packages();
     check_generated(&format!("{DOCS}/gallery.md"), &page);
 }
 
@@ -96,6 +121,30 @@ where
     writeln!(text, "| observation | {} |", shown(&spec.observation)).unwrap();
     writeln!(text, "| action | {} |", shown(&spec.action)).unwrap();
     writeln!(text, "| settings | {} |", settings(env)).unwrap();
+    text
+}
+
+/// A table of the environments of packages. Their pictures are in files that this test only reads,
+/// because a machine may lack the packages.
+fn of_packages() -> String {
+    let mut text = "| picture | environment | package |\n|---|---|---|\n".to_owned();
+    let folder = format!("{DOCS}/images/gallery/packages");
+    for (name, settings, package) in PACKAGES {
+        let file = format!("{folder}/{name}.png");
+        let (height, width, pixels) =
+            read_picture(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!((150..=320).contains(&width.max(height)), "{name}: {width} by {height} pixels");
+        let first = &pixels[..3];
+        assert!(pixels.chunks_exact(3).any(|pixel| pixel != first), "{name} is empty");
+        let picture = format!("![{name}](images/gallery/packages/{name}.png)");
+        writeln!(text, "| {picture} | {settings} | {package} |").unwrap();
+    }
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    assert_eq!(
+        files.count(),
+        PACKAGES.len(),
+        "`{folder}` has the pictures of the page, and no other"
+    );
     text
 }
 
@@ -258,13 +307,16 @@ fn check_picture(file: &str, picture: &(usize, usize, Vec<u8>)) {
 }
 
 /// True if a file has this picture. Colours may differ by 1: processors round differently.
-fn shows(
-    file: &str,
-    (height, width, pixels): &(usize, usize, Vec<u8>),
-) -> Result<bool, png::DecodingError> {
+fn shows(file: &str, picture: &(usize, usize, Vec<u8>)) -> Result<bool, png::DecodingError> {
+    let there = read_picture(file)?;
+    let same_size = (there.0, there.1) == (picture.0, picture.1);
+    Ok(same_size && there.2.iter().zip(&picture.2).all(|(there, new)| there.abs_diff(*new) <= 1))
+}
+
+/// The picture in a file: height, width, and the bytes of its pixels.
+fn read_picture(file: &str) -> Result<(usize, usize, Vec<u8>), png::DecodingError> {
     let mut reader = png::Decoder::new(BufReader::new(File::open(file)?)).read_info()?;
     let mut bytes = vec![0; reader.output_buffer_size().unwrap_or(0)];
     let info = reader.next_frame(&mut bytes)?;
-    let size = (info.height as usize, info.width as usize) == (*height, *width);
-    Ok(size && bytes.iter().zip(pixels).all(|(there, new)| there.abs_diff(*new) <= 1))
+    Ok((info.height as usize, info.width as usize, bytes))
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::console::Console;
 use crate::cli::session::ready::Ready;
 use crate::format::{aligned, bytes, plural};
+use crate::run_directory::{MEMORY, write_profile};
 use crate::sources::Sources;
 use crate::training::LoopModule;
 
@@ -20,10 +21,11 @@ use crate::training::LoopModule;
 const LINES: usize = 12;
 
 /// Prints the memory of a training's programs, as one JSON object or with `lines` lines for each
-/// program.
+/// program. Also writes the object into the run directory `into`.
 pub(super) fn memory(
     ready: &Ready,
     (lines, json): (Option<usize>, bool),
+    into: Option<&Path>,
     console: &mut Console<'_>,
 ) -> Result<u8> {
     let folder = tempfile::tempdir().context("cannot make a folder for what XLA writes")?;
@@ -32,13 +34,11 @@ pub(super) fn memory(
     let programs =
         compiled.iter().map(|(one, executable)| Peak::of(one, executable, folder.path()));
     let programs = programs.collect::<Result<Vec<_>>>()?;
+    let all: Vec<Value> = programs.iter().map(Peak::json).collect();
+    let all = json!({ "experiment": ready.settings.experiment, "programs": all });
+    into.map_or(Ok(()), |run| write_profile(run, MEMORY, &all))?;
     console.print(&match json {
-        true => {
-            let programs: Vec<Value> = programs.iter().map(Peak::json).collect();
-            let experiment = &ready.settings.experiment;
-            let all = json!({ "experiment": experiment, "programs": programs });
-            serde_json::to_string_pretty(&all)? + "\n"
-        }
+        true => serde_json::to_string_pretty(&all)? + "\n",
         false => {
             let lines = lines.unwrap_or(LINES);
             programs.iter().map(|one| one.text(lines)).collect::<Vec<_>>().join("\n")

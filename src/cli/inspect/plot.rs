@@ -43,7 +43,7 @@ pub(crate) struct PlotArguments {
     /// Ends of the vertical axis
     #[arg(long, value_name = "LOW..HIGH", value_parser = range, allow_hyphen_values = true)]
     y: Option<RangeInclusive<f64>>,
-    /// A logarithmic vertical axis; values that are not positive are at its lower end
+    /// A logarithmic vertical axis; values that are not positive are left out
     #[arg(long)]
     log: bool,
 }
@@ -97,6 +97,14 @@ pub(crate) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
     let PlotArguments { size, letters, log, x, y, .. } = args;
     figure.style =
         Style { size: *size, letters: *letters, font, log: *log, x: x.clone(), y: y.clone() };
+    if figure.leaves_out() {
+        let said = "values that are not positive are left out";
+        figure.note = if figure.note.is_empty() {
+            said.to_owned()
+        } else {
+            format!("{}; {said}", figure.note)
+        };
+    }
     write_whole(&args.output, &write(&figure)?)?;
     for line in of_kinds(&curves.runs.iter().collect::<Vec<_>>()) {
         console.say(&line);
@@ -175,6 +183,59 @@ mod tests {
         let printed = podracer(&[&["plot", "-o", output.to_str().unwrap()], arguments].concat());
         let chart = fs::read_to_string(output).unwrap_or_default();
         (printed, chart)
+    }
+
+    /// A logarithmic axis has no place for a return of 0 or below.
+    #[test]
+    fn values_that_are_not_positive_leave_a_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let run = run(folder, "a", &["--steps=40000"]);
+        let metrics = Path::new(&run).join("metrics.jsonl");
+        let line = |steps: u32, value: f64| {
+            format!("{{\"env_steps\":{steps},\"mean_return\":{value},\"seconds\":1.0}}\n")
+        };
+        let note = "values that are not positive are left out";
+        for (first, noted) in [(-1.0, true), (0.0, true), (0.5, false)] {
+            fs::write(&metrics, line(10, first) + &line(20, 3.0) + &line(30, 40.0)).unwrap();
+            for (more, noted) in [(&["--log"][..], noted), (&[], false)] {
+                let (printed, chart) = plot(folder, &[&[&*run], more].concat());
+                assert_eq!(printed.code, 0, "{}", printed.err);
+                assert_eq!(unwrapped(&chart).contains(note), noted, "{first} {more:?}: {chart}");
+            }
+        }
+    }
+
+    /// Two seeds that are trained one after the other have a line each, over the time of day.
+    #[test]
+    fn runs_over_the_time_of_day_have_no_mean() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        // 2026-11-29 12:00 UTC.
+        let noon = 1_795_953_600.0;
+        let mut runs = Vec::new();
+        for seed in 0..3 {
+            let seed_text = format!("--seed={seed}");
+            let run = run(folder, &format!("run-{seed}"), &["--steps=40000", &seed_text]);
+            let line = |second: u32| {
+                let time = noon + 1000.0 * f64::from(seed) + f64::from(second);
+                format!(
+                    "{{\"env_steps\":{second},\"mean_return\":2.0,\"seconds\":1.0,\"time\":{time}}}\n"
+                )
+            };
+            let metrics = (1..=900).map(line).collect::<String>();
+            fs::write(Path::new(&run).join("metrics.jsonl"), metrics).unwrap();
+            runs.push(run);
+        }
+        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+        let (printed, chart) = plot(folder, &[&runs[..], &["--along=clock"]].concat());
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        for said in ["time of day (UTC)", "12:10", "12:20", "12:40"] {
+            assert!(chart.contains(&format!("\n{said}\n")), "{said}: {chart}");
+        }
+        assert!(!unwrapped(&chart).contains("seeds; band"), "{chart}");
+        let (_, chart) = plot(folder, &[&runs[..], &["--along=seconds"]].concat());
+        assert!(unwrapped(&chart).contains("mean of 3 seeds; band"), "{chart}");
     }
 
     /// A line that ends with the shortest run comes with a warning.

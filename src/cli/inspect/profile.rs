@@ -28,6 +28,7 @@ use crate::cli::signals;
 use crate::files::write_whole;
 use crate::format::{aligned, count};
 use crate::profile::{Compiled, LineTime, Profile, Recorder};
+use crate::run_directory::{PROFILE, RunDirectory, write_profile};
 use crate::settings::UsageError;
 use crate::sources::Sources;
 
@@ -62,6 +63,9 @@ pub(crate) struct ProfileArguments {
     /// Write a trace of all threads over time, which ui.perfetto.dev and Chrome's tracing show
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Also write the JSON object into this run directory, for the page of the run
+    #[arg(long, value_name = "RUN")]
+    into: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -81,11 +85,16 @@ pub(crate) fn profile(
             format!("--seconds is {} and must be more than 0, and at most 3600", args.seconds);
         return Err(UsageError::new(problem).into());
     }
+    let no_run = args.into.as_ref().filter(|run| !RunDirectory::is_run(run));
+    if let Some(folder) = no_run {
+        let problem = format!("--into: `{}` holds no run", folder.display());
+        return Err(UsageError::new(problem).into());
+    }
     let settings =
         program.registry.load(&args.experiment.experiment, &args.experiment.overrides())?;
     let ready = Ready::new(settings, console, program)?;
     if args.memory {
-        return memory(&ready, (args.lines, args.json), console);
+        return memory(&ready, (args.lines, args.json), args.into.as_deref(), console);
     }
     if ready.client.platform() != "cpu" {
         let problem = format!(
@@ -132,8 +141,10 @@ pub(crate) fn profile(
         iterations: after.iterations - before.iterations,
         env_steps: after.env_steps - before.env_steps,
     };
+    let object = summary.json();
+    args.into.as_ref().map_or(Ok(()), |run| write_profile(run, PROFILE, &object))?;
     console.print(&match args.json {
-        true => serde_json::to_string_pretty(&summary.json())? + "\n",
+        true => serde_json::to_string_pretty(&object)? + "\n",
         false => summary.text(args.lines.unwrap_or(LINES)),
     })?;
     Ok(0)

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::axis::Point;
+use crate::load::LoadMeter;
 use crate::run_directory::{Counters, RunDirectory};
 use crate::training::{CallMetrics, Run};
 
@@ -26,6 +27,7 @@ pub(crate) struct RunTotals {
     pub(crate) call_seconds: f64,
     pub(crate) note: String,
     pub(crate) points: Vec<Point>,
+    meter: LoadMeter,
 }
 
 /// The first call of this process.
@@ -51,6 +53,7 @@ impl RunTotals {
             call_seconds: 0.0,
             note: String::new(),
             points,
+            meter: LoadMeter::new(Instant::now()),
         }
     }
 
@@ -103,6 +106,9 @@ impl RunTotals {
             env_steps,
             seconds_since_start: (ended - self.started).as_secs_f64(),
         });
+        if let Some(load) = self.meter.sample(ended) {
+            directory.record_load(load);
+        }
         directory.record(call, before, seconds)
     }
 

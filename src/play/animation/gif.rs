@@ -53,10 +53,9 @@ impl<W: Write> Film for Gif<W> {
             .flat_map(|row| (left..right).map(move |column| row * picture.width + column))
             .map(|place| changed(place).then_some(picture.pixels[place]))
             .collect();
-        let (palette, indices) = with_palette(&part);
+        let (palette, indices, transparent) = with_palette(&part);
         let [left, top, width, height] =
             [left, top, right - left, bottom - top].map(|pixels| pixels as u16);
-        let transparent = Some(PALETTE as u8).filter(|_| palette.len() == 3 * (PALETTE + 1));
         let mut frame = Frame::from_palette_pixels(width, height, indices, palette, transparent);
         (frame.left, frame.top, frame.delay) = (left, top, self.delay);
         frame.dispose = DisposalMethod::Keep;
@@ -70,8 +69,8 @@ impl<W: Write> Film for Gif<W> {
 
 /// The palette of the pixels that change, as bytes, and each pixel's index in it. If there are too
 /// many colours, it has the most frequent colours and approximations of the others. If a pixel does
-/// not change, the palette is full, and its last colour is transparent.
-fn with_palette(pixels: &[Option<[u8; 3]>]) -> (Vec<u8>, Vec<u8>) {
+/// not change, one more colour at the end is transparent.
+fn with_palette(pixels: &[Option<[u8; 3]>]) -> (Vec<u8>, Vec<u8>, Option<u8>) {
     let mut counts = BTreeMap::<[u8; 3], usize>::new();
     for &pixel in pixels.iter().flatten() {
         *counts.entry(pixel).or_default() += 1;
@@ -95,10 +94,11 @@ fn with_palette(pixels: &[Option<[u8; 3]>]) -> (Vec<u8>, Vec<u8>) {
     };
     let indices: BTreeMap<[u8; 3], u8> =
         counts.keys().map(|&colour| (colour, nearest(colour))).collect();
-    let index = |pixel: &Option<[u8; 3]>| pixel.map_or(PALETTE as u8, |pixel| indices[&pixel]);
+    // Small pictures have small palettes, so that their indices are short.
+    let behind = colours.len() as u8;
+    let index = |pixel: &Option<[u8; 3]>| pixel.map_or(behind, |pixel| indices[&pixel]);
     let indices = pixels.iter().map(index).collect();
-    if pixels.iter().any(Option::is_none) {
-        colours.resize(PALETTE + 1, [0; 3]);
-    }
-    (colours.concat(), indices)
+    let transparent = pixels.iter().any(Option::is_none).then_some(behind);
+    colours.extend(transparent.map(|_| [0; 3]));
+    (colours.concat(), indices, transparent)
 }

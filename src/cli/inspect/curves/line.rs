@@ -201,4 +201,19 @@ mod tests {
         // Weights 1/4, 1/2 and 1 of 7/4.
         assert_eq!(smoothed(curve, 0.5)[2], (2.0, 8.0 * 0.75 / 1.75));
     }
+
+    /// `tests/cli/watch.rs` checks the page's script against the same values.
+    #[test]
+    fn smoothing_is_the_same_in_charts_and_on_the_page() {
+        let known: serde_json::Value = serde_json::from_str(include_str!("smoothed.json")).unwrap();
+        let points: Curve = serde_json::from_value(known["points"].clone()).unwrap();
+        for of_weight in known["smoothed"].as_array().unwrap() {
+            let values = smoothed(points.clone(), of_weight["weight"].as_f64().unwrap());
+            let expected: Vec<f64> = serde_json::from_value(of_weight["values"].clone()).unwrap();
+            assert_eq!(values.len(), expected.len());
+            for ((at, value), (point, expected)) in values.iter().zip(points.iter().zip(expected)) {
+                assert!(*at == point.0 && (value - expected).abs() < 1e-9, "{of_weight}: {value}");
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::chart::{Figure, Panel};
+use crate::chart::{Figure, Line, Panel, time_of_day};
 use crate::cli::console::Console;
 use crate::cli::named_runs::{folders_of, overview};
 use crate::format::{count, plural};
@@ -31,6 +31,8 @@ pub(crate) enum Along {
     Steps,
     /// Seconds of training
     Seconds,
+    /// Time of day (UTC in files); each run has a line of its own
+    Clock,
 }
 
 impl Along {
@@ -39,20 +41,31 @@ impl Along {
         match self {
             Along::Steps => "environment steps",
             Along::Seconds => "seconds of training",
+            Along::Clock => "time of day (UTC)",
         }
     }
 
     /// A position in words, such as `20k environment steps`.
     pub(crate) fn place(self, at: f64) -> String {
-        format!("{} {}", count(at), self.name())
+        match self {
+            Along::Clock => format!("{} UTC", time_of_day(at, 1.0)),
+            _ => format!("{} {}", count(at), self.name()),
+        }
     }
 
-    /// The position for these steps and seconds.
-    pub(crate) fn of(self, (steps, seconds): (f64, f64)) -> f64 {
+    /// The position for these steps, seconds of training, and seconds since 1970.
+    pub(crate) fn of(self, (steps, seconds, time): (f64, f64, f64)) -> f64 {
         match self {
             Along::Steps => steps,
             Along::Seconds => seconds,
+            Along::Clock => time,
         }
+    }
+
+    /// True if runs with the same settings have a mean over this axis. Runs at different times of
+    /// day have none.
+    pub(crate) fn has_means(self) -> bool {
+        self != Along::Clock
     }
 }
 
@@ -242,7 +255,8 @@ impl Curves {
                 Some(ends) => (value - ends.start()) / (ends.end() - ends.start()),
                 None => value,
             };
-            let at = |sample: &Sample| args.along.of((sample.env_steps, sample.seconds));
+            let at =
+                |sample: &Sample| args.along.of((sample.env_steps, sample.seconds, sample.time));
             let points = samples.iter().map(|sample| (at(sample), value(sample.value))).collect();
             let steps = samples.last()?.env_steps;
             Some(RunCurve { member, steps, points })
@@ -284,7 +298,8 @@ impl Curves {
         });
         let mut said = BTreeSet::new();
         for (group, curves) in of_groups {
-            let Some(end) = early_end(curves.iter().map(RunCurve::end)) else { continue };
+            let end = early_end(curves.iter().map(RunCurve::end));
+            let Some(end) = end.filter(|_| args.along.has_means()) else { continue };
             let run = |curve: &RunCurve| {
                 let path = self.runs[curve.member].run.display();
                 format!("`{path}` {}", count(curve.steps))
@@ -352,13 +367,18 @@ impl Curves {
                 }
                 for group in groups {
                     let curves = self.of_group(group, metric, args);
-                    if let Some(end) = early_end(curves.iter().map(RunCurve::end)) {
+                    let end = early_end(curves.iter().map(RunCurve::end));
+                    if let Some(end) = end.filter(|_| args.along.has_means()) {
                         until.insert(format!("{} up to {}", group.name, args.along.place(end)));
                     }
                     let curve = |curve: RunCurve| smoothed(curve.points, args.smooth);
                     let curves: Vec<Curve> = curves.into_iter().map(curve).collect();
-                    *seeds.entry(curves.len()).or_default() += 1;
-                    let mut line = line(&curves, args.summary, args.individual);
+                    let is_mean = args.along.has_means() || curves.len() < 2;
+                    *seeds.entry(if is_mean { curves.len() } else { 1 }).or_default() += 1;
+                    let mut line = match is_mean {
+                        true => line(&curves, args.summary, args.individual),
+                        false => Line { runs: curves, ..Line::default() },
+                    };
                     line.name.clone_from(match args.facet {
                         Facet::Experiment => &group.settings,
                         _ => &group.name,
@@ -377,7 +397,8 @@ impl Curves {
         let title = if titled { String::new() } else { title };
         let note = note(&seeds, &until, args.summary);
         let along = args.along.name().to_owned();
-        Figure { title, along, panels, columns, note, ..Figure::default() }
+        let clock = args.along == Along::Clock;
+        Figure { title, along, panels, columns, note, clock, ..Figure::default() }
     }
 
     /// A line that describes the runs.

@@ -45,6 +45,33 @@ function ticks(low, high, most) {
   return all;
 }
 
+const day = 86400;
+// Distances of ticks in seconds: up to 30 s, up to 30 min, up to 12 h, and days.
+const distances = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, day, 2 * day, 7 * day, 30 * day, 365 * day];
+
+// Round local times between two times in seconds since 1970, and the distance of two of them in seconds.
+function times(low, high, most) {
+  const least = (high - low) / most;
+  const step = distances.find((one) => one >= least) ?? Math.ceil(least / day) * day;
+  const zone = 60 * new Date(1000 * low).getTimezoneOffset();
+  const all = [];
+  for (let i = Math.ceil((low - zone) / step); i * step + zone <= high; i++) all.push(i * step + zone);
+  return [all, step];
+}
+
+// A time in seconds since 1970 as local text, to the precision of a distance in seconds. Midnight is a date, unless seconds are shown.
+function timeOfDay(time, step) {
+  const at = new Date(1000 * time);
+  const two = (number) => String(number).padStart(2, "0");
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (step < 60) return `${clock}:${two(at.getSeconds())}`;
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return step >= day || (clock === "00:00" && at.getSeconds() === 0) ? date : clock;
+}
+
+// A position on the horizontal axis in words.
+const position = (along, x) => (along === "clock" ? `${timeOfDay(x, day)} ${timeOfDay(x, 1)}` : `${along} ${count(x)}`);
+
 // Powers of ten between two ends; the usual ticks if there are fewer than two.
 function powers(low, high, most) {
   const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];

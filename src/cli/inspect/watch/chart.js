@@ -4,7 +4,7 @@
 const frame = { left: 56, right: 12, top: 8, bottom: 24 };
 
 // The ends of both axes for some lines.
-function ends(lines, { zoom, log }) {
+function ends(lines, { zoom, log, along }) {
   let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
   const see = (x, y) => {
     if (y === null || (log && y <= 0) || (zoom && (x < zoom[0] || x > zoom[1]))) return;
@@ -16,7 +16,7 @@ function ends(lines, { zoom, log }) {
   }
   if (x0 > x1) return [...(zoom ?? [0, 1]), log ? 0.1 : 0, 1];
   if (zoom) [x0, x1] = zoom;
-  else x0 = Math.min(x0, 0);
+  else if (along !== "clock") x0 = Math.min(x0, 0);
   if (x1 <= x0) x1 = x0 + 1;
   if (log) return [x0, x1, y0 / 1.1, y1 * 1.1];
   const air = (y1 - y0) * 0.05 || Math.abs(y1) * 0.01 || 1;
@@ -42,9 +42,11 @@ function paint(svg, lines, options) {
     parts.push(make("line", { class: "grid", x1: frame.left, x2: frame.left + w, y1: y(value), y2: y(value) }));
     parts.push(make("text", { x: frame.left - 6, y: y(value) + 4, "text-anchor": "end" }, count(value)));
   }
-  for (const value of ticks(x0, x1, width < 500 ? 4 : 6)) {
+  const most = width < 500 ? 4 : 6;
+  const [places, step] = along === "clock" ? times(x0, x1, most) : [ticks(x0, x1, most), 0];
+  for (const value of places) {
     const anchor = x(value) > width - 30 ? "end" : "middle";
-    parts.push(make("text", { x: Math.min(x(value), width - 2), y: height - 7, "text-anchor": anchor }, count(value)));
+    parts.push(make("text", { x: Math.min(x(value), width - 2), y: height - 7, "text-anchor": anchor }, along === "clock" ? timeOfDay(value, step) : count(value)));
   }
   const clip = `inside${clips++}`;
   parts.push(make("clipPath", { id: clip }, make("rect", { x: frame.left, y: 0, width: w, height: frame.top + h })));

@@ -29,7 +29,8 @@ async function load() {
       const parameters = asked();
       if (!parameters.metric.length) break;
       const open = groups.filter(({ name, shown }) => shown && view.open.has(name)).map(({ name }) => name);
-      const run = state.runs.map(({ path }) => path).filter((path) => path === view.run || view.pin.has(path));
+      const alone = new Set(lone());
+      const run = state.runs.map(({ path }) => path).filter((path) => alone.has(path));
       curves = await (await ask("api/charts", { ...parameters, open, run })).json();
       redraw();
       if (!again) await loadBands(parameters);
@@ -44,6 +45,8 @@ let known = { key: "", time: 0 };
 
 // Asks for the bands that are missing; also for those that are some seconds old, if the data have grown.
 async function loadBands(parameters, grown = true) {
+  // Runs at different times of day have no mean.
+  if (view.along === "clock") return;
   const key = JSON.stringify(parameters);
   const same = known.key === key && !(grown && performance.now() - known.time > 10000);
   const has = (name) => same && bands[parameters.metric[0]]?.[name];
@@ -83,7 +86,7 @@ function linesOf(metric, facet) {
   for (const path of lone()) {
     const group = groups.find(({ runs }) => runs.some((run) => run.path === path));
     if (!group || (facet && group.experiment !== facet) || !runs[path]?.length) continue;
-    line(path, runLabel({ path }), runs[path], { ink: view.colour.get(path) ?? group.ink, dash: "", thin: path !== view.run, raw: null });
+    line(path, runLabel({ path }), runs[path], { ink: view.colour.get(path) ?? group.ink, dash: "", thin: path !== view.run && view.along !== "clock", raw: null });
   }
   // The means are above their runs, and the chosen run is above all.
   const layer = ({ key, thin }) => (thin ? 0 : key === view.run ? 2 : 1);
@@ -163,7 +166,7 @@ function showCursor(over = null) {
       return make("li", { class: key === lit ? "lit" : "" }, sample(ink, dash), make("span", {}, label), make("b", {}, count(value)));
     });
     if (values.length > items.length) items.push(make("li", {}, `and ${values.length - items.length} more`));
-    tip.replaceChildren(make("p", {}, `${view.along} ${count(cursor)}`), make("ul", {}, ...items));
+    tip.replaceChildren(make("p", {}, position(view.along, cursor)), make("ul", {}, ...items));
     // On the side with more room in the window.
     const { left, width } = svg.getBoundingClientRect();
     const [before, after] = [left + x, document.documentElement.clientWidth - left - x];
@@ -274,7 +277,7 @@ function listen(one) {
     cursor ??= here;
     showCursor(one);
     const said = valuesAt(one, cursor).slice(0, 5).map(({ label, value }) => `${label} ${count(value)}`);
-    at("reading").textContent = `${one.metric} at ${count(cursor)}: ${said.join("; ")}`;
+    at("reading").textContent = `${one.metric} at ${position(view.along, cursor)}: ${said.join("; ")}`;
   });
 }
 

@@ -9,6 +9,7 @@
 //!   training.
 
 mod episode;
+mod numbers;
 mod server;
 mod store;
 mod thin;

@@ -94,8 +94,12 @@ function failed(error) {
   at("status").textContent = error instanceof TypeError ? "the server does not answer; trying again" : error.message;
 }
 
+// A page that nobody touches is looked at from time to time: it asks less often, and costs the training less.
+let touched = performance.now();
+for (const kind of ["pointerdown", "pointermove", "wheel", "keydown"]) addEventListener(kind, () => (touched = performance.now()), { passive: true });
+
 async function look() {
-  wait = 2000;
+  wait = performance.now() - touched < 60000 ? 2000 : 5000;
   try {
     state = await (await ask("api/state", { by: view.by })).json();
     const [read, length] = state.read;

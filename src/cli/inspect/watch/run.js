@@ -13,8 +13,9 @@ async function choose(path) {
   view.run = path;
   stop();
   changed();
-  const { config, result } = await (await ask("api/run", { run: path })).json();
+  const { config, result, profile, memory } = await (await ask("api/run", { run: path })).json();
   at("name").textContent = path;
+  drawProfile(profile, memory);
   at("config").textContent = config;
   at("result").textContent = result ?? "It has none yet.";
   at("frame").textContent = "";
@@ -43,6 +44,9 @@ async function follow() {
   await drawMachine(run);
 }
 
+// The unit of a metric of the machine.
+const unit = (name) => (name.endsWith("memory") ? "bytes" : "share of all processors");
+
 // Charts of the metrics that describe the machine, over the seconds of training.
 async function drawMachine(run) {
   const names = state.metrics.filter((name) => name.startsWith("machine/"));
@@ -52,7 +56,7 @@ async function drawMachine(run) {
   const some = names.filter((name) => found[name]?.runs[run]?.length);
   at("machine").hidden = !some.length;
   const charts = some.map((name) => make("svg", { class: "chart", role: "img", "aria-label": name }));
-  at("machine").querySelector("div").replaceChildren(...some.flatMap((name, i) => [make("span", {}, name.replace("machine/", "")), charts[i]]));
+  at("machine").querySelector("div").replaceChildren(...some.flatMap((name, i) => [make("span", {}, `${name.replace("machine/", "").replaceAll("_", " ")}, ${unit(name)}`), charts[i]]));
   some.forEach((name, i) => paint(charts[i], [{ key: run, points: found[name].runs[run], ink: "var(--c0)", dash: "" }], { log: false, zoom: null }));
 }
 

@@ -31,7 +31,7 @@ use tokio::time::{sleep, timeout};
 use super::episode::{Content, Episodes};
 use super::store::{Store, Wanted, bands};
 use crate::cli::inspect::curves::{Along, Summary};
-use crate::run_directory::{FilmName, RunOverview};
+use crate::run_directory::{FilmName, MEMORY, PROFILE, RunOverview};
 
 /// Interval between checks of `interrupt`.
 const LOOK: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// The files of the page: path, type and content.
-const FILES: [(&str, &str, &str); 11] = [
+const FILES: [(&str, &str, &str); 12] = [
     ("/", HTML, include_str!("page.html")),
     ("/page.css", CSS, include_str!("page.css")),
     ("/base.js", JAVASCRIPT, include_str!("base.js")),
@@ -70,6 +70,7 @@ const FILES: [(&str, &str, &str); 11] = [
     ("/legend.js", JAVASCRIPT, include_str!("legend.js")),
     ("/table.js", JAVASCRIPT, include_str!("table.js")),
     ("/run.js", JAVASCRIPT, include_str!("run.js")),
+    ("/profile.js", JAVASCRIPT, include_str!("profile.js")),
     ("/film.js", JAVASCRIPT, include_str!("film.js")),
     ("/page.js", JAVASCRIPT, include_str!("page.js")),
 ];
@@ -250,14 +251,20 @@ impl Site {
             }
             "/api/bands" => {
                 let wanted = wanted(asked)?;
-                let members = store.members(&wanted, &asked.all("group").collect());
+                let named = asked.all("group").filter(|_| wanted.along.has_means());
+                let members = store.members(&wanted, &named.collect());
                 // The intervals take a while, and other requests are answered meanwhile.
                 drop(store);
                 json(bands(&members, wanted.summary))
             }
             "/api/run" => {
                 let run = run(&store, asked)?;
-                json(json!({ "config": run.config()?, "result": run.result()? }))
+                json(json!({
+                    "config": run.config()?,
+                    "result": run.result()?,
+                    "profile": run.profile(PROFILE)?,
+                    "memory": run.profile(MEMORY)?,
+                }))
             }
             "/api/now" => json(now(&store, asked)?),
             "/api/film" => {

@@ -110,7 +110,7 @@ impl Store {
                 Ok(overview) => match self.runs.get_mut(path) {
                     Some(run) => (run.overview, run.files) = (overview, files),
                     None => {
-                        let metrics = Metrics::default();
+                        let metrics = Metrics::of(path);
                         let run = WatchedRun { overview, metrics, files, memory: None };
                         self.runs.insert(path.clone(), run);
                     }
@@ -237,6 +237,9 @@ impl Store {
         let of_metric = |metric: &String| {
             let of_group = |group: &Group| {
                 let (ends, curves) = self.of_group(group, metric, wanted, until);
+                if curves.len() > 1 && !wanted.along.has_means() {
+                    return json!({ "name": group.name, "until": null, "points": [] });
+                }
                 let end = early_end(ends).map(|end| wanted.along.place(end));
                 let until = end.map(|end| format!("{} runs up to {end}", curves.len()));
                 let points = middle(&curves, wanted.summary);
@@ -324,7 +327,8 @@ impl WatchedRun {
         let all = if speeds.is_empty() { metrics.points(metric) } else { &speeds };
         let closer =
             part.and_then(|ends| metrics.closer(path, metric, (along, ends), until).ok().flatten());
-        let at = |point: &Point| along.of((point.steps, f64::from(point.seconds)));
+        let at =
+            |point: &Point| metrics.place_along(along, (point.steps, f64::from(point.seconds)));
         // The end of the run, not of the displayed part.
         let last = all.last()?;
         let points = closer.as_deref().unwrap_or(all).iter();

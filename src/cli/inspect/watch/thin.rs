@@ -2,17 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
+use super::numbers::{MetricsLine, number};
 use crate::cli::inspect::curves::Along;
-use crate::run_directory::{METRICS, Timed, is_metric, next_line, open, open_if_there};
+use crate::run_directory::{METRICS, RunClock, Timed, is_metric, next_line, open, open_if_there};
+use anyhow::Result;
 
 /// Greatest number of points of a metric: beyond it, neighbours are merged.
 const POINTS: usize = 1024;
@@ -128,16 +125,23 @@ pub(super) struct Metrics {
     length: u64,
     /// Lines of a call: environment steps, and values of metrics by index.
     timed: Timed<(f64, Vec<(usize, f64)>)>,
+    /// The time of day along the run.
+    clock: RunClock,
 }
 
 impl Metrics {
+    /// The metrics of the run in a folder, before its file is read.
+    pub(super) fn of(run: &Path) -> Self {
+        Metrics { clock: RunClock::of(run), ..Metrics::default() }
+    }
+
     /// Reads new data, up to a deadline. A file that became shorter is a new file, and is read from
     /// its beginning.
     pub(super) fn read(&mut self, run: &Path, until: Instant) -> Result<()> {
         let Some(mut file) = open_if_there(run, METRICS, u64::MAX)? else { return Ok(()) };
         self.length = file.metadata()?.len();
         if self.length < self.offset {
-            *self = Metrics { length: self.length, ..Metrics::default() };
+            *self = Metrics { length: self.length, ..Metrics::of(run) };
         }
         if self.length == self.offset {
             return Ok(());
@@ -176,7 +180,7 @@ impl Metrics {
         until: Instant,
     ) -> Result<Option<Vec<Point>>> {
         let Marks { marks, .. } = &self.marks;
-        let place = |mark: &Mark| along.of((mark.steps, mark.seconds));
+        let place = |mark: &Mark| self.place_along(along, (mark.steps, mark.seconds));
         let first = marks[marks.partition_point(|mark| place(mark) < from).saturating_sub(1)];
         let end = marks.get(marks.partition_point(|mark| place(mark) <= to));
         let end = end.map_or(self.offset, |mark| mark.offset);
@@ -200,7 +204,8 @@ impl Metrics {
     }
 
     fn add(&mut self, numbers: Vec<(Cow<'_, str>, f64)>) {
-        let [steps, seconds] = ["env_steps", "seconds"].map(|name| number(&numbers, name));
+        let [steps, seconds, time] =
+            ["env_steps", "seconds", "time"].map(|name| number(&numbers, name));
         let metrics = numbers.into_iter().filter(|(name, _)| is_metric(name));
         let line = metrics.map(|(name, value)| (self.place(&name), value)).collect();
         for (at, (steps, line)) in self.timed.add((steps.unwrap_or(0.0), line), seconds) {
@@ -209,6 +214,14 @@ impl Metrics {
                 self.metrics[place].add(point);
             }
         }
+        if let Some(time) = time {
+            self.clock.add(self.timed.until, time);
+        }
+    }
+
+    /// The position on an axis after these steps and seconds of training.
+    pub(super) fn place_along(&self, along: Along, (steps, seconds): (f64, f64)) -> f64 {
+        along.of((steps, seconds, self.clock.at(seconds)))
     }
 
     /// The index of a metric, which is added if it is new.
@@ -265,93 +278,6 @@ impl Metrics {
     /// Seconds of training.
     pub(super) fn seconds(&self) -> f64 {
         self.timed.until
-    }
-}
-
-fn number(numbers: &[(Cow<'_, str>, f64)], name: &str) -> Option<f64> {
-    numbers.iter().find(|(one, _)| one == name).map(|(_, value)| *value)
-}
-
-/// The numbers of a line of metrics.
-struct MetricsLine<'a>(Vec<(Cow<'a, str>, f64)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for MetricsLine<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Numbers;
-        impl<'de> Visitor<'de> for Numbers {
-            type Value = MetricsLine<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<MetricsLine<'de>, A::Error> {
-                let mut numbers = Vec::with_capacity(24);
-                while let Some(BorrowedKey(name)) = map.next_key()? {
-                    if let LineNumber(Some(value)) = map.next_value()? {
-                        numbers.push((name, value));
-                    }
-                }
-                Ok(MetricsLine(numbers))
-            }
-        }
-        from.deserialize_map(Numbers)
-    }
-}
-
-/// A name that is borrowed from the line if the line contains it without escapes.
-#[derive(Deserialize)]
-struct BorrowedKey<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// A value of a line, if it is a number.
-struct LineNumber(Option<f64>);
-
-impl<'de> Deserialize<'de> for LineNumber {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Value;
-        impl<'de> Visitor<'de> for Value {
-            type Value = LineNumber;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value")
-            }
-
-            fn visit_f64<E>(self, value: f64) -> Result<LineNumber, E> {
-                Ok(LineNumber(Some(value)))
-            }
-
-            fn visit_u64<E>(self, value: u64) -> Result<LineNumber, E> {
-                Ok(LineNumber(Some(value as f64)))
-            }
-
-            fn visit_i64<E>(self, value: i64) -> Result<LineNumber, E> {
-                Ok(LineNumber(Some(value as f64)))
-            }
-
-            fn visit_bool<E>(self, _: bool) -> Result<LineNumber, E> {
-                Ok(LineNumber(None))
-            }
-
-            fn visit_str<E>(self, _: &str) -> Result<LineNumber, E> {
-                Ok(LineNumber(None))
-            }
-
-            fn visit_unit<E>(self) -> Result<LineNumber, E> {
-                Ok(LineNumber(None))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<LineNumber, A::Error> {
-                while all.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(LineNumber(None))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<LineNumber, A::Error> {
-                while all.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(LineNumber(None))
-            }
-        }
-        from.deserialize_any(Value)
     }
 }
 
@@ -418,7 +344,8 @@ mod tests {
             [(Along::Steps, [500_000.0, 501_000.0]), (Along::Seconds, [25_000.0, 25_050.0])]
         {
             let coarse = metrics.points("loss").iter().filter(|point| {
-                (ends[0]..=ends[1]).contains(&along.of((point.steps, f64::from(point.seconds))))
+                (ends[0]..=ends[1])
+                    .contains(&metrics.place_along(along, (point.steps, f64::from(point.seconds))))
             });
             assert!(coarse.count() < 3);
             let part = (along, ends);
@@ -426,7 +353,9 @@ mod tests {
             let inside: Vec<&Point> = close
                 .iter()
                 .filter(|point| {
-                    (ends[0]..=ends[1]).contains(&along.of((point.steps, f64::from(point.seconds))))
+                    (ends[0]..=ends[1]).contains(
+                        &metrics.place_along(along, (point.steps, f64::from(point.seconds))),
+                    )
                 })
                 .collect();
             assert!((100..=102).contains(&inside.len()), "{}", inside.len());

@@ -5,7 +5,7 @@ let state = { runs: [], groups: [], settings: [], metrics: [], problems: {}, rea
 
 const view = {
   metrics: [], // the charts, by metric; empty for the default charts
-  along: "steps",
+  along: "steps", // or "seconds", or "clock", the time of day
   summary: "mean",
   smooth: 0,
   log: false,
@@ -109,6 +109,9 @@ function lone() {
   const pinned = groups.filter(({ shown }) => shown).flatMap(({ runs }) => runs.map(({ path }) => path)).filter((path) => view.pin.has(path));
   const found = open.flatMap(({ matching }) => matching.filter(({ path }) => !view.hide.has(path)).map(({ path }) => path));
   found.push(...pinned);
+  // Runs at different times of day have no mean.
+  const apart = view.along === "clock" ? groups.filter(({ shown, runs }) => shown && runs.length > 1) : [];
+  found.push(...apart.flatMap(({ matching }) => matching.filter(({ path }) => !view.hide.has(path)).map(({ path }) => path)));
   if (view.run && state.runs.some(({ path }) => path === view.run)) found.push(view.run);
   return [...new Set(found)];
 }
