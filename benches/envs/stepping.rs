@@ -102,11 +102,6 @@ impl Stepping {
         self.compile_seconds
     }
 
-    /// True if the executable came from a cache.
-    pub fn was_cached(&self) -> bool {
-        self.program.was_cached()
-    }
-
     /// The devices that share the environments.
     pub fn devices(&self) -> usize {
         self.program.executable().devices().len()

@@ -46,7 +46,7 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_values_t = ["rollout", "envpool", "mjx"].map(str::to_owned))]
     peers: Vec<String>,
     /// Steps of every environment of ours in a run, in whole blocks of 32.
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = 512)]
     steps: usize,
     /// Steps of every environment of MuJoCo's C and of EnvPool in a run.
     #[arg(long, default_value_t = 16)]

@@ -39,7 +39,7 @@ impl<'a> Side<'a> {
         let mut sides = Vec::new();
         for devices in devices {
             let arguments = vec![
-                format!("--executables={}", folder("ours")),
+                format!("--executables={}", folder(&format!("{name}-{environments}-{devices}"))),
                 format!("--envs={name}"),
                 format!("--environments={environments}"),
                 format!("--devices={devices}"),
