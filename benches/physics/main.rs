@@ -1,8 +1,8 @@
 //! Gymnasium's MuJoCo tasks under a random policy with automatic resets: `cargo bench --bench physics`.
 //!
 //! Our built-in environments are compared with MuJoCo's C (`mujoco.rollout`), EnvPool and MJX. All sides take turns in one
-//! run, each as a process of its own, so that CPU time and memory are those of a side. The figure to compare is environment
-//! steps per CPU-second. A second part compares the physics with a whole training by PPO.
+//! run, each as a process of its own with its own CPU time and peak memory. The figure to compare is environment steps per
+//! CPU-second. A second part compares the physics with a whole training by PPO.
 //!
 //! Ours is compiled with podracer's default options, as trainings are. Its runs begin at first states. The runs of the peers
 //! continue each other, and their first is not measured.

@@ -38,7 +38,7 @@ pub fn measure(options: &Options, executables: &Path) -> Result<()> {
     let cpu_seconds = || anyhow::Ok(process.cpu_time()?.as_secs_f64());
     let spent = cpu_seconds()?;
     let shape = Shape { environments, steps: options.steps };
-    // The folder is of this program alone.
+    // No other program has this folder.
     let cached = executables.exists();
     let cache = ExecutableCache::at(executables, u64::MAX);
     let of_program = ProgramOptions { cache, ..ProgramOptions::default() };

@@ -9,7 +9,7 @@ use crate::support::{Figures, Table, number, si, speeds, time};
 /// Least ratio of our environment steps per CPU-second to a peer's.
 const TARGET: f64 = 1.0;
 
-/// The figures of all sides on one task.
+/// The figures of every side on one task.
 pub struct Measured {
     /// Name of the task.
     pub name: String,
@@ -81,7 +81,7 @@ impl SideFigures {
     }
 }
 
-/// Prints the tables of all tasks.
+/// Prints the tables of every task.
 pub fn print(all: &[Measured]) {
     print_ratios(all);
     print_sides(all);
