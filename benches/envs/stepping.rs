@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::*;
-use podracer_envs::{AutoReset, Environment};
+use podracer_envs::{AutoReset, Environment, Space};
 use podracer_runtime::{
     Array, Client, CompileOptions, Compiled, ExecutableCache, HloModule, Placement, Program,
     ProgramOptions, XlaOptions,
@@ -64,11 +64,25 @@ pub struct Run {
 }
 
 impl Stepping {
-    /// For all devices of the client.
+    /// For all devices of the client, with every loop as one kernel, and without a cache.
     pub fn compile<E: Environment<Observation = Tensor>>(
         client: &Client,
         environment: E,
         shape: Shape,
+    ) -> Result<Self> {
+        let xla = XlaOptions::for_platform(client.platform()).whole_loop().pairs();
+        let compile = CompileOptions { xla, ..CompileOptions::default() };
+        let cache = ExecutableCache::disabled();
+        let options = ProgramOptions { compile, cache, ..ProgramOptions::default() };
+        Stepping::compile_with(client, environment, shape, options)
+    }
+
+    /// For all devices of the client, with other options.
+    pub fn compile_with<E: Environment<Observation = Tensor>>(
+        client: &Client,
+        environment: E,
+        shape: Shape,
+        mut options: ProgramOptions,
     ) -> Result<Self> {
         let start = Instant::now();
         let devices = client.devices().len();
@@ -77,15 +91,7 @@ impl Stepping {
         let traced = trace((u32([2]),), |(seed,)| {
             totals(&environment, Key::from_words(seed), per_device, shape.steps)
         })?;
-        let options = ProgramOptions {
-            compile: CompileOptions {
-                replicas: devices,
-                xla: XlaOptions::for_platform(client.platform()).whole_loop().pairs(),
-                ..CompileOptions::default()
-            },
-            cache: ExecutableCache::disabled(),
-            ..ProgramOptions::default()
-        };
+        options.compile.replicas = devices;
         let program =
             Program::compile(client, "stepping", &traced, vec![Placement::Sharded; 3], &options)?;
         Ok(Stepping { program, shape, compile_seconds: start.elapsed().as_secs_f64() })
@@ -154,7 +160,6 @@ fn totals<E: Environment<Observation = Tensor>>(
     steps: usize,
 ) -> Totals {
     let space = env.action_space();
-    let (actions, count, shape) = (space.bounds(0).1 as u32 + 1, space.elements(), space.shape());
     // Every environment has keys of its own, by its number among all.
     let first = axis_index(Replicas) * environments as i32;
     let indices = arange(environments) + first;
@@ -177,15 +182,12 @@ fn totals<E: Environment<Observation = Tensor>>(
     let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
         let numbers = arange(BLOCK) + block * BLOCK as i32;
         // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
-        let fours = arange(BLOCK / PER_KEY) + block * (BLOCK / PER_KEY) as i32;
-        let (high, low) = vmap(fours, |four| {
-            let elements = arange(count) + four * count as i32;
-            vmap(action_keys.clone(), |key| vmap(elements, |element| words(&key, element)))
-        });
-        // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
-        let parts = [high >> 16, high & 0xffffu32, low >> 16, low & 0xffffu32];
-        let drawn = parts.map(|part| ((part * actions) >> 16).astype(I32));
-        let actions = concatenate(&drawn, 0).reshape([&[BLOCK, environments], &shape[..]].concat());
+        let actions = match &space {
+            Space::Box { .. } => vmap(numbers, |step| {
+                vmap(action_keys.clone(), |key| space.sample(key.fold_in(step)))
+            }),
+            _ => choices(&space, &action_keys, block, environments),
+        };
         let resets = vmap(numbers, |step| vmap(reset_keys.clone(), |key| words(&key, step)));
         let draws = (actions, resets);
         scan(sums, (numbers, draws), |sums, (step, (action, (high, low)))| {
@@ -213,6 +215,20 @@ fn totals<E: Environment<Observation = Tensor>>(
         rewards: total(sums.rewards),
         ends: total(sums.ends),
     }
+}
+
+/// Uniform actions of a block's steps in a space of choices, i32 `[BLOCK, environments, ..]`.
+fn choices(space: &Space, keys: &Key, block: Tensor, environments: usize) -> Tensor {
+    let (actions, count, shape) = (space.bounds(0).1 as u32 + 1, space.elements(), space.shape());
+    let fours = arange(BLOCK / PER_KEY) + block * (BLOCK / PER_KEY) as i32;
+    let (high, low) = vmap(fours, |four| {
+        let elements = arange(count) + four * count as i32;
+        vmap(keys.clone(), |key| vmap(elements, |element| words(&key, element)))
+    });
+    // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
+    let parts = [high >> 16, high & 0xffffu32, low >> 16, low & 0xffffu32];
+    let drawn = parts.map(|part| ((part * actions) >> 16).astype(I32));
+    concatenate(&drawn, 0).reshape([&[BLOCK, environments], &shape[..]].concat())
 }
 
 /// The axis of the environments comes last, where vectors of the machine run along it.

@@ -16,28 +16,32 @@ import jax.numpy as jnp
 def measure(function, arguments, repeats, donated=None):
     """Traces, lowers and compiles `function`, runs it `repeats` times, and returns the stages' seconds and the last result.
 
-    An argument that is `donated` is what the run before returned.
+    CPU seconds are those of all threads, `compile_cpu_seconds` from the trace to the executable. An argument that is `donated` is what the run before returned.
     """
-    clock = time.perf_counter
-    start = clock()
+    clock, cpu = time.perf_counter, time.process_time
+    start, spent = clock(), cpu()
     traced = jax.jit(function, donate_argnums=donated).trace(*arguments)
     trace = clock()
     lowered = traced.lower()
     lower = clock()
     compiled = lowered.compile()
     end = clock()
-    runs = []
+    compile_cpu = cpu() - spent
+    runs, runs_cpu = [], []
     for _ in range(repeats):
-        begin = clock()
+        begin, spent = clock(), cpu()
         result = jax.block_until_ready(compiled(*arguments))
         runs.append(clock() - begin)
+        runs_cpu.append(cpu() - spent)
         if donated is not None:
             arguments = (*arguments[:donated], result, *arguments[donated + 1 :])
     stages = {
         "trace_seconds": trace - start,
         "lower_seconds": lower - trace,
         "compile_seconds": end - lower,
+        "compile_cpu_seconds": compile_cpu,
         "run_seconds": runs,
+        "run_cpu_seconds": runs_cpu,
         "bytes": program_bytes(compiled),
     }
     # The optimized program, for the bench to look into.
