@@ -123,6 +123,8 @@ mod pages {
     struct Tutorial;
     #[doc = include_str!("../docs/change-ppo.md")]
     struct ChangePpo;
+    #[doc = include_str!("../docs/own-robot.md")]
+    struct OwnRobot;
     #[doc = include_str!("../docs/physics.md")]
     struct Physics;
     #[doc = include_str!("../docs/populations.md")]

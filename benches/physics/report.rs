@@ -6,9 +6,6 @@ use serde_json::Value;
 use crate::sides::Side;
 use crate::support::{Figures, Table, number, si, speeds, time};
 
-/// Least ratio of our environment steps per CPU-second to a peer's.
-const TARGET: f64 = 1.0;
-
 /// The figures of every side on one task.
 pub struct Measured {
     /// Name of the task.
@@ -26,6 +23,8 @@ pub struct SideFigures {
     pub label: String,
     /// True for ours.
     pub ours: bool,
+    /// Least ratio of our environment steps per CPU-second to this side's.
+    target: f64,
     /// Environment steps per second of wall time.
     pub speed: Figures,
     /// Environment steps per CPU-second.
@@ -44,6 +43,7 @@ impl Measured {
         let empty = |side: &Side<'_>| SideFigures {
             label: side.label.clone(),
             ours: side.ours,
+            target: side.target,
             ..SideFigures::default()
         };
         Measured { name: name.to_owned(), environments, sides: sides.iter().map(empty).collect() }
@@ -102,7 +102,11 @@ fn print_ratios(all: &[Measured]) {
         let Some(ours) = measured.ours() else { continue };
         for peer in measured.sides.iter().filter(|side| !side.ours) {
             let shown = measured.shown().into_iter().chain([peer.label.clone()]);
-            table.row(shown.chain(ours.per_cpu_second.beside(&peer.per_cpu_second, TARGET, si)));
+            table.row(shown.chain(ours.per_cpu_second.beside(
+                &peer.per_cpu_second,
+                peer.target,
+                si,
+            )));
         }
     }
     table.print("Random-policy stepping of MuJoCo's tasks, environment steps per CPU-second");

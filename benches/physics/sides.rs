@@ -10,12 +10,17 @@ use serde_json::Value;
 use crate::Options;
 use crate::support::{self, Peer, say};
 
+/// Least ratio of our environment steps per CPU-second to MJX's.
+const OF_MJX: f64 = 30.0;
+
 /// One side with its arguments.
 pub struct Side<'a> {
     /// Name in the tables.
     pub label: String,
     /// True for ours.
     pub ours: bool,
+    /// Least ratio of our environment steps per CPU-second to this side's.
+    pub target: f64,
     /// Runs in a round.
     repeats: usize,
     arguments: Vec<String>,
@@ -46,18 +51,24 @@ impl<'a> Side<'a> {
                 format!("--steps={}", options.steps),
             ];
             let label = format!("podracer, {devices} device(s)");
-            sides.push(Side { label, ours: true, repeats, arguments, peer: None });
+            sides.push(Side { label, ours: true, target: 1.0, repeats, arguments, peer: None });
         }
         let Some(peer) = peer else { return Ok(sides) };
         let cores = thread::available_parallelism()?.get();
-        let mut add = |label: String, environments: usize, steps: usize, more: &[String]| {
+        let of_c = match name {
+            "half-cheetah" => 15.0,
+            "ant" => 8.0,
+            "humanoid" | "humanoid-standup" => 5.0,
+            _ => 10.0,
+        };
+        let mut add = |(label, target), environments: usize, steps: usize, more: &[String]| {
             let mut arguments = vec![
                 format!("--env={name}"),
                 format!("--num-envs={environments}"),
                 format!("--steps={steps}"),
             ];
             arguments.extend_from_slice(more);
-            sides.push(Side { label, ours: false, repeats, arguments, peer: Some(peer) });
+            sides.push(Side { label, ours: false, target, repeats, arguments, peer: Some(peer) });
         };
         for kind in &options.peers {
             let side = format!("--side={kind}");
@@ -68,13 +79,13 @@ impl<'a> Side<'a> {
                     for threads in threads {
                         let more = [side.clone(), format!("--threads={threads}")];
                         let label = format!("MuJoCo's C, {threads} thread(s)");
-                        add(label, environments, options.peer_steps, &more);
+                        add((label, of_c), environments, options.peer_steps, &more);
                     }
                 }
                 "envpool" => {
                     let more = [side, format!("--threads={cores}")];
                     let label = format!("EnvPool, {cores} thread(s)");
-                    add(label, environments, options.peer_steps, &more);
+                    add((label, of_c), environments, options.peer_steps, &more);
                 }
                 "mjx" => {
                     let iterations = options.mjx_iterations;
@@ -86,7 +97,7 @@ impl<'a> Side<'a> {
                     ];
                     let label =
                         format!("MJX, {environments} environments, {iterations} iterations");
-                    add(label, environments, options.mjx_steps, &more);
+                    add((label, OF_MJX), environments, options.mjx_steps, &more);
                 }
                 other => bail!("no peer `{other}`: there are rollout, envpool and mjx"),
             }
