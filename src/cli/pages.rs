@@ -141,7 +141,9 @@ fn a_command_that_is_none_is_found() {
 fn experiment(text: &str) -> Result<(), String> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let mut registry = registry();
-    let mut text = text.to_owned();
+    // Robots of the pages are examples.
+    const EXAMPLES: &str = concat!("model = \"", env!("CARGO_MANIFEST_DIR"), "/examples/");
+    let mut text = text.replace("model = \"", EXAMPLES);
     if !table.contains_key("base") && !table.contains_key("agent") {
         text.insert_str(0, "base = 'cartpole-sebulba-ppo'\n");
     }
