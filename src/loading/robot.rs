@@ -28,8 +28,8 @@ fn write(folder: &Path, arm: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A path is relative to the experiment. A run's own settings have the text with its includes: nobody needs the files any
-/// more, and nothing that happens to them changes the run.
+/// A path is relative to the experiment. A run's own settings have the text with its includes: later changes to the files do
+/// not change the run.
 #[test]
 fn a_run_keeps_its_robot() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Environments of the DSL that are in Gymnasium, too: `podracer eval --in gymnasium` plays there.
+//! Environments of the DSL with a twin in Gymnasium: `podracer eval --in gymnasium` plays in the twin.
 
 use anyhow::Result;
 use podracer_envs::host::HostEnvironment;

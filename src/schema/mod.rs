@@ -42,7 +42,7 @@ pub struct Key {
     pub must: Option<String>,
     /// True if a resumed run may have another value: the field's `x-resume`.
     pub resume: bool,
-    /// True for a robot's model, of which the loaded settings have the text: the type's `x-mjcf`.
+    /// True for a robot's model (the type's `x-mjcf`): the loaded settings have its text.
     pub mjcf: bool,
     /// True for an `Option`: the setting may be absent, and the value "none" unsets it.
     pub optional: bool,

@@ -36,7 +36,7 @@ use crate::environment::TimeStep;
 use crate::space::Space;
 use robot::{Spread, action_space, near_initial};
 
-/// The magnitude of positions and velocities from which a simulation counts as diverged, as in MuJoCo.
+/// Greatest magnitude of positions and velocities: beyond it, a simulation counts as diverged, as in MuJoCo.
 const DIVERGED: f64 = 1e10;
 
 /// A task of a robot in the physics of its model. [`robot_environments`](crate::robot_environments) makes an

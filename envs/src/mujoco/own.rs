@@ -93,8 +93,8 @@ impl Default for OwnRobot {
     }
 }
 
-/// The model of a robot as a setting: the path of an MJCF file, or an MJCF text. It is written as the text, in which
-/// included files take the place of their `include`.
+/// The model of a robot as a setting: the path of an MJCF file, or an MJCF text. It is written as the text. Included
+/// files take the place of their `include`.
 #[derive(Clone, Debug, Default, JsonSchema)]
 #[schemars(transparent, extend("x-mjcf" = true))]
 pub struct RobotModel {
