@@ -2,6 +2,7 @@
 
 mod browser;
 mod check;
+mod elsewhere;
 mod evaluations;
 mod events;
 mod hostile;
