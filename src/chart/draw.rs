@@ -175,11 +175,14 @@ fn extent(places: impl Iterator<Item = f64> + Clone, clock: bool) -> Range<f64> 
 /// A panel's coordinates: linear along, and any scale upwards.
 type Plane<Y> = Cartesian2d<Horizontal, Y>;
 
+/// The labels of an axis at its values.
+type Labels<'a> = &'a dyn Fn(&f64) -> String;
+
 fn mesh<B: DrawingBackend, Y>(
     chart: &mut ChartContext<'_, B, Plane<Y>>,
     (figure, panel): (&Figure, &Panel),
     letters: u32,
-    (along, shown): (&dyn Fn(&f64) -> String, &dyn Fn(&f64) -> String),
+    (along, shown): (Labels<'_>, Labels<'_>),
 ) -> Drawn
 where
     B::ErrorType: 'static,
