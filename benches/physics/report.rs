@@ -23,7 +23,7 @@ pub struct SideFigures {
     pub label: String,
     /// True for ours.
     pub ours: bool,
-    /// Least ratio of our environment steps per CPU-second to this side's.
+    /// As of [`Side::target`].
     target: f64,
     /// Environment steps per second of wall time.
     pub speed: Figures,
@@ -159,7 +159,8 @@ fn print_devices(all: &[Measured]) {
     for measured in all {
         let Some(one) = measured.ours() else { continue };
         for more in measured.sides.iter().skip(1).filter(|side| side.ours) {
-            let [more_cell, one_cell, ratio, medians] = more.speed.beside(&one.speed, 1.0, si);
+            let both = more.speed.beside(&one.speed, more.target, si);
+            let [more_cell, one_cell, ratio, medians] = both;
             let cells = [one_cell, more.label.clone(), more_cell, ratio, medians];
             table.row(measured.shown().into_iter().chain(cells));
             compared = true;

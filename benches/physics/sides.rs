@@ -10,6 +10,8 @@ use serde_json::Value;
 use crate::Options;
 use crate::support::{self, Peer, say};
 
+/// Least speed of each of several devices, of the speed of one device alone.
+const OF_A_DEVICE: f64 = 0.85;
 /// Least ratio of our environment steps per CPU-second to MJX's.
 const OF_MJX: f64 = 30.0;
 
@@ -19,7 +21,8 @@ pub struct Side<'a> {
     pub label: String,
     /// True for ours.
     pub ours: bool,
-    /// Least ratio of our environment steps per CPU-second to this side's.
+    /// Least ratio of our environment steps per CPU-second to this peer's. For ours, the least ratio of its speed to one
+    /// device's.
     pub target: f64,
     /// Runs in a round.
     repeats: usize,
@@ -50,8 +53,9 @@ impl<'a> Side<'a> {
                 format!("--devices={devices}"),
                 format!("--steps={}", options.steps),
             ];
+            let target = OF_A_DEVICE * devices as f64;
             let label = format!("podracer, {devices} device(s)");
-            sides.push(Side { label, ours: true, target: 1.0, repeats, arguments, peer: None });
+            sides.push(Side { label, ours: true, target, repeats, arguments, peer: None });
         }
         let Some(peer) = peer else { return Ok(sides) };
         let cores = thread::available_parallelism()?.get();

@@ -165,13 +165,14 @@ macro_rules! humanoid {
             type Derived = HumanoidQuantities;
 
             fn model(&self) -> &Model {
-        static MODEL: LazyLock<Model> = LazyLock::new(|| built_in(include_str!($model)));
-        &MODEL
-    }
+                static MODEL: LazyLock<Model> =
+                    LazyLock::new(|| built_in(include_str!($model)));
+                &MODEL
+            }
 
-    fn frame_skip(&self) -> usize {
-        5
-    }
+            fn frame_skip(&self) -> usize {
+                5
+            }
 
             fn limit(&self) -> usize {
                 self.time_limit
