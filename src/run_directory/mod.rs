@@ -10,6 +10,7 @@
 //!   records after every call, and have every iteration before a checkpoint.
 
 mod best;
+#[cfg(feature = "plots")]
 mod clock;
 mod events;
 mod films;
@@ -33,6 +34,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "plots")]
 pub use clock::RunClock;
 pub(crate) use films::FilmName;
 pub(crate) use folder::Folder;

@@ -7,8 +7,10 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
+use super::METRICS;
+#[cfg(feature = "plots")]
+use super::RunClock;
 use super::reading::{cannot_read, next_line, open};
-use super::{METRICS, RunClock};
 
 /// A value of a metric.
 #[cfg(feature = "plots")]
@@ -30,6 +32,7 @@ pub struct Series {
     /// The lines of `metrics.jsonl`, each with its seconds of training.
     lines: Vec<(f64, Map<String, Value>)>,
     /// The time of day along the run.
+    #[cfg(feature = "plots")]
     clock: RunClock,
 }
 
@@ -42,19 +45,30 @@ impl Series {
         let cannot = || cannot_read(run, METRICS);
         let mut file = BufReader::new(open(run, METRICS, u64::MAX).with_context(cannot)?);
         let (mut line, mut lines, mut timed) = (Vec::new(), Vec::new(), Timed::default());
-        let mut clock = RunClock::of(run);
         while next_line(&mut file, &mut line).with_context(cannot)? > 0 {
             let Ok(Value::Object(line)) = serde_json::from_slice(&line) else { continue };
             let seconds = line.get("seconds").and_then(Value::as_f64);
-            let time = line.get("time").and_then(Value::as_f64);
             lines.extend(timed.add(line, seconds));
-            if let Some(time) = time {
-                clock.add(timed.until, time);
-            }
         }
         let Timed { untimed, until } = timed;
         lines.extend(untimed.into_iter().map(|line| (until, line)));
-        Ok(Series { lines, clock })
+        Ok(Series {
+            #[cfg(feature = "plots")]
+            clock: Series::clock(run, &lines),
+            lines,
+        })
+    }
+
+    /// The time of day along the run in a folder, by the lines that have one.
+    #[cfg(feature = "plots")]
+    fn clock(run: &Path, lines: &[(f64, Map<String, Value>)]) -> RunClock {
+        let mut clock = RunClock::of(run);
+        for (seconds, line) in lines {
+            if let Some(time) = line.get("time").and_then(Value::as_f64) {
+                clock.add(*seconds, time);
+            }
+        }
+        clock
     }
 
     /// The lines, in order.
