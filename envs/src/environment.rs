@@ -67,7 +67,8 @@ pub trait Environment: Clone + 'static {
     /// The first state of an episode.
     fn initial_state(&self, key: Key) -> Self::State;
 
-    /// Takes one step. `action` has the type of [`action_space`](Environment::action_space).
+    /// Takes one step. `action` has the type of [`action_space`](Environment::action_space). The loops
+    /// [clip](Space::clip_action) its numbers to their bounds.
     fn step(
         &self,
         state: Self::State,

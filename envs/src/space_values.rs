@@ -35,6 +35,19 @@ impl Space {
         clamp(value, low, high)
     }
 
+    /// The action with which an environment steps, for the action of an agent: numbers are clipped to
+    /// their bounds, as by Gymnasium's `ClipAction`. A choice stays as it is. The loops apply it; agents
+    /// learn from the action that they drew.
+    #[track_caller]
+    pub fn clip_action(&self, action: Tensor) -> Tensor {
+        let (low, high) = match self {
+            Space::Box { .. } | Space::Dict { .. } => self.all_bounds(),
+            _ => return action,
+        };
+        let bounded = low.iter().chain(&high).any(|bound| bound.is_finite());
+        if bounded { self.clip(action) } else { action }
+    }
+
     /// A random value. Discrete elements and elements with two finite bounds are uniform between
     /// them; others are standard normal, clipped.
     #[track_caller]

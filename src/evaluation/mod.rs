@@ -120,13 +120,13 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let spec = environments.spec();
         let n = spec.environments;
         let mode = if play.sampled { Mode::Explore } else { Mode::Greedy };
-        let action = spec.action.ty();
+        let action_type = spec.action.ty();
         let state = eval_shape((key(),), |(key,)| agent.init(key))?;
         // Before the first step every lane begins an episode.
         let first = trace((&state,), |(_,)| {
             vmap(0..n, |index| {
                 let memory = agent.init_memory(LaneId { index, lanes: n });
-                (memory, Feedback::begin(&action).last_action)
+                (memory, Feedback::begin(&action_type).last_action)
             })
         })?;
         let lanes = first.results().clone();
@@ -157,8 +157,8 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
                     checked_view(agent, &params, memory.clone(), input.clone(), mode, key.again())
                 });
                 let Act { action, memory, .. } =
-                    checked_act(agent, &params, memory, input, mode, key, &action);
-                (action, (memory, action), view)
+                    checked_act(agent, &params, memory, input, mode, key, &action_type);
+                (spec.action.clip_action(action), (memory, action), view)
             })
         })?;
         let results = traced.results().leaves().len();

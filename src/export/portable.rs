@@ -114,7 +114,7 @@ pub(crate) fn policy<A: Learn>(
     (seen, action): (Option<&Space>, &Space),
     batch: Option<usize>,
 ) -> Result<[Portable; 2]> {
-    let (elements, action) = (elements(seen, action), &action.ty());
+    let (elements, space, action) = (elements(seen, action), action, &action.ty());
     let params = eval_shape((key(),), |(key,)| agent.params(&agent.init(key)))?;
     let memory = eval_shape((), |()| {
         agent.init_memory(LaneId { index: scalar(0), lanes: batch.unwrap_or(1) })
@@ -135,7 +135,7 @@ pub(crate) fn policy<A: Learn>(
                 let input = feedback.unwrap_or_else(|| Feedback::begin(action)).input(seen, None);
                 let Act { action, memory, .. } =
                     checked_act(agent, &params, memory, input, mode, key, action);
-                (action, memory)
+                (space.clip_action(action), memory)
             };
             match batch {
                 None => one((memory, seen, key, feedback)),

@@ -229,7 +229,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
     ) -> (Lanes<E, A>, RolloutStep<A>) {
         let [act_key, step_key, reset_key] = [0, 1, 2].map(|i| Key::from_words(keys.index(i)));
         let input = self.input(lane.environment.clone(), lane.feedback);
-        let action_type = self.environment.action_space().ty();
+        let space = self.environment.action_space();
         let Act { action, memory, extras } = checked_act(
             &self.agent,
             params,
@@ -237,11 +237,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             input.clone(),
             Mode::Explore,
             act_key,
-            &action_type,
+            &space.ty(),
         );
         let stepping = part("the environment's step");
+        let taken = space.clip_action(action);
         let (environment, timestep) =
-            self.environment.step_with_keys(lane.environment, action, step_key, reset_key);
+            self.environment.step_with_keys(lane.environment, taken, step_key, reset_key);
         drop(stepping);
         let TimeStep { observation, reward, terminated, truncated } = timestep.clone();
         let done = timestep.done();

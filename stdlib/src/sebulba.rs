@@ -251,7 +251,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             start: state.start.zip_with(&start, put_back),
             steps,
         };
-        (action, state)
+        let taken = vmap(action, |action| self.environments.action.clip_action(action));
+        (taken, state)
     }
 
     /// Ends the rollout with the outcomes of the lanes' last steps, and divides its lanes over the

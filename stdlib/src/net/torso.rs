@@ -86,18 +86,9 @@ pub(crate) fn scaled(observation: Tensor) -> Tensor {
 }
 
 /// The last action as features, f32 `[space.flatdim()]`: one-hot if it is discrete, each element if
-/// it is multi-discrete, each part of a dict. They are zeros at an episode's first step, which has
-/// no last action.
+/// it is multi-discrete, each part of a dict. Numbers are clipped, as the environment took them. The
+/// features are zeros at an episode's first step, which has no last action.
 #[track_caller]
 pub fn last_action(space: &Space, input: &Input) -> Tensor {
-    match space {
-        Space::Discrete { n, .. } => (arange(*n).eq(input.last_action) & !input.first).astype(F32),
-        Space::MultiDiscrete { counts, .. } => {
-            let element = |(i, &n): (usize, &usize)| arange(n).eq(input.last_action.index(i));
-            let taken: Vec<Tensor> = counts.iter().enumerate().map(element).collect();
-            (concatenate(&taken, 0) & !input.first).astype(F32)
-        }
-        Space::Dict { .. } => select(input.first, 0.0, space.flatten(input.last_action)),
-        Space::Box { .. } | Space::Pixels { .. } => input.last_action.astype(F32).flatten(),
-    }
+    select(input.first, 0.0, space.flatten(space.clip_action(input.last_action)))
 }

@@ -1,11 +1,10 @@
 //! The same agent in the same environment, in Anakin and in Sebulba: with parameters that are not old, the same iterations.
 
 use podracer::sebulba::{Sebulba, compiled_environments};
-use podracer_dsl::Tensor;
-use podracer_dsl::prelude::{eval_shape, key};
+use podracer_dsl::prelude::*;
 use podracer_envs::boards::TicTacToe;
 use podracer_envs::host::HostEnvironment;
-use podracer_envs::{CartPole, Catch, Connector, Environment, Pendulum};
+use podracer_envs::{CartPole, Catch, Connector, Environment, Pendulum, Space, TimeStep};
 use podracer_rl::learn::{Learn, Normalized};
 use podracer_rl::optim::{adam, sgd};
 use podracer_runtime::setters::*;
@@ -281,6 +280,53 @@ fn episodes_have_the_successes_of_anakin() {
         different.extend(successes);
     }
     assert!(different.contains(&0.0) && different.contains(&1.0), "{different:?}");
+}
+
+/// An environment whose reward is the magnitude of the action, which is in [-0.1, 0.1].
+#[derive(Clone)]
+struct Echo;
+
+impl Environment for Echo {
+    type State = Tensor;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> Tensor {
+        key.normal([1])
+    }
+
+    fn step(&self, state: Tensor, action: Tensor, _: Key) -> (Tensor, TimeStep) {
+        let (terminated, truncated) = (constant(true), constant(false));
+        let reward = action.reshape([]).abs();
+        (state, TimeStep { observation: state, reward, terminated, truncated })
+    }
+
+    fn observe(&self, state: Tensor) -> Tensor {
+        state
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::unbounded([1])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::bounded([1], -0.1, 0.1)
+    }
+}
+
+/// The policy's standard deviation is 1 at first, so that nearly all actions are clipped.
+#[test]
+fn environments_get_actions_within_their_bounds() {
+    let agent = loops::ppo(&Echo, sgd(0.5));
+    check(&Echo, &agent, (1, 2));
+
+    let size = Size { replicas: 1, environments: 4, unroll: 12, iterations: UPDATES };
+    let program = loops::compiled(&loops::client(1), &Echo, &agent, size);
+    let (_, metrics) = program.run(program.init(SEED).expect("a seed")).expect("a call");
+    let returns = metrics.sharded.return_sum.to_f64();
+    let count = metrics.sharded.count.to_f64();
+    let means: Vec<f64> = returns.iter().zip(&count).map(|(sum, count)| sum / count).collect();
+    assert!(count.iter().all(|&count| count == 48.0), "{count:?}");
+    assert!(means.iter().all(|&mean| 0.08 < mean && mean < 0.1 + 1e-6), "{means:?}");
 }
 
 #[test]
