@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use podracer_dsl::prelude::*;
 use podracer_envs::mujoco::{
     Ant, HalfCheetah, Hopper, Humanoid, HumanoidStandup, InvertedDoublePendulum, InvertedPendulum,
-    Reacher, Swimmer, Task, Walker2d,
+    Pusher, Reacher, Swimmer, Task, Walker2d,
 };
 use podracer_test_support::python::run_mujoco;
 use serde::Serialize;
@@ -52,6 +52,7 @@ tests_of_tasks! {
     walker2d: "Walker2d-v5", Walker2d, TOUCHING;
     swimmer: "Swimmer-v5", Swimmer, FINE;
     reacher: "Reacher-v5", Reacher, FINE;
+    pusher: "Pusher-v5", Pusher, TOUCHING;
     inverted_pendulum: "InvertedPendulum-v5", InvertedPendulum, FINE;
     inverted_double_pendulum: "InvertedDoublePendulum-v5", InvertedDoublePendulum, FINE;
     ant: "Ant-v5", Ant, TOUCHING;

@@ -5,7 +5,7 @@ use podracer_physics::{Data, Model};
 
 const STATES: usize = 12;
 
-/// A robot, and heights of its root for a robot on the floor or in it.
+/// A robot, and heights of its root for a robot on the floor or in it. The rods touch a cylinder.
 const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
     (
         "half_cheetah",
@@ -15,6 +15,7 @@ const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
     ),
     ("hopper", include_str!("../../../envs/src/mujoco/models/hopper.xml"), 1, [1.1, 1.22]),
     ("ant", include_str!("../../../envs/src/mujoco/models/ant.xml"), 2, [0.2, 0.5]),
+    ("rods", include_str!("../models/rods.xml"), 2, [0.22, 0.3]),
 ];
 
 /// Positions, velocities and controls, which a loss follows from.
