@@ -178,7 +178,10 @@ impl Segment {
             None => (0..ITERATIONS).fold(start, |bracket, _| round(bracket)),
         };
         let (pull, growth) = self.pull(found.next, cylinder);
-        inner.select(found.stepped(pull, growth, found.next), found.next)
+        // At the minimum, rounding may take the step out of the bracket, which is then a point.
+        let slack = Constant(1e-3 * half);
+        let wide = Bracket { low: found.next - slack, high: found.next + slack, ..found };
+        inner.select(wide.stepped(pull, growth, found.next), found.next)
     }
 
     /// Half the derivative of the squared distance at a part, and the derivative of that; within the cylinder, the derivative
