@@ -69,7 +69,7 @@ const FINE: Tolerances = [2e-6, 2e-5, 2e-5, 1e-5];
 /// Tolerances of tasks with contacts: in few of 1,000 states, a contact begins a step earlier or later in f32.
 const TOUCHING: Tolerances = [2e-4, 5e-3, 5e-3, 5e-4];
 
-/// Tolerances of Pusher: in some states the object is around the arm, where contacts differ from those of MuJoCo.
+/// Tolerances of Pusher: in some states the object is around the arm, where contacts differ from MuJoCo's contacts.
 const DEEP: Tolerances = [1e-3, 5e-2, 1e-2, 1e-3];
 
 /// The records of a kind: `steps`, `sequences` or `resets`.

@@ -24,7 +24,7 @@ const GAPS: &[(&str, &str)] = &[
     ("joints", "the solver without slip is not covered"),
 ];
 
-/// Models with contacts of MuJoCo's general collider, whose normals have errors of up to 1e-5, and the errors of a step.
+/// Models with contacts of MuJoCo's general collider, and the errors of a step: the collider's normals have errors of up to 1e-5.
 const COLLIDERS: &[(&str, f64)] = &[("rods", 5e-4)];
 
 /// Models with spatial tendons: MuJoCo's `cfrc_ext` has their forces on bodies, and ours does not.

@@ -43,7 +43,7 @@ pub(crate) fn covers(first: GeomType, second: GeomType) -> bool {
     )
 }
 
-/// All contacts that two geoms can have, for a pair of types that [`covers`] has. `margin` is that of the pair. Without
+/// All contacts that two geoms can have, for a pair of types that [`covers`] has. `margin` is the pair's margin. Without
 /// `several`, a pair of MuJoCo's general collider has one contact.
 pub(crate) fn touches(
     first: &PlacedGeom,

@@ -29,7 +29,7 @@ const LEAST: f64 = 1e-12;
 /// The distance that stands for no contact, in metres beyond the margin.
 const NONE: f64 = 1.0;
 
-/// Both possible contacts. `margin` is that of the pair. Without `several`, there is only one.
+/// Both possible contacts. `margin` is the pair's margin. Without `several`, there is only one.
 pub(super) fn capsule_and_cylinder(
     capsule: &PlacedGeom,
     cylinder: &PlacedGeom,
@@ -152,7 +152,7 @@ impl Segment {
     }
 
     /// The part that is nearest to the cylinder, or deepest in it. The distance from a convex solid is a convex function of
-    /// the part, and Newton's method within a bracket finds its minimum. The derivative is that of one more Newton step, which
+    /// the part, and Newton's method within a bracket finds its minimum. The derivative is the derivative of one more Newton step, which
     /// is the derivative of the minimum; the iterations are not differentiated.
     fn nearest(self, half: f64, cylinder: [f64; 2]) -> Real {
         let mut fixed = self;
