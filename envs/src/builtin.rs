@@ -30,6 +30,7 @@ macro_rules! builtin_environments {
             $crate::mujoco::Walker2d, "mujoco-walker2d" "Gymnasium" "MIT";
             $crate::mujoco::Swimmer, "mujoco-swimmer" "Gymnasium" "MIT";
             $crate::mujoco::Reacher, "mujoco-reacher" "Gymnasium" "MIT";
+            $crate::mujoco::Pusher, "mujoco-pusher" "Gymnasium" "MIT";
             $crate::mujoco::InvertedPendulum, "mujoco-inverted-pendulum" "Gymnasium" "MIT";
             $crate::mujoco::InvertedDoublePendulum, "mujoco-inverted-double-pendulum" "Gymnasium" "MIT";
             $crate::mujoco::Ant, "mujoco-ant" "Gymnasium" "MIT";

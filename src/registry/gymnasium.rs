@@ -9,7 +9,7 @@ use crate::settings::UsageError;
 
 /// Names of environments here and in Gymnasium. The settings have the names of Gymnasium's arguments,
 /// except `time_limit`.
-const TWINS: [(&str, &str); 15] = [
+const TWINS: [(&str, &str); 16] = [
     ("cartpole", "CartPole-v1"),
     ("pendulum", "Pendulum-v1"),
     ("acrobot", "Acrobot-v1"),
@@ -20,6 +20,7 @@ const TWINS: [(&str, &str); 15] = [
     ("mujoco-walker2d", "Walker2d-v5"),
     ("mujoco-swimmer", "Swimmer-v5"),
     ("mujoco-reacher", "Reacher-v5"),
+    ("mujoco-pusher", "Pusher-v5"),
     ("mujoco-inverted-pendulum", "InvertedPendulum-v5"),
     ("mujoco-inverted-double-pendulum", "InvertedDoublePendulum-v5"),
     ("mujoco-ant", "Ant-v5"),

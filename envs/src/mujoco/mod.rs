@@ -1,4 +1,4 @@
-//! Gymnasium's MuJoCo tasks, version 5: robots that learn to walk, swim, reach and balance.
+//! Gymnasium's MuJoCo tasks, version 5: robots that learn to walk, swim, reach, push and balance.
 //!
 //! The names and defaults of the settings are Gymnasium's, and so are observations, rewards, terminations and the
 //! distributions of first states. [`podracer_physics`] computes the dynamics in f32.
@@ -17,6 +17,7 @@ mod own;
 mod pendulums;
 mod picture;
 mod planar;
+mod pusher;
 mod reacher;
 mod robot;
 
@@ -27,6 +28,7 @@ pub use own::{OwnRobot, Pose, RobotModel};
 pub use pendulums::{InvertedDoublePendulum, InvertedPendulum, Tip};
 pub use picture::Camera;
 pub use planar::{HalfCheetah, Hopper, Swimmer, Walker2d};
+pub use pusher::Pusher;
 pub use reacher::Reacher;
 
 use podracer_dsl::prelude::*;
@@ -280,6 +282,6 @@ macro_rules! robot_environments {
 }
 
 robot_environments! {
-    HalfCheetah, Hopper, Walker2d, Swimmer, Reacher, InvertedPendulum, InvertedDoublePendulum, Ant, Humanoid, HumanoidStandup,
-    OwnRobot
+    HalfCheetah, Hopper, Walker2d, Swimmer, Reacher, Pusher, InvertedPendulum, InvertedDoublePendulum, Ant, Humanoid,
+    HumanoidStandup, OwnRobot
 }

@@ -50,6 +50,11 @@ impl Camera {
         Camera { azimuth: 0.5, elevation: 0.45, ..Camera::side(width, height) }
     }
 
+    /// The same view with another middle, in metres.
+    pub(super) fn about(self, middle: [f64; 3]) -> Self {
+        Camera { middle, ..self }
+    }
+
     /// The same view, which follows the torso.
     pub(super) fn following(self) -> Self {
         Camera { follows: true, ..self }

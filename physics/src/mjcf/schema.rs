@@ -120,8 +120,10 @@ fn check_element(element: &Element, rule: &ElementRule) -> ModelResult<()> {
             return Err(Error::Unknown { place: attribute.place.clone(), what, hint });
         };
         let Effect::NotCovered(neutral) = effect else { continue };
-        let same = |neutral: &String| match (neutral.parse::<f64>(), attribute.value.trim().parse())
-        {
+        let same = |neutral: &String| match (
+            neutral.parse::<f64>(),
+            attribute.value.trim().parse::<f64>(),
+        ) {
             (Ok(a), Ok(b)) => a == b,
             _ => attribute.value == *neutral,
         };

@@ -20,6 +20,7 @@ pub(crate) enum Disable {
     Actuation = 1 << 11,
     RefSafe = 1 << 12,
     EulerDamp = 1 << 15,
+    MultiCcd = 1 << 19,
 }
 
 impl Model {

@@ -1,5 +1,5 @@
-"""step.json: states of the models of physics/tests/models, and the dynamics that mujoco computes for them. Run with a Python that has
-mujoco 4.0.0:
+"""step.json: states of the models of physics/tests/models, and the dynamics that mujoco computes for them. rods.json: contacts of a
+capsule with a cylinder. Run with a Python that has mujoco 4.0.0:
 
     python physics/tests/golden/make_step.py
 
@@ -8,8 +8,8 @@ with those listed. `check N names..` prints a table: for each model the largest 
 of states that have contacts and active limits, and of states whose solver used all iterations. A name is `hopper`,
 `gymnasium/hopper` or `dm_control/hopper`.
 
-Every model is solved to the minimum of its constraint cost: solver Newton with a tolerance near rounding (EXACT). The other options
-are those of the model.
+Every model is solved to the minimum of its constraint cost: solver Newton with a tolerance near rounding (EXACT). The general collider
+has the least tolerance that it takes. The other options are those of the model.
 """
 
 import importlib.util
@@ -26,6 +26,11 @@ ABOUT = (
     "a contact is geom1 geom2 dist pos[3] frame[9]"
 )
 EXACT = {"tolerance": 1e-15, "iterations": 200, "ls_iterations": 200, "ls_tolerance": 1e-12, "solver": mujoco.mjtSolver.mjSOL_NEWTON}
+COLLIDER = {"ccd_tolerance": 1e-15, "ccd_iterations": 500}
+RODS = """<mujoco><worldbody>
+  <geom name="drum" type="cylinder" size="0.15 0.2" margin="0.002"/>
+  <body><freejoint/><geom name="rod" type="capsule" size="0.05 0.3" margin="0.002"/></body>
+</worldbody></mujoco>"""
 STATE = ["qpos", "qvel", "act", "ctrl", "qacc_warmstart"]
 DATA = """qfrc_bias qfrc_passive qfrc_actuator qfrc_constraint qacc_smooth qacc actuator_force xpos xquat xipos geom_xpos site_xpos
 subtree_com cinert cvel cfrc_ext cdof ten_length sensordata energy""".split()
@@ -34,7 +39,7 @@ FREE, BALL, SLIDE, HINGE = (int(getattr(mujoco.mjtJoint, f"mjJNT_{kind}")) for k
 
 
 def exact(model):
-    for name, value in EXACT.items():
+    for name, value in {**EXACT, **COLLIDER}.items():
         setattr(model.opt, name, value)
     model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
     return model
@@ -256,6 +261,23 @@ def record(model, states, names):
     return {name: rows for name, rows in columns.items() if any(rows)}
 
 
+def rods(count):
+    """Random placements of a capsule about a cylinder (pos quat), and their contacts; a third of the capsules are nearly level."""
+    model = exact(mujoco.MjModel.from_xml_string(RODS))
+    data, rng = mujoco.MjData(model), np.random.default_rng(0)
+    made = []
+    while len(made) < count:
+        tilt = [1.0, 0.05, 1.0][len(made) % 3]
+        data.qpos[:3] = rng.uniform(-0.45, 0.45, 3)
+        mujoco.mju_quatZ2Vec(data.qpos[3:], rng.standard_normal(3) * [1, 1, tilt])
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        # Half of the placements have no contact of their own; few of those tell more.
+        if data.ncon or rng.integers(8) == 0:
+            made.append({"qpos": data.qpos.tolist(), "contacts": contacts(data)})
+    return made
+
+
 def check(model, states):
     """Largest residual of M qacc + bias = passive + actuator + constraint, relative to the largest force, and counts."""
     worst, counts = 0.0, {"contact": 0, "penetrating": 0, "limit": 0, "unconverged": 0}
@@ -337,6 +359,8 @@ def main():
     head = json.dumps({"about": ABOUT, "versions": {"mujoco": mujoco.__version__}})[:-1]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "step.json"), "w") as file:
         file.write(head + ', "models": {\n' + ",\n".join(lines) + "\n}}\n")
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "rods.json"), "w") as file:
+        json.dump(rods(240), file, separators=(",", ":"), allow_nan=False)
 
 
 if __name__ == "__main__":

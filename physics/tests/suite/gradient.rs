@@ -5,7 +5,7 @@ use podracer_physics::{Data, Model};
 
 const STATES: usize = 12;
 
-/// A robot, and heights of its root for a robot on the floor or in it.
+/// A robot, and heights of its root for a robot on the floor or in it. The rod touches a cylinder.
 const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
     (
         "half_cheetah",
@@ -15,7 +15,16 @@ const ROBOTS: &[(&str, &str, usize, [f64; 2])] = &[
     ),
     ("hopper", include_str!("../../../envs/src/mujoco/models/hopper.xml"), 1, [1.1, 1.22]),
     ("ant", include_str!("../../../envs/src/mujoco/models/ant.xml"), 2, [0.2, 0.5]),
+    ("rod", ROD, 2, [0.26, 0.29]),
 ];
+
+/// A thick capsule on the end of a cylinder, which its segment does not enter.
+const ROD: &str = r#"<mujoco>
+  <worldbody>
+    <geom name="drum" type="cylinder" size="0.15 0.2"/>
+    <body euler="0 88 20"><freejoint/><geom name="rod" type="capsule" size="0.1 0.25"/></body>
+  </worldbody>
+</mujoco>"#;
 
 /// Positions, velocities and controls, which a loss follows from.
 type Inputs = (Tensor, Tensor, Tensor);

@@ -21,9 +21,11 @@ const ROBOTS: &str = "half_cheetah gymnasium/hopper walker2d_v5 ant gymnasium/hu
 /// Models with a gap of the dynamics, and the message about it. Their fields are compared, and no steps.
 const GAPS: &[(&str, &str)] = &[
     ("actuators", "a contact of this box with the capsule"),
-    ("finger", "a contact of this cylinder with the capsule"),
     ("joints", "the solver without slip is not covered"),
 ];
+
+/// Models with contacts of MuJoCo's general collider, and the errors of a step: the collider's normals have errors of up to 1e-5.
+const COLLIDERS: &[(&str, f64)] = &[("rods", 5e-4)];
 
 /// Models with spatial tendons: MuJoCo's `cfrc_ext` has their forces on bodies, and ours does not.
 const SPATIAL_TENDONS: [&str; 2] = ["tendons", "ball_in_cup"];
@@ -122,7 +124,8 @@ fn compare(name: &str, path: &Path, states: &Value, complaints: &mut Vec<String>
             .join(" ")
     );
     let compared = |quantity: &str| quantity != "cfrc_ext" || !SPATIAL_TENDONS.contains(&name);
-    let wrong = errors.iter().filter(|(name, error)| **error > 1e-9 && compared(name));
+    let most = COLLIDERS.iter().find(|(model, _)| *model == name).map_or(1e-9, |(_, most)| *most);
+    let wrong = errors.iter().filter(|(name, error)| **error > most && compared(name));
     complaints.extend(wrong.map(|(quantity, error)| format!("{name}: {quantity} {error:.1e}")));
 }
 

@@ -1,5 +1,6 @@
 //! Distances of pairs of geoms, with the formulas of MuJoCo's primitive colliders.
 
+mod rods;
 mod solids;
 
 use crate::math::Vec3;
@@ -38,12 +39,18 @@ pub(crate) fn covers(first: GeomType, second: GeomType) -> bool {
         (first, second),
         (Plane, Sphere | Capsule | Ellipsoid | Cylinder | Box)
             | (Sphere, Sphere | Capsule | Cylinder | Box)
-            | (Capsule, Capsule)
+            | (Capsule, Capsule | Cylinder)
     )
 }
 
-/// All contacts that two geoms can have, for a pair of types that [`covers`] has.
-pub(crate) fn touches(first: &PlacedGeom, second: &PlacedGeom) -> Vec<Touch> {
+/// All contacts that two geoms can have, for a pair of types that [`covers`] has. `margin` is the pair's margin. Without
+/// `several`, a pair of MuJoCo's general collider has one contact.
+pub(crate) fn touches(
+    first: &PlacedGeom,
+    second: &PlacedGeom,
+    margin: f64,
+    several: bool,
+) -> Vec<Touch> {
     use GeomType::{Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere};
     let radius = second.size[0];
     match (first.kind, second.kind) {
@@ -76,6 +83,7 @@ pub(crate) fn touches(first: &PlacedGeom, second: &PlacedGeom) -> Vec<Touch> {
             }
             _ => vec![spheres([first, second], nearest_points(first, second))],
         },
+        (Capsule, Cylinder) => rods::capsule_and_cylinder(first, second, margin, several),
         _ => Vec::new(),
     }
 }

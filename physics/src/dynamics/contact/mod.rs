@@ -185,7 +185,8 @@ pub(crate) fn pair_touches(model: &Model, position: &Kinematics, pair: &GeomPair
             axes: position.frame(own, model.geom_quat[geom]),
         }
     };
-    touches(&shape(pair.geoms[0]), &shape(pair.geoms[1]))
+    let [first, second] = pair.geoms.map(shape);
+    touches(&first, &second, pair.margin, !model.disabled(Disable::MultiCcd))
 }
 
 impl Contact {
