@@ -7,6 +7,7 @@ use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 
 use super::constraint::{Constraints, RowKind};
+use super::contact::Contact;
 use super::mass::Symmetric;
 use super::position::Kinematics;
 use super::stage::{Numbers, detail, part, part_tree, replace, stage, values};
@@ -235,32 +236,11 @@ impl Problem<'_> {
             }
             for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
                 if contact.sides.len() == 2 {
-                    let coupling = contact.coupling(&weights(rows, contact.weight));
-                    let jacobian = detail(model, || self.jacobian(contact));
-                    add_directions(&mut hessian, &coupling, &jacobian);
+                    add_directions(&mut hessian, contact, &weights(rows, contact.weight));
                 }
             }
             hessian
         })
-    }
-
-    /// The directions of a contact by the degrees of freedom. Those that move both sides are left out: both move alike.
-    fn jacobian(&self, contact: &super::contact::Contact) -> Vec<Vec<Real>> {
-        let model = self.model;
-        let chains: Vec<Vec<usize>> = (contact.sides.iter())
-            .map(|side| model.chain(model.last_dof(side.body)).collect())
-            .collect();
-        let both = |dof: &usize| chains.iter().all(|chain| chain.contains(dof));
-        let mut jacobian: Vec<Vec<Real>> = Vec::new();
-        for (units, chain) in contact.units.iter().zip(&chains) {
-            jacobian.resize(units.len(), vec![ZERO; model.nv]);
-            for &dof in chain.iter().filter(|dof| !both(dof)) {
-                for (row, unit) in jacobian.iter_mut().zip(units) {
-                    row[dof] += unit.dot(self.position.motion[dof]);
-                }
-            }
-        }
-        jacobian
     }
 
     /// The cost about accelerations.
@@ -369,13 +349,14 @@ fn add_row(hessian: &mut Symmetric, jacobian: &[(usize, Real)], slope: Real) {
     }
 }
 
-/// Adds `jacobian^T coupling jacobian`, with a row of the Jacobian for each direction.
-fn add_directions(hessian: &mut Symmetric, coupling: &[Vec<Real>], jacobian: &[Vec<Real>]) {
-    for (row, coupling) in jacobian.iter().zip(coupling) {
-        let pull = |dof: usize| coupling.iter().zip(jacobian).map(|(&c, row)| c * row[dof]).sum();
-        let pulled: Vec<Real> = (0..row.len()).map(pull).collect();
+/// Adds `jacobian^T coupling jacobian` of a contact between two bodies, by the weights of its rows.
+fn add_directions(hessian: &mut Symmetric, contact: &Contact, weights: &[Real]) {
+    let Contact { dofs, jacobian, .. } = contact;
+    for (row, coupling) in jacobian.iter().zip(contact.coupling(weights)) {
+        let pull = |i: usize| coupling.iter().zip(jacobian).map(|(&c, row)| c * row[i]).sum();
+        let pulled: Vec<Real> = (0..dofs.len()).map(pull).collect();
         for (a, &entry) in row.iter().enumerate() {
-            (0..=a).for_each(|b| hessian.add_at(a, b, entry * pulled[b]));
+            (0..=a).for_each(|b| hessian.add_at(dofs[a], dofs[b], entry * pulled[b]));
         }
     }
 }

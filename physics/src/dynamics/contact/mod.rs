@@ -144,6 +144,11 @@ impl Side {
         let at = Spatial::force_at(self.place, force);
         at.add(Spatial { w: torque, v: ORIGIN }).scale(Constant(self.sign))
     }
+
+    /// The spatial force on the body of a unit force, or torque, along a direction.
+    fn unit(&self, Direction { axis, torque }: Direction) -> Spatial {
+        self.pushed(if torque { [ORIGIN, axis] } else { [axis, ORIGIN] })
+    }
 }
 
 /// A contact with a pyramidal friction cone.
@@ -154,8 +159,10 @@ pub(crate) struct Contact {
     directions: Vec<(Direction, f64)>,
     /// The number of directions of friction along which the bodies cannot move: each has two rows that equal the normal.
     still: usize,
-    /// The spatial force of a unit force along each direction, on each of two sides; none for one side.
-    pub(crate) units: Vec<Vec<Spatial>>,
+    /// The degrees of freedom that move two sides differently; none for one side.
+    pub(crate) dofs: Vec<usize>,
+    /// The motion along each direction for a unit velocity of each of `dofs`.
+    pub(crate) jacobian: Vec<Vec<Real>>,
     /// The weight of each row; 0 if there is no contact.
     pub(crate) weight: Real,
     /// The aim of each row.
@@ -214,7 +221,7 @@ impl Numbers for Contact {
     fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
         self.sides.iter_mut().for_each(|side| side.place.each(f));
         self.directions.iter_mut().for_each(|(direction, _)| direction.axis.each(f));
-        self.units.each(f);
+        self.jacobian.each(f);
         self.weight.each(f);
         self.aim.each(f);
     }
@@ -276,7 +283,8 @@ impl Contact {
             sides,
             directions: directions.zip(coefficients).collect(),
             still: 0,
-            units: Vec::new(),
+            dofs: Vec::new(),
+            jacobian: Vec::new(),
             weight: ZERO,
             aim: Vec::new(),
         };
@@ -286,9 +294,7 @@ impl Contact {
         let kept: Vec<usize> = (0..speeds.len()).filter(|&i| moving(i)).collect();
         contact.still = speeds.len() - kept.len();
         contact.directions = kept.iter().map(|&i| contact.directions[i]).collect();
-        if contact.sides.len() == 2 {
-            contact.units = contact.sides.iter().map(|side| contact.units_on(side)).collect();
-        }
+        contact.add_jacobian(model, position);
         let speeds: Vec<Real> = kept.iter().map(|&i| speeds[i]).collect();
 
         let distance = touch.distance - Constant(pair.margin);
@@ -406,14 +412,22 @@ impl Contact {
         }
     }
 
-    fn units_on(&self, side: &Side) -> Vec<Spatial> {
-        let unit = |&(direction, _): &(Direction, f64)| {
-            let unit = match direction.torque {
-                true => Spatial { w: direction.axis, v: ORIGIN },
-                false => Spatial::force_at(side.place, direction.axis),
-            };
-            unit.scale(Constant(side.sign))
+    /// Fills `dofs` and `jacobian`. A degree of freedom that moves both sides moves both alike.
+    fn add_jacobian(&mut self, model: &Model, position: &Kinematics) {
+        let [one, other] = &self.sides[..] else { return };
+        let chains = [one, other]
+            .map(|side| -> Vec<usize> { model.chain(model.last_dof(side.body)).collect() });
+        let own = |own: usize| {
+            let others = &chains[1 - own];
+            chains[own].iter().filter(|dof| !others.contains(dof)).map(move |&dof| (dof, own))
         };
-        self.directions.iter().map(unit).collect()
+        let mut dofs: Vec<(usize, usize)> = own(0).chain(own(1)).collect();
+        dofs.sort_unstable();
+        let row = |&(direction, _): &(Direction, f64)| {
+            let units = [one, other].map(|side| side.unit(direction));
+            dofs.iter().map(|&(dof, side)| units[side].dot(position.motion[dof])).collect()
+        };
+        self.jacobian = self.directions.iter().map(row).collect();
+        self.dofs = dofs.into_iter().map(|(dof, _)| dof).collect();
     }
 }
