@@ -32,7 +32,7 @@ pub(crate) fn turn_free_bodies(
     if free.is_empty() {
         return;
     }
-    let composite = model.gathered(position.inertia.clone(), Inertia::add);
+    let composite = model.gathered(|body| position.inertia[body], Inertia::add);
     for first in free {
         let body = model.dof_bodyid[first];
         let turned: [Real; 6] = stage(|| {

@@ -25,13 +25,18 @@ pub(crate) struct Factor {
 numbers!(Factor: lower, inverse);
 
 impl Model {
-    /// The sum over each body and the bodies below it.
-    pub(crate) fn gathered<T: Numbers + Copy>(&self, mut of: Vec<T>, add: fn(T, T) -> T) -> Vec<T> {
+    /// The sum over each body and the bodies below it; for the world, its own value.
+    pub(crate) fn gathered<T: Numbers + Copy>(
+        &self,
+        own: impl Fn(usize) -> T,
+        add: fn(T, T) -> T,
+    ) -> Vec<T> {
+        let mut sums = vec![own(0); self.nbody];
         for body in (1..self.nbody).rev() {
             let below = (body + 1..self.nbody).filter(|&child| self.body_parentid[child] == body);
-            of[body] = detail(self, || below.fold(of[body], |sum, child| add(sum, of[child])));
+            sums[body] = detail(self, || below.fold(own(body), |sum, child| add(sum, sums[child])));
         }
-        of
+        sums
     }
 }
 
@@ -44,7 +49,7 @@ impl Numbers for Symmetric {
 impl Symmetric {
     /// The mass matrix, by composite bodies, with armature.
     pub(crate) fn mass(model: &Model, position: &Kinematics, tendons: &[PullPath]) -> Self {
-        let composite = stage(|| model.gathered(position.inertia.clone(), Inertia::add));
+        let composite = stage(|| model.gathered(|body| position.inertia[body], Inertia::add));
         let armatures = model.tendon_armatures();
         stage(|| {
             let mut mass = Self::zero(model.nv);

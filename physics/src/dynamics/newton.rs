@@ -7,9 +7,10 @@ use podracer_dsl::any_example;
 use podracer_dsl::prelude::*;
 
 use super::constraint::{Constraints, RowKind};
+use super::contact::Contact;
 use super::mass::Symmetric;
 use super::position::Kinematics;
-use super::stage::{Numbers, detail, replace, stage, values};
+use super::stage::{Numbers, detail, part, part_tree, replace, stage, values};
 use crate::model::Model;
 use crate::real::{ONE, Real, Truth, ZERO};
 use crate::vector::Spatial;
@@ -54,6 +55,17 @@ pub(crate) struct Solution {
 /// The rows' accelerations beyond their aims, or along a direction.
 type RowValues = (Vec<Real>, Vec<Vec<Real>>);
 
+/// The cost to second order about accelerations.
+struct Expansion {
+    beyond: RowValues,
+    /// The product of the mass matrix and the accelerations.
+    momentum: Vec<Real>,
+    gradient: Vec<Real>,
+    hessian: Symmetric,
+}
+
+super::stage::numbers!(Expansion: beyond, momentum, gradient, hessian);
+
 impl Problem<'_> {
     /// The solution, by iterations that start from accelerations.
     ///
@@ -81,10 +93,13 @@ impl Problem<'_> {
             (x, step.into_iter().map(|step| (-step).tensor(like)).collect::<Vec<_>>())
         });
         let x: Vec<Real> = x.into_iter().map(Real::Value).collect();
-        let rows = stage(|| self.beyond(&x));
-        let touching = stage(|| self.touching(&rows.1));
-        let force = stage(|| self.forces(&rows, touching.clone()));
-        let touching = stage(|| self.with_joined(&rows.0, touching));
+        let (force, touching) = part(self.model, || {
+            let rows = stage(|| self.beyond(&x));
+            let touching = stage(|| self.touching(&rows.1));
+            let force = stage(|| self.forces(&rows, touching.clone()));
+            let touching = stage(|| self.with_joined(&rows.0, touching));
+            (force, touching)
+        });
         Solution { qacc: x, force, touching }
     }
 
@@ -103,10 +118,17 @@ impl Problem<'_> {
             |(round, moves, _): (Tensor, Tensor, Vec<Tensor>)| any_example(moves & round.lt(limit));
         let (_, _, x) = while_loop(all, goes, |(round, moves, x)| {
             let own: Vec<Real> = x.iter().copied().map(Real::Value).collect();
-            let (next, changed) = self.iteration(&own);
-            let next: Vec<Tensor> =
-                x.iter().zip(next).map(|(&x, next)| moves.select(next.tensor(like), x)).collect();
-            (round + 1, moves & changed, next)
+            let cost = part(self.model, || self.expansion(&own));
+            let (next, moves) = part_tree(self.model, || {
+                let (next, changed) = self.next(&own, &cost);
+                let next: Vec<Tensor> = x
+                    .iter()
+                    .zip(next)
+                    .map(|(&x, next)| moves.select(next.tensor(like), x))
+                    .collect();
+                (next, moves & changed)
+            });
+            (round + 1, moves, next)
         });
         x
     }
@@ -140,12 +162,12 @@ impl Problem<'_> {
     fn touching(&self, contacts: &[Vec<Real>]) -> Vec<Spatial> {
         let mut on_bodies = vec![Spatial::ZERO; self.model.nbody];
         for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
-            let forces = detail(self.model, || {
+            let force = detail(self.model, || {
                 let force = |&row: &Real| RowKind::Unilateral.force(row, contact.weight);
-                contact.forces(&rows.iter().map(force).collect::<Vec<_>>())
+                contact.force(&rows.iter().map(force).collect::<Vec<_>>())
             });
-            for (side, force) in contact.sides.iter().zip(forces) {
-                on_bodies[side.body] = on_bodies[side.body].add(force);
+            for side in &contact.sides {
+                on_bodies[side.body] = on_bodies[side.body].add(side.pushed(force));
             }
         }
         on_bodies
@@ -178,18 +200,19 @@ impl Problem<'_> {
         let model = self.model;
         let bodies = stage(|| {
             // Lower triangles of symmetric matrices.
-            let mut bodies = vec![[[ZERO; 6]; 6]; model.nbody];
+            let mut bodies = vec![Vec::new(); model.nbody];
             for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
-                if let ([side], [units]) = (&contact.sides[..], &contact.units[..]) {
-                    let coupling =
-                        detail(model, || contact.coupling(&weights(rows, contact.weight)));
-                    let units: Vec<[Real; 6]> = units.iter().map(|unit| unit.six()).collect();
-                    let pulled = detail(model, || pulled(&coupling, &units));
-                    let body = &mut bodies[side.body];
-                    *body = detail(model, || sum(*body, products(&units, &pulled)));
+                if let [side] = &contact.sides[..] {
+                    let at_point =
+                        detail(model, || contact.at_point(&weights(rows, contact.weight)));
+                    bodies[side.body].push((at_point, side.place));
                 }
             }
-            model.gathered(bodies, sum)
+            let own = |body: usize| {
+                let matrices = bodies[body].iter().map(|(matrix, place)| matrix.about(*place));
+                matrices.fold([[ZERO; 6]; 6], sum)
+            };
+            model.gathered(own, sum)
         });
         stage(|| {
             let mut hessian = self.mass.clone();
@@ -213,60 +236,46 @@ impl Problem<'_> {
             }
             for (contact, rows) in self.constraints.contacts.iter().zip(contacts) {
                 if contact.sides.len() == 2 {
-                    let coupling = contact.coupling(&weights(rows, contact.weight));
-                    let jacobian = detail(model, || self.jacobian(contact));
-                    add_directions(&mut hessian, &coupling, &jacobian);
+                    add_directions(&mut hessian, contact, &weights(rows, contact.weight));
                 }
             }
             hessian
         })
     }
 
-    /// The directions of a contact by the degrees of freedom. Those that move both sides are left out: both move alike.
-    fn jacobian(&self, contact: &super::contact::Contact) -> Vec<Vec<Real>> {
-        let model = self.model;
-        let chains: Vec<Vec<usize>> = (contact.sides.iter())
-            .map(|side| model.chain(model.last_dof(side.body)).collect())
-            .collect();
-        let both = |dof: &usize| chains.iter().all(|chain| chain.contains(dof));
-        let mut jacobian: Vec<Vec<Real>> = Vec::new();
-        for (units, chain) in contact.units.iter().zip(&chains) {
-            jacobian.resize(units.len(), vec![ZERO; model.nv]);
-            for &dof in chain.iter().filter(|dof| !both(dof)) {
-                for (row, unit) in jacobian.iter_mut().zip(units) {
-                    row[dof] += unit.dot(self.position.motion[dof]);
-                }
-            }
-        }
-        jacobian
+    /// The cost about accelerations.
+    fn expansion(&self, x: &[Real]) -> Expansion {
+        let beyond = stage(|| self.beyond(x));
+        let momentum = stage(|| self.mass.product(x));
+        let pushed = stage(|| self.forces(&beyond, self.touching(&beyond.1)));
+        let gradient = stage(|| self.gradient(&momentum, &pushed));
+        let hessian = self.hessian(&beyond);
+        Expansion { beyond, momentum, gradient, hessian }
     }
 
-    /// The next accelerations, and whether these may still be above the minimum.
-    fn iteration(&self, x: &[Real]) -> (Vec<Real>, Tensor) {
+    /// The accelerations after `x`, and whether these may still be above the minimum.
+    fn next(&self, x: &[Real], cost: &Expansion) -> (Vec<Real>, Tensor) {
         let inner = |a: &[Real], b: &[Real]| a.iter().zip(b).map(|(&a, &b)| a * b).sum::<Real>();
-        let at = stage(|| self.beyond(x));
-        let momentum = stage(|| self.mass.product(x));
-        let pushed = stage(|| self.forces(&at, self.touching(&at.1)));
-        let gradient = stage(|| self.gradient(&momentum, &pushed));
-        let hessian = self.hessian(&at);
-        let factor = stage(|| hessian.factor(self.model));
-        let direction: Vec<Real> =
-            stage(|| factor.solve(self.model, &gradient).into_iter().map(|step| -step).collect());
+        let factor = stage(|| cost.hessian.factor(self.model));
+        let direction: Vec<Real> = stage(|| {
+            let step = factor.solve(self.model, &cost.gradient);
+            step.into_iter().map(|step| -step).collect()
+        });
         let along = stage(|| self.along(&direction));
         // The derivative of the cost along the direction rises, and is linear in pieces. Newton's step on it from the whole
         // step is exact if no row changes.
         let smooth = stage(|| {
             let curvature = inner(&direction, &self.mass.product(&direction));
-            let slope = inner(&direction, &momentum) - inner(&direction, &self.force);
+            let slope = inner(&direction, &cost.momentum) - inner(&direction, &self.force);
             Slope { first: slope + curvature, second: curvature, change: ZERO }
         });
         let rows = stage(|| {
-            let rows = self.constraints.rows.iter().zip(&at.0).zip(&along.0);
+            let rows = self.constraints.rows.iter().zip(&cost.beyond.0).zip(&along.0);
             let slopes =
                 rows.map(|((row, &jar), &step)| Slope::new(row.kind, jar, step, row.weight, 1.0));
             slopes.fold(Slope::ZERO, Slope::add)
         });
-        let contacts = self.constraints.contacts.iter().zip(&at.1).zip(&along.1);
+        let contacts = self.constraints.contacts.iter().zip(&cost.beyond.1).zip(&along.1);
         let slopes = contacts.map(|((contact, jars), steps)| {
             let slope = |(i, (&jar, &step)): (usize, (&Real, &Real))| {
                 Slope::new(RowKind::Unilateral, jar, step, contact.weight, contact.times(i))
@@ -327,24 +336,6 @@ fn weights(rows: &[Real], weight: Real) -> Vec<Real> {
     rows.iter().map(|&row| RowKind::Unilateral.slope(row, weight)).collect()
 }
 
-/// `coupling units`.
-fn pulled(coupling: &[Vec<Real>], units: &[[Real; 6]]) -> Vec<[Real; 6]> {
-    let row = |row: &Vec<Real>| {
-        std::array::from_fn(|k| row.iter().zip(units).map(|(&c, unit)| c * unit[k]).sum())
-    };
-    coupling.iter().map(row).collect()
-}
-
-/// The lower triangle of `units^T pulled`, a symmetric matrix.
-fn products(units: &[[Real; 6]], pulled: &[[Real; 6]]) -> [[Real; 6]; 6] {
-    std::array::from_fn(|i| {
-        std::array::from_fn(|j| match j <= i {
-            true => units.iter().zip(pulled).map(|(unit, pulled)| unit[i] * pulled[j]).sum(),
-            false => ZERO,
-        })
-    })
-}
-
 fn sum(a: [[Real; 6]; 6], b: [[Real; 6]; 6]) -> [[Real; 6]; 6] {
     std::array::from_fn(|i| crate::vector::add(a[i], b[i]))
 }
@@ -358,13 +349,14 @@ fn add_row(hessian: &mut Symmetric, jacobian: &[(usize, Real)], slope: Real) {
     }
 }
 
-/// Adds `jacobian^T coupling jacobian`, with a row of the Jacobian for each direction.
-fn add_directions(hessian: &mut Symmetric, coupling: &[Vec<Real>], jacobian: &[Vec<Real>]) {
-    for (row, coupling) in jacobian.iter().zip(coupling) {
-        let pull = |dof: usize| coupling.iter().zip(jacobian).map(|(&c, row)| c * row[dof]).sum();
-        let pulled: Vec<Real> = (0..row.len()).map(pull).collect();
+/// Adds `jacobian^T coupling jacobian` of a contact between two bodies, by the weights of its rows.
+fn add_directions(hessian: &mut Symmetric, contact: &Contact, weights: &[Real]) {
+    let Contact { dofs, jacobian, .. } = contact;
+    for (row, coupling) in jacobian.iter().zip(contact.coupling(weights)) {
+        let pull = |i: usize| coupling.iter().zip(jacobian).map(|(&c, row)| c * row[i]).sum();
+        let pulled: Vec<Real> = (0..dofs.len()).map(pull).collect();
         for (a, &entry) in row.iter().enumerate() {
-            (0..=a).for_each(|b| hessian.add_at(a, b, entry * pulled[b]));
+            (0..=a).for_each(|b| hessian.add_at(dofs[a], dofs[b], entry * pulled[b]));
         }
     }
 }

@@ -156,7 +156,7 @@ impl Kinematics {
 
     /// The forces on the degrees of freedom of spatial forces on bodies.
     pub(crate) fn generalized(&self, model: &Model, forces: Vec<Spatial>) -> Vec<Real> {
-        let forces = model.gathered(forces, Spatial::add);
+        let forces = model.gathered(|body| forces[body], Spatial::add);
         let on = |dof: usize| self.motion[dof].dot(forces[model.dof_bodyid[dof]]);
         (0..model.nv).map(on).collect()
     }

@@ -7,7 +7,7 @@ use super::position::Kinematics;
 use super::stage::Numbers;
 use crate::model::{Disable, GeomType, Model};
 use crate::real::{Real, ZERO};
-use crate::vector::{ORIGIN, Spatial, Vector, add, dot, scale};
+use crate::vector::{Matrix, ORIGIN, Spatial, Vector, add, cross, dot, scale};
 
 use Real::Constant;
 pub(crate) use geometry::Touch;
@@ -138,6 +138,19 @@ pub(crate) struct Side {
     sign: f64,
 }
 
+impl Side {
+    /// The spatial force on the body of a force and a torque at the point of contact.
+    pub(crate) fn pushed(&self, [force, torque]: [Vector; 2]) -> Spatial {
+        let at = Spatial::force_at(self.place, force);
+        at.add(Spatial { w: torque, v: ORIGIN }).scale(Constant(self.sign))
+    }
+
+    /// The spatial force on the body of a unit force, or torque, along a direction.
+    fn unit(&self, Direction { axis, torque }: Direction) -> Spatial {
+        self.pushed(if torque { [ORIGIN, axis] } else { [axis, ORIGIN] })
+    }
+}
+
 /// A contact with a pyramidal friction cone.
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
@@ -146,19 +159,69 @@ pub(crate) struct Contact {
     directions: Vec<(Direction, f64)>,
     /// The number of directions of friction along which the bodies cannot move: each has two rows that equal the normal.
     still: usize,
-    /// The spatial force of a unit force along each direction, on each side.
-    pub(crate) units: Vec<Vec<Spatial>>,
+    /// The degrees of freedom that move two sides differently; none for one side.
+    pub(crate) dofs: Vec<usize>,
+    /// The motion along each direction for a unit velocity of each of `dofs`.
+    pub(crate) jacobian: Vec<Vec<Real>>,
     /// The weight of each row; 0 if there is no contact.
     pub(crate) weight: Real,
     /// The aim of each row.
     pub(crate) aim: Vec<Real>,
 }
 
+/// A symmetric matrix of six rows about a point, by the blocks of forces and torques.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PointMatrix {
+    /// The lower triangle of forces by motions.
+    forces: [Real; 6],
+    /// Torques by motions.
+    mixed: Matrix,
+    /// The lower triangle of torques by rotations.
+    torques: [Real; 6],
+}
+
+crate::dynamics::stage::numbers!(PointMatrix: forces, mixed, torques);
+
+/// The lower triangle of a symmetric matrix of three rows.
+fn lower(mut entry: impl FnMut(usize, usize) -> Real) -> [Real; 6] {
+    let mut places = (0..3).flat_map(|i| (0..=i).map(move |j| (i, j)));
+    std::array::from_fn(|_| {
+        let (i, j) = places.next().expect("a triangle of three rows has six entries");
+        entry(i, j)
+    })
+}
+
+/// The entry of a symmetric matrix by its lower triangle.
+fn entry(lower: &[Real; 6], i: usize, j: usize) -> Real {
+    let (row, column) = (i.max(j), i.min(j));
+    lower[row * (row + 1) / 2 + column]
+}
+
+impl PointMatrix {
+    /// The lower triangle of the matrix about a reference point, for a point at a place.
+    pub(crate) fn about(&self, place: Vector) -> [[Real; 6]; 6] {
+        let forces = |j: usize| std::array::from_fn(|i| entry(&self.forces, i, j));
+        let columns = [0, 1, 2].map(|j| cross(place, forces(j)));
+        let crossed: Matrix =
+            std::array::from_fn(|i| std::array::from_fn(|j| self.mixed[i][j] + columns[j][i]));
+        let turned = crossed.map(|row| cross(place, row));
+        let mixed = self.mixed.map(|row| cross(place, row));
+        std::array::from_fn(|i| {
+            std::array::from_fn(|j| match (i, j) {
+                _ if j > i => ZERO,
+                (..3, ..3) => entry(&self.torques, i, j) + turned[i][j] + mixed[j][i],
+                (_, ..3) => crossed[j][i - 3],
+                _ => entry(&self.forces, i - 3, j - 3),
+            })
+        })
+    }
+}
+
 impl Numbers for Contact {
     fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
         self.sides.iter_mut().for_each(|side| side.place.each(f));
         self.directions.iter_mut().for_each(|(direction, _)| direction.axis.each(f));
-        self.units.each(f);
+        self.jacobian.each(f);
         self.weight.each(f);
         self.aim.each(f);
     }
@@ -220,7 +283,8 @@ impl Contact {
             sides,
             directions: directions.zip(coefficients).collect(),
             still: 0,
-            units: Vec::new(),
+            dofs: Vec::new(),
+            jacobian: Vec::new(),
             weight: ZERO,
             aim: Vec::new(),
         };
@@ -230,7 +294,7 @@ impl Contact {
         let kept: Vec<usize> = (0..speeds.len()).filter(|&i| moving(i)).collect();
         contact.still = speeds.len() - kept.len();
         contact.directions = kept.iter().map(|&i| contact.directions[i]).collect();
-        contact.units = contact.sides.iter().map(|side| contact.units_on(side)).collect();
+        contact.add_jacobian(model, position);
         let speeds: Vec<Real> = kept.iter().map(|&i| speeds[i]).collect();
 
         let distance = touch.distance - Constant(pair.margin);
@@ -297,19 +361,14 @@ impl Contact {
         [normal].into_iter().chain(friction).collect()
     }
 
-    /// The spatial forces on the sides of the forces of the rows.
-    pub(crate) fn forces(&self, rows: &[Real]) -> Vec<Spatial> {
+    /// The force and the torque at the point of contact of the forces of the rows.
+    pub(crate) fn force(&self, rows: &[Real]) -> [Vector; 2] {
         let (mut force, mut torque) = (ORIGIN, ORIGIN);
         for (&(direction, _), value) in self.directions.iter().zip(self.directions_of(rows)) {
             let sum = if direction.torque { &mut torque } else { &mut force };
             *sum = add(*sum, scale(direction.axis, value));
         }
-        let on = |side: &Side| {
-            let at = Spatial::force_at(side.place, force);
-            let whole = at.add(Spatial { w: torque, v: ORIGIN });
-            whole.scale(Constant(side.sign))
-        };
-        self.sides.iter().map(on).collect()
+        [force, torque]
     }
 
     /// The matrix of the directions' couplings through the weights of the rows.
@@ -327,14 +386,48 @@ impl Contact {
         coupling
     }
 
-    fn units_on(&self, side: &Side) -> Vec<Spatial> {
-        let unit = |&(direction, _): &(Direction, f64)| {
-            let unit = match direction.torque {
-                true => Spatial { w: direction.axis, v: ORIGIN },
-                false => Spatial::force_at(side.place, direction.axis),
+    /// The force at the point of contact of a motion of the body there, through the weights of the rows.
+    pub(crate) fn at_point(&self, weights: &[Real]) -> PointMatrix {
+        let coupling = self.coupling(weights);
+        let axes = |torque: bool| -> Vec<Vector> {
+            let axis = |&(direction, _): &(Direction, f64)| {
+                if direction.torque == torque { direction.axis } else { ORIGIN }
             };
-            unit.scale(Constant(side.sign))
+            self.directions.iter().map(axis).collect()
         };
-        self.directions.iter().map(unit).collect()
+        let [forces, torques] = [false, true].map(axes);
+        let product = |a: &[Vector], b: &[Vector], i: usize, j: usize| -> Real {
+            let row = |(coupling, a): (&Vec<Real>, &Vector)| {
+                a[i] * coupling.iter().zip(b).map(|(&entry, b)| entry * b[j]).sum::<Real>()
+            };
+            coupling.iter().zip(a).map(row).sum()
+        };
+        let whole = |a: &[Vector], b: &[Vector]| -> Matrix {
+            std::array::from_fn(|i| std::array::from_fn(|j| product(a, b, i, j)))
+        };
+        PointMatrix {
+            forces: lower(|i, j| product(&forces, &forces, i, j)),
+            mixed: whole(&torques, &forces),
+            torques: lower(|i, j| product(&torques, &torques, i, j)),
+        }
+    }
+
+    /// Fills `dofs` and `jacobian`. A degree of freedom that moves both sides moves both alike.
+    fn add_jacobian(&mut self, model: &Model, position: &Kinematics) {
+        let [one, other] = &self.sides[..] else { return };
+        let chains = [one, other]
+            .map(|side| -> Vec<usize> { model.chain(model.last_dof(side.body)).collect() });
+        let own = |own: usize| {
+            let others = &chains[1 - own];
+            chains[own].iter().filter(|dof| !others.contains(dof)).map(move |&dof| (dof, own))
+        };
+        let mut dofs: Vec<(usize, usize)> = own(0).chain(own(1)).collect();
+        dofs.sort_unstable();
+        let row = |&(direction, _): &(Direction, f64)| {
+            let units = [one, other].map(|side| side.unit(direction));
+            dofs.iter().map(|&(dof, side)| units[side].dot(position.motion[dof])).collect()
+        };
+        self.jacobian = self.directions.iter().map(row).collect();
+        self.dofs = dofs.into_iter().map(|(dof, _)| dof).collect();
     }
 }
