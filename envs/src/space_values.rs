@@ -35,9 +35,9 @@ impl Space {
         clamp(value, low, high)
     }
 
-    /// The action with which an environment steps, for the action of an agent: numbers are clipped to
-    /// their bounds, as by Gymnasium's `ClipAction`. A choice stays as it is. The loops apply it; agents
-    /// learn from the action that they drew.
+    /// The action that an environment gets for the action of an agent: numbers are clipped to their
+    /// bounds, as by Gymnasium's `ClipAction`. A choice stays as it is. The loops apply it; agents learn
+    /// from the action that they drew.
     #[track_caller]
     pub fn clip_action(&self, action: Tensor) -> Tensor {
         let (low, high) = match self {

@@ -87,7 +87,7 @@ impl Numbers for Row {
     }
 }
 
-/// The number of pairs of geoms whose contacts are one part of a step.
+/// The number of pairs of geoms with contacts in one part of a step.
 const PAIRS: usize = 8;
 
 /// Rows of the constraints.

@@ -94,8 +94,8 @@ fn with_tensors<T: Numbers>(made: Option<T>, computed: Vec<Tensor>) -> T {
 }
 
 impl Model {
-    /// True if a step has so many equations that LLVM, whose time grows with the square of a kernel's loops, would compile
-    /// them as one kernel for minutes.
+    /// True if a step is too long for one kernel. LLVM's time grows with the square of a kernel's loops, and would be
+    /// minutes.
     pub(crate) fn is_large(&self) -> bool {
         const LARGE: usize = 10;
         self.nv > LARGE

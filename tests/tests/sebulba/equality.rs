@@ -282,7 +282,7 @@ fn episodes_have_the_successes_of_anakin() {
     assert!(different.contains(&0.0) && different.contains(&1.0), "{different:?}");
 }
 
-/// An environment whose reward is the magnitude of the action, which is in [-0.1, 0.1].
+/// An environment that rewards the magnitude of the action. The action is in [-0.1, 0.1].
 #[derive(Clone)]
 struct Echo;
 
@@ -316,7 +316,7 @@ impl Environment for Echo {
 /// The policy's standard deviation is 1 at first, so that nearly all actions are clipped.
 #[test]
 fn environments_get_actions_within_their_bounds() {
-    let agent = loops::ppo(&Echo, sgd(0.5));
+    let agent = loops::ppo(&Echo, sgd(0.1));
     check(&Echo, &agent, (1, 2));
 
     let size = Size { replicas: 1, environments: 4, unroll: 12, iterations: UPDATES };

@@ -386,7 +386,7 @@ impl Contact {
         coupling
     }
 
-    /// The force at the point of contact of a motion of the body there, through the weights of the rows.
+    /// The force at the point of contact for a motion of the body at that point, through the weights of the rows.
     pub(crate) fn at_point(&self, weights: &[Real]) -> PointMatrix {
         let coupling = self.coupling(weights);
         let axes = |torque: bool| -> Vec<Vector> {

@@ -71,13 +71,13 @@ pub(super) fn capsule_and_cylinder(
     let alone = low_in.select(ONE, ZERO) + high_in.select(ONE, ZERO);
     let absent = ZERO.less(alone).select(cut.select(ZERO, ONE), ZERO);
 
-    let two = [
+    let conditions = [
         at_end.less(ZERO).select(ONE, ZERO),
         along[2].abs().less(Constant(FLAT)).select(ONE, ZERO),
         high.less(low).select(ZERO, ONE),
         Constant(1.5).less(alone).select(ZERO, ONE),
     ];
-    let two = Constant(0.5).less(two.into_iter().fold(ONE, |all, one| all * one));
+    let two = Constant(0.5).less(conditions.into_iter().fold(ONE, |all, one| all * one));
     let face = scale(axis(cylinder), -up);
     let on_face = |part: Real| {
         let distance = beyond(part);
@@ -92,11 +92,10 @@ pub(super) fn capsule_and_cylinder(
         frame: std::array::from_fn(|i| two.select_all(one.frame[i], other.frame[i])),
     };
     let none = Constant(margin + NONE);
-    let second = on_face(second);
-    let absent = Constant(0.5).less(absent);
-    let second = Touch { distance: absent.select(none, second.distance), ..second };
+    let other = on_face(second);
+    let distance = Constant(0.5).less(absent).select(none, other.distance);
     let no_second = Touch { distance: none, ..single.clone() };
-    vec![choose(on_face(first), single), choose(second, no_second)]
+    vec![choose(on_face(first), single), choose(Touch { distance, ..other }, no_second)]
 }
 
 /// The interval of a line that lies within the polygon of an end, and within half a length of the line's start. It is empty
@@ -108,8 +107,8 @@ fn within_end(start: Vector, along: Vector, half: f64, radius: f64) -> [Real; 2]
         let (sin, cos) = ((side as f64 + 0.5) * FRAC_PI_8).sin_cos();
         let out = |vector: Vector| vector[0] * cos + vector[1] * sin;
         let slope = out(along);
-        let slope = slope.abs().less(Constant(LEAST)).select(Constant(LEAST), slope);
-        let [one, other] = [-reach, reach].map(|reach| (reach - out(start)) / slope);
+        let divisor = slope.abs().less(Constant(LEAST)).select(Constant(LEAST), slope);
+        let [one, other] = [-reach, reach].map(|reach| (reach - out(start)) / divisor);
         (low, high) = (low.max(one.min(other)), high.min(one.max(other)));
     }
     [low, high]
@@ -189,9 +188,9 @@ impl Segment {
     fn pull(self, part: Real, [radius, end]: [f64; 2]) -> (Real, Real) {
         let square = self.square + (self.slope * 2.0 + self.bend * part) * part;
         let on_axis = square.less(Constant(LEAST * LEAST));
-        let from_axis = on_axis.select(ONE, square).sqrt();
-        let outwards = on_axis.select(ZERO, (self.slope + self.bend * part) / from_axis);
-        let from_axis = on_axis.select(ZERO, from_axis);
+        let divisor = on_axis.select(ONE, square).sqrt();
+        let outwards = on_axis.select(ZERO, (self.slope + self.bend * part) / divisor);
+        let from_axis = on_axis.select(ZERO, divisor);
         let height = self.height + self.rise * part;
         let upwards = height.less(ZERO).select(-self.rise, self.rise);
         let (beside, above) = (from_axis - Constant(radius), height.abs() - Constant(end));
@@ -199,9 +198,9 @@ impl Segment {
         let inside = beside.max(above).less(Constant(INSIDE));
         let deepest = above.less(beside).select(outwards, upwards);
         let pull = inside.select(deepest, side * outwards + top * upwards);
-        // The second derivative of the distance from the axis is what is left of `bend`, divided by the distance.
+        // The second derivative of the distance from the axis is the rest of `bend`, divided by the distance.
         let bent = self.bend - outwards.square();
-        let turning = outwards.square() + side * bent / on_axis.select(ONE, from_axis);
+        let turning = outwards.square() + side * bent / divisor;
         let growth =
             ZERO.less(side).select(turning, ZERO) + ZERO.less(top).select(self.rise.square(), ZERO);
         (pull, inside.select(ZERO, growth))
@@ -227,7 +226,7 @@ impl Bracket {
         (part - self.low).min(self.high - part).less(ZERO)
     }
 
-    /// The side of a part on which the minimum lies: below it if the distance grows there.
+    /// The side of a part on which the minimum lies: below the part if the distance grows at the part.
     fn beside(self, part: Real, pull: Real) -> Self {
         let grows = ZERO.less(pull);
         let (low, high) = (grows.select(self.low, part), grows.select(part, self.high));
