@@ -1,10 +1,10 @@
 //! The constraints' rows: limits, friction loss, equalities, contacts.
 
-use super::contact::{Contact, GeomPair, pair_touches};
+use super::contact::{Contact, pair_touches};
 use super::equality::add_equalities;
 use super::impedance::Impedance;
 use super::position::Kinematics;
-use super::stage::{Numbers, detail, part, stage};
+use super::stage::{Numbers, detail, stage};
 use super::state::State;
 use super::transmission::PullPath;
 use super::velocity::{BodyMotion, rotation_vector};
@@ -87,9 +87,6 @@ impl Numbers for Row {
     }
 }
 
-/// The number of pairs of geoms with contacts in one part of a step.
-const PAIRS: usize = 8;
-
 /// Rows of the constraints.
 #[derive(Clone, Debug)]
 pub(crate) struct Constraints {
@@ -105,35 +102,27 @@ impl Constraints {
         tendons: &[PullPath],
         state: &State,
     ) -> Self {
-        let rows = part(model, || {
-            stage(|| {
-                let mut rows = Vec::new();
-                if !model.disabled(Disable::Constraint) {
-                    add_equalities(model, position, motion, tendons, state, &mut rows);
-                    add_friction(model, tendons, state, &mut rows);
-                    add_limits(model, tendons, state, &mut rows);
-                }
-                rows
-            })
+        let rows = stage(|| {
+            let mut rows = Vec::new();
+            if !model.disabled(Disable::Constraint) {
+                add_equalities(model, position, motion, tendons, state, &mut rows);
+                add_friction(model, tendons, state, &mut rows);
+                add_limits(model, tendons, state, &mut rows);
+            }
+            rows
         });
         let pairs = model.pairs();
-        let together = if model.is_large() { PAIRS } else { pairs.len().max(1) };
-        let of_pairs = |pairs: &[GeomPair]| {
-            let touches = stage(|| {
-                let touches = |pair| detail(model, || pair_touches(model, position, pair));
-                pairs.iter().map(touches).collect::<Vec<_>>()
+        let touches = stage(|| {
+            let touches = |pair| detail(model, || pair_touches(model, position, pair));
+            pairs.iter().map(touches).collect::<Vec<_>>()
+        });
+        let mut contacts = stage(|| {
+            let contacts = pairs.iter().zip(&touches).flat_map(|(pair, touches)| {
+                let contact = |touch| Contact::new(model, position, &motion.velocity, pair, touch);
+                touches.iter().map(move |touch| detail(model, || contact(touch)))
             });
-            stage(|| {
-                let contacts = pairs.iter().zip(&touches).flat_map(|(pair, touches)| {
-                    let contact =
-                        |touch| Contact::new(model, position, &motion.velocity, pair, touch);
-                    touches.iter().map(move |touch| detail(model, || contact(touch)))
-                });
-                contacts.collect::<Vec<_>>()
-            })
-        };
-        let parts = pairs.chunks(together).map(|pairs| part(model, || of_pairs(pairs)));
-        let mut contacts: Vec<Contact> = parts.flatten().collect();
+            contacts.collect::<Vec<_>>()
+        });
         contacts.retain(|contact| !contact.weight.is_zero());
         Self { rows, contacts }
     }

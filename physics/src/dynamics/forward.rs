@@ -7,7 +7,7 @@ use super::constraint::Constraints;
 use super::mass::Symmetric;
 use super::newton::{Problem, Solution};
 use super::position::Kinematics;
-use super::stage::{part, stage};
+use super::stage::stage;
 use super::state::{State, vector};
 use super::transmission::{PullPath, actuators, tendons};
 use super::velocity::{gravity_compensation, motion, passive};
@@ -36,27 +36,20 @@ pub struct Forward<'a> {
 
 impl<'a> Forward<'a> {
     pub(crate) fn new(model: &'a Model, state: State, like: Tensor) -> Self {
-        let (position, tendons, actuators, mass) = part(model, || {
-            let position = Kinematics::new(model, &state.qpos);
-            let tendons = stage(|| tendons(model, &position, &state.qpos));
-            let actuators = stage(|| actuators(model, &position, &tendons, &state.qpos));
-            let mass = Symmetric::mass(model, &position, &tendons);
-            (position, tendons, actuators, mass)
-        });
-        let (motion, bias, passive, actuation, force) = part(model, || {
-            let motion = stage(|| motion(model, &position, &state.qvel));
-            let bias = stage(|| position.generalized(model, motion.force.clone()));
-            let velocity = motion.velocity.clone();
-            let passive = stage(|| passive(model, &position, &velocity, &tendons, &state));
-            let actuation = stage(|| {
-                let lifts = gravity_compensation(model, &position);
-                Actuation::new(model, &state, &actuators, &tendons, &lifts)
-            });
-            let force: Vec<Real> =
-                (0..model.nv).map(|dof| passive[dof] + actuation.force[dof] - bias[dof]).collect();
-            (motion, bias, passive, actuation, force)
-        });
+        let position = Kinematics::new(model, &state.qpos);
+        let tendons = stage(|| tendons(model, &position, &state.qpos));
+        let actuators = stage(|| actuators(model, &position, &tendons, &state.qpos));
+        let mass = Symmetric::mass(model, &position, &tendons);
+        let motion = stage(|| motion(model, &position, &state.qvel));
+        let bias = stage(|| position.generalized(model, motion.force.clone()));
         let velocity = motion.velocity.clone();
+        let passive = stage(|| passive(model, &position, &velocity, &tendons, &state));
+        let actuation = stage(|| {
+            let lifts = gravity_compensation(model, &position);
+            Actuation::new(model, &state, &actuators, &tendons, &lifts)
+        });
+        let force: Vec<Real> =
+            (0..model.nv).map(|dof| passive[dof] + actuation.force[dof] - bias[dof]).collect();
         let constraints = Constraints::new(model, &position, &motion, &tendons, &state);
         let solution = if constraints.is_empty() {
             let factor = stage(|| mass.factor(model));

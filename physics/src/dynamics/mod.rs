@@ -24,7 +24,7 @@ use podracer_dsl::prelude::*;
 
 pub use forward::Forward;
 use integrate::{Carry, RateStage};
-use stage::{part, part_tree, rounds};
+use stage::rounds;
 use state::{State, numbers, vector};
 
 use crate::Model;
@@ -100,9 +100,8 @@ impl Model {
             let evaluations = constant_of(&RateStage::rows(self, count, like.dtype()));
             let (carry, outputs) = rounds(carry, evaluations, like, |carry, row| {
                 let forward = Forward::new(self, carry.state.clone(), like);
-                let next = part(self, || carry.next(&forward, RateStage::new(row)));
-                let seen = part_tree(self, || read(&forward));
-                (next, seen)
+                let next = carry.next(&forward, RateStage::new(row));
+                (next, read(&forward))
             });
             let state = carry.state;
             let seconds = count as f64 * self.opt.timestep;
@@ -115,10 +114,7 @@ impl Model {
             };
             (next, tree_map(&outputs, |output| output.index(-1)))
         };
-        tile(LANES, (data.clone(), ctrl), |arguments| match self.is_large() {
-            true => step(arguments).into_tree(),
-            false => kernel(arguments, step),
-        })
+        tile(LANES, (data.clone(), ctrl), |arguments| kernel(arguments, step))
     }
 }
 

@@ -10,7 +10,7 @@ use super::constraint::{Constraints, RowKind};
 use super::contact::Contact;
 use super::mass::Symmetric;
 use super::position::Kinematics;
-use super::stage::{Numbers, detail, part, part_tree, replace, stage, values};
+use super::stage::{Numbers, detail, replace, stage, values};
 use crate::model::Model;
 use crate::real::{ONE, Real, Truth, ZERO};
 use crate::vector::Spatial;
@@ -55,17 +55,6 @@ pub(crate) struct Solution {
 /// The rows' accelerations beyond their aims, or along a direction.
 type RowValues = (Vec<Real>, Vec<Vec<Real>>);
 
-/// The cost to second order about accelerations.
-struct Expansion {
-    beyond: RowValues,
-    /// The product of the mass matrix and the accelerations.
-    momentum: Vec<Real>,
-    gradient: Vec<Real>,
-    hessian: Symmetric,
-}
-
-super::stage::numbers!(Expansion: beyond, momentum, gradient, hessian);
-
 impl Problem<'_> {
     /// The solution, by iterations that start from accelerations.
     ///
@@ -93,13 +82,10 @@ impl Problem<'_> {
             (x, step.into_iter().map(|step| (-step).tensor(like)).collect::<Vec<_>>())
         });
         let x: Vec<Real> = x.into_iter().map(Real::Value).collect();
-        let (force, touching) = part(self.model, || {
-            let rows = stage(|| self.beyond(&x));
-            let touching = stage(|| self.touching(&rows.1));
-            let force = stage(|| self.forces(&rows, touching.clone()));
-            let touching = stage(|| self.with_joined(&rows.0, touching));
-            (force, touching)
-        });
+        let rows = stage(|| self.beyond(&x));
+        let touching = stage(|| self.touching(&rows.1));
+        let force = stage(|| self.forces(&rows, touching.clone()));
+        let touching = stage(|| self.with_joined(&rows.0, touching));
         Solution { qacc: x, force, touching }
     }
 
@@ -118,17 +104,10 @@ impl Problem<'_> {
             |(round, moves, _): (Tensor, Tensor, Vec<Tensor>)| any_example(moves & round.lt(limit));
         let (_, _, x) = while_loop(all, goes, |(round, moves, x)| {
             let own: Vec<Real> = x.iter().copied().map(Real::Value).collect();
-            let cost = part(self.model, || self.expansion(&own));
-            let (next, moves) = part_tree(self.model, || {
-                let (next, changed) = self.next(&own, &cost);
-                let next: Vec<Tensor> = x
-                    .iter()
-                    .zip(next)
-                    .map(|(&x, next)| moves.select(next.tensor(like), x))
-                    .collect();
-                (next, moves & changed)
-            });
-            (round + 1, moves, next)
+            let (next, changed) = self.iteration(&own);
+            let next: Vec<Tensor> =
+                x.iter().zip(next).map(|(&x, next)| moves.select(next.tensor(like), x)).collect();
+            (round + 1, moves & changed, next)
         });
         x
     }
@@ -243,39 +222,32 @@ impl Problem<'_> {
         })
     }
 
-    /// The cost about accelerations.
-    fn expansion(&self, x: &[Real]) -> Expansion {
-        let beyond = stage(|| self.beyond(x));
-        let momentum = stage(|| self.mass.product(x));
-        let pushed = stage(|| self.forces(&beyond, self.touching(&beyond.1)));
-        let gradient = stage(|| self.gradient(&momentum, &pushed));
-        let hessian = self.hessian(&beyond);
-        Expansion { beyond, momentum, gradient, hessian }
-    }
-
-    /// The accelerations after `x`, and whether these may still be above the minimum.
-    fn next(&self, x: &[Real], cost: &Expansion) -> (Vec<Real>, Tensor) {
+    /// The next accelerations, and whether these may still be above the minimum.
+    fn iteration(&self, x: &[Real]) -> (Vec<Real>, Tensor) {
         let inner = |a: &[Real], b: &[Real]| a.iter().zip(b).map(|(&a, &b)| a * b).sum::<Real>();
-        let factor = stage(|| cost.hessian.factor(self.model));
-        let direction: Vec<Real> = stage(|| {
-            let step = factor.solve(self.model, &cost.gradient);
-            step.into_iter().map(|step| -step).collect()
-        });
+        let at = stage(|| self.beyond(x));
+        let momentum = stage(|| self.mass.product(x));
+        let pushed = stage(|| self.forces(&at, self.touching(&at.1)));
+        let gradient = stage(|| self.gradient(&momentum, &pushed));
+        let hessian = self.hessian(&at);
+        let factor = stage(|| hessian.factor(self.model));
+        let direction: Vec<Real> =
+            stage(|| factor.solve(self.model, &gradient).into_iter().map(|step| -step).collect());
         let along = stage(|| self.along(&direction));
         // The derivative of the cost along the direction rises, and is linear in pieces. Newton's step on it from the whole
         // step is exact if no row changes.
         let smooth = stage(|| {
             let curvature = inner(&direction, &self.mass.product(&direction));
-            let slope = inner(&direction, &cost.momentum) - inner(&direction, &self.force);
+            let slope = inner(&direction, &momentum) - inner(&direction, &self.force);
             Slope { first: slope + curvature, second: curvature, change: ZERO }
         });
         let rows = stage(|| {
-            let rows = self.constraints.rows.iter().zip(&cost.beyond.0).zip(&along.0);
+            let rows = self.constraints.rows.iter().zip(&at.0).zip(&along.0);
             let slopes =
                 rows.map(|((row, &jar), &step)| Slope::new(row.kind, jar, step, row.weight, 1.0));
             slopes.fold(Slope::ZERO, Slope::add)
         });
-        let contacts = self.constraints.contacts.iter().zip(&cost.beyond.1).zip(&along.1);
+        let contacts = self.constraints.contacts.iter().zip(&at.1).zip(&along.1);
         let slopes = contacts.map(|((contact, jars), steps)| {
             let slope = |(i, (&jar, &step)): (usize, (&Real, &Real))| {
                 Slope::new(RowKind::Unilateral, jar, step, contact.weight, contact.times(i))

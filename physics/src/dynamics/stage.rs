@@ -29,20 +29,12 @@ impl<T: Numbers, const N: usize> Numbers for [T; N] {
     }
 }
 
-macro_rules! tuples {
-    ($($part:ident),*) => {
-        impl<$($part: Numbers),*> Numbers for ($($part,)*) {
-            #[allow(non_snake_case, reason = "a type and its value share a name")]
-            fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
-                let ($($part,)*) = self;
-                $($part.each(f);)*
-            }
-        }
-    };
+impl<A: Numbers, B: Numbers> Numbers for (A, B) {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Real)) {
+        self.0.each(f);
+        self.1.each(f);
+    }
 }
-tuples!(A, B);
-tuples!(A, B, C, D);
-tuples!(A, B, C, D, E);
 
 /// [`Numbers`] of a struct, by its fields with numbers.
 macro_rules! numbers {
@@ -82,45 +74,25 @@ pub(crate) fn replace(numbers: &mut impl Numbers, values: Vec<Tensor>) {
 
 /// The result of `f`, which XLA computes once instead of once for each reader.
 pub(crate) fn stage<T: Numbers>(f: impl FnOnce() -> T) -> T {
-    let mut made = None;
-    let computed = fence((), |()| values(made.insert(f())));
-    with_tensors(made, computed)
-}
-
-fn with_tensors<T: Numbers>(made: Option<T>, computed: Vec<Tensor>) -> T {
-    let mut result = made.expect("the closure runs once");
+    let mut result = None;
+    let computed = fence((), |()| {
+        let mut made = f();
+        let values = values(&mut made);
+        result = Some(made);
+        values
+    });
+    let mut result = result.expect("the closure runs once");
     replace(&mut result, computed);
     result
 }
 
-impl Model {
-    /// True if a step is too long for one kernel. LLVM's time grows with the square of a kernel's loops, and would be
-    /// minutes.
-    pub(crate) fn is_large(&self) -> bool {
-        const LARGE: usize = 10;
-        self.nv > LARGE
-    }
-}
+/// The number of degrees of freedom above which a model is large.
+const LARGE: usize = 10;
 
-/// A part of a stage, which is a stage of its own in a large model. Each stage costs compile time. In a small model it
-/// takes longer than what XLA computes once more for each reader.
+/// A part of a stage, which is a stage of its own in a large model. Each stage costs compile time, more than
+/// proportionally. In a small model it takes longer than what XLA computes once more for each reader.
 pub(crate) fn detail<T: Numbers>(model: &Model, f: impl FnOnce() -> T) -> T {
-    if model.is_large() { stage(f) } else { f() }
-}
-
-/// Several stages, which are a kernel of their own in a large model.
-pub(crate) fn part<T: Numbers>(model: &Model, f: impl FnOnce() -> T) -> T {
-    if !model.is_large() {
-        return f();
-    }
-    let mut made = None;
-    let computed = kernel((), |()| values(made.insert(f())));
-    with_tensors(made, computed)
-}
-
-/// [`part`] for a result of tensors.
-pub(crate) fn part_tree<T: IntoTree>(model: &Model, f: impl FnOnce() -> T) -> T::Tree {
-    if model.is_large() { kernel((), |()| f()) } else { f().into_tree() }
+    if model.nv > LARGE { stage(f) } else { f() }
 }
 
 /// A loop over the leading axis of `xs`. The carry's numbers are tensors with the dtype of `like`.
